@@ -11,7 +11,7 @@ AT_ONCE = 16
 def check_number(keys: Sequence[str]) -> None:
     """Raises ValueError if there are more than `MAX_DELETED` keys, the most that one call deletes."""
     if len(keys) > MAX_DELETED:
-        raise ValueError(f"expected at most {MAX_DELETED} keys, got {len(keys)}")
+        raise ValueError(f"expected at most {MAX_DELETED} keys to delete, got {len(keys)}")
 
 
 async def delete_each(keys: Iterable[str], delete: Callable[[str], Awaitable[Outcome]]) -> Deleted:

@@ -44,7 +44,7 @@ def check_range(start: int, length: int) -> None:
     """Raises ValueError for a range that begins before 0 or has less than one byte."""
     if start < 0 or length < 1:
         raise ValueError(
-            f"a range must start at 0 or later and have at least one byte, got start {start}, length {length}"
+            f"a range of bytes must start at 0 or later and have at least one byte, got start {start}, length {length}"
         )
 
 

@@ -77,7 +77,9 @@ class TokenAuthorizer:
 
     def __init__(self, tokens: EntraTokens, endpoint: ContainerEndpoint) -> None:
         if not endpoint.tls:
-            raise StoreError("no Azure client can be made: a token of Entra ID is sent over https only")
+            raise StoreError(
+                "no Azure client can be made: the endpoint is http, and a token of Entra ID is sent over https only"
+            )
         self._tokens = tokens
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:

@@ -19,12 +19,12 @@ def read_listing(body: bytes) -> ListedPage:
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
-        raise ValueError(f"it is not XML: {error}") from error
+        raise ValueError(f"the listing is not XML: {error}") from error
     if root.tag != "EnumerationResults":
-        raise ValueError(f"expected EnumerationResults, got {root.tag}")
+        raise ValueError(f"the root element of the listing is {root.tag}, expected EnumerationResults")
     blobs, marker = root.find("Blobs"), root.find("NextMarker")
     if blobs is None or marker is None:
-        raise ValueError("it has no Blobs or no NextMarker")
+        raise ValueError("the listing has no Blobs or no NextMarker")
     entries = (_entry(blob) for blob in blobs.iterfind("Blob") if not _is_directory(blob))
     return ListedPage(tuple(entries), marker.text or None)
 
@@ -36,7 +36,7 @@ def _is_directory(blob: "Element") -> bool:
 def _entry(blob: "Element") -> Listed:
     name = blob.find("Name")
     if name is None or not name.text:
-        raise ValueError("a blob has no Name")
+        raise ValueError("a blob of the listing has no Name")
     return Listed(
         key=unquote(name.text) if name.get("Encoded") == "true" else name.text,
         version=_version(_text(blob, "Properties/Etag")),
@@ -53,5 +53,5 @@ def _version(tag: str) -> Version:
 def _text(blob: "Element", name: str) -> str:
     text = blob.findtext(name)
     if text is None:
-        raise ValueError(f"a blob has no {name}")
+        raise ValueError(f"a blob of the listing has no {name}")
     return text

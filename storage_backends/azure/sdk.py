@@ -57,10 +57,10 @@ class SdkTransport:
             raise StoreDenied(f"no Azure credentials: {error}") from error
         except AzureError as error:
             if isinstance(error.__cause__, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-                raise StoreUnavailable(f"no connection could be made: {error}") from error
-            raise Ambiguous(f"no whole answer came: {error!r}") from error
+                raise StoreUnavailable(f"no connection to the store could be made: {error}") from error
+            raise Ambiguous(f"no whole answer of the store came: {error!r}") from error
         except (aiohttp.ClientError, OSError) as error:  # a TimeoutError, too
-            raise Ambiguous(f"the answer was lost: {error!r}") from error
+            raise Ambiguous(f"the store's answer was lost: {error!r}") from error
         response = Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
         try:
             check_end(request.method, response)
@@ -78,7 +78,7 @@ class SdkTransport:
                 size += len(part)
                 if size > self._config.max_answer_bytes:
                     raise OversizedAnswer(
-                        f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes"
+                        f"the body of the store's answer is longer than {self._config.max_answer_bytes:,} bytes"
                     )
         finally:
             if not answer.content.at_eof():
@@ -141,7 +141,7 @@ class _Tokens:
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):
-            raise StoreError(f"the SDK requests a token for {scopes}, expected {SCOPE}")
+            raise StoreError(f"the SDK of Azure requests a token for {scopes}, expected {SCOPE}")
         if "tenant_id" in options:  # the SDK follows the challenge of a 401, and sends again
             held = await self._tokens.renewed(self._given)
         else:

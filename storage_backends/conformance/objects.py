@@ -52,7 +52,7 @@ async def current_replacement(examination: Examination) -> Finding:
     first = await examination.write(key, b"one", ABSENT)
     second = await examination.write(key, b"two", Matches(first))
     if first == second:
-        raise Fault("two bodies have one version")
+        raise Fault("two writes with different bodies made the same version")
     await examination.require(key, b"two")
     return ok("applied")
 
@@ -84,11 +84,11 @@ async def unchanged_read(examination: Examination) -> Finding:
     held = await examination.write(key, b"one", ABSENT)
     unchanged = await examination.store.get(key, held)
     if isinstance(unchanged, Missing) or (isinstance(unchanged, Found) and unchanged.version != held):
-        raise Fault("a read of a version that is held does not find it")
+        raise Fault("a read of an unchanged object that sends its version finds no object, or another version")
     await examination.write(key, b"two", Matches(held))
     changed = await examination.store.get(key, held)
     if not isinstance(changed, Found) or changed.body != b"two":
-        raise Fault("a read does not see what was written since")
+        raise Fault("a read of a changed object that sends its old version does not return what was written since")
     if isinstance(unchanged, Found):
         return lacking("the object is sent again: reads cost more")
     return ok("answered without a body")
@@ -101,9 +101,9 @@ async def ranges(examination: Examination) -> Finding:
     for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):
         part = await examination.store.get_range(key, start, length)
         if not isinstance(part, Found) or part.body != expected:
-            raise Fault(f"bytes {start} to {start + length} of 10 are not what was written there")
+            raise Fault(f"a read of bytes {start} to {start + length} of 10 does not return what was written there")
         if part.version != version:
-            raise Fault("a part has another version than the whole")
+            raise Fault("a read of a part of an object returns another version than the write did")
     return ok("exact, and cut at the end")
 
 
@@ -122,7 +122,7 @@ async def odd_names(examination: Examination) -> Finding:
         await examination.write(key, key.encode(), ABSENT)
         await examination.require(key, key.encode())
     if {entry.key for entry in await listing(examination.store, examination.key("names/"))} != set(keys):
-        raise Fault("names are listed otherwise than they were written")
+        raise Fault("a listing returns other names than those that were written")
     return ok("kept")
 
 
@@ -132,12 +132,12 @@ async def listed_objects(examination: Examination) -> Finding:
     versions = {key: await examination.write(key, b"1234", ABSENT) for key in keys}
     entries = await listing(examination.store, examination.key("list/"))
     if {entry.key: entry.version for entry in entries} != versions:
-        raise Fault("a listing does not have just the objects that were written, in their versions")
+        raise Fault("a listing returns other objects, or other versions, than those that were written")
     if any(entry.size != 4 for entry in entries):
-        raise Fault("a listing returns a wrong size")
+        raise Fault("a listing returns a wrong size of an object")
     await examination.store.delete(keys[0], ANY)
     if {entry.key for entry in await listing(examination.store, examination.key("list/"))} != set(keys[1:]):
-        raise Fault("a listing does not see a deletion")
+        raise Fault("a listing after a deletion does not return exactly the objects that are left")
     return ok("complete and current")
 
 
@@ -161,7 +161,7 @@ async def listing_pages(examination: Examination) -> Finding:
     await together(create(key) for key in keys)
     entries = await listing(examination.store, examination.key("pages/"))
     if len(entries) != len(keys) or {entry.key for entry in entries} != keys:
-        raise Fault(f"of {len(keys):,} objects {len(entries):,} are listed")
+        raise Fault(f"a listing returns {len(entries):,} objects, expected the {len(keys):,} that were written")
     return ok(f"{len(keys):,} objects, each once")
 
 
@@ -213,4 +213,4 @@ async def listing(store: ObjectStore, prefix: str) -> list[Listed]:
         after = page.after
         if after is None:
             return entries
-    raise Fault("a listing does not end")
+    raise Fault(f"a listing does not end within {MAX_PAGES} pages")

@@ -34,10 +34,12 @@ async def race_to_create(examination: Examination) -> Finding:
         winners = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
         unknown = any(isinstance(outcome, Unknown) for outcome in outcomes)
         if len(winners) > 1 or not (winners or unknown):
-            raise Fault(f"{len(winners)} of {CREATORS} creators of one object got the outcome applied")
+            raise Fault(
+                f"{len(winners)} of {CREATORS} concurrent creates of one object were reported as applied, expected one"
+            )
         found = await examination.store.get(key)
         if not isinstance(found, Found) or (winners and found.body != f"creator {winners[0]}".encode()):
-            raise Fault("the object is not that of the create that was reported as applied")
+            raise Fault("the object does not have the body of the create that was reported as applied")
     return ok("one winner in each")
 
 
@@ -54,7 +56,7 @@ async def racing_updates(examination: Examination) -> Finding:
             try:
                 current = await examination.store.get(key)
                 if not isinstance(current, Found):
-                    raise Fault("the object that is updated is missing")
+                    raise Fault("the object that writers update is missing")
                 body = json.dumps([*json.loads(current.body), tag]).encode()
                 outcome = await examination.store.put(key, body, Matches(current.version))
             except StoreUnavailable:  # throttled: not applied
@@ -63,7 +65,7 @@ async def racing_updates(examination: Examination) -> Finding:
             if not isinstance(outcome, PreconditionFailed):
                 return
             await asyncio.sleep(PAUSE_S * (attempt + 1) / ATTEMPTS)
-        raise Fault("a writer was refused every time")
+        raise Fault(f"a writer that repeats an update with the current version was refused all {ATTEMPTS} times")
 
     async def work(writer: int) -> None:
         for number in range(UPDATES):
@@ -76,5 +78,5 @@ async def racing_updates(examination: Examination) -> Finding:
     if lost:
         raise Fault(f"of {WRITERS * UPDATES} updates that were reported as applied {len(lost)} are lost")
     if any(outcome is PreconditionFailed and tag in there for tag, outcome in outcomes):
-        raise Fault("an update that was refused is there")
+        raise Fault("an update that was reported as refused is in the object")
     return ok(f"no update of {WRITERS * UPDATES} lost")

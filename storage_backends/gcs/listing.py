@@ -29,10 +29,10 @@ def read_page(body: bytes) -> ListedPage:
     listing."""
     page = _loaded(body)
     if page.get("kind") != "storage#objects":
-        raise ValueError("it is not of the kind storage#objects")
+        raise ValueError("the listing is not of the kind storage#objects")
     items = page.get("items", [])
     if not isinstance(items, list):
-        raise ValueError("its items are not a list")
+        raise ValueError("the items of the listing are not a list")
     continuation = page.get("nextPageToken") or None
     return ListedPage(tuple(map(_entry, items)), continuation)
 
@@ -51,7 +51,7 @@ def generation_in(body: bytes) -> Version:
 def _loaded(body: bytes) -> dict[str, Any]:
     value = orjson.loads(body)
     if not isinstance(value, dict):
-        raise ValueError("it is not an object of JSON")
+        raise ValueError("the answer is not a JSON object")
     return value
 
 
@@ -69,5 +69,5 @@ def _text(item: dict[str, Any], name: str) -> str:
     if there is none."""
     value = item.get(name)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"an object has no {name}")
+        raise ValueError(f"an object in the answer has no {name}")
     return value

@@ -53,7 +53,7 @@ class SdkTransport:
             async with asyncio.timeout(self._config.exchange_timeout_s):
                 return await loop.run_in_executor(self._threads, self._exchange, request)
         except TimeoutError as error:
-            raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
+            raise Ambiguous(f"no whole answer of the store came within {self._config.exchange_timeout_s} s") from error
 
     async def close(self) -> None:
         """Releases the connections; see `Transport.close`."""
@@ -116,9 +116,9 @@ class SdkTransport:
                 parts.append(part)
                 size += len(part)
                 if size > limit:
-                    raise OversizedAnswer(f"the body of the answer is longer than {limit:,} bytes")
+                    raise OversizedAnswer(f"the body of the store's answer is longer than {limit:,} bytes")
                 if time.monotonic() > until_s:
-                    raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s")
+                    raise Ambiguous(f"no whole answer of the store came within {self._config.exchange_timeout_s} s")
         return b"".join(parts)
 
 

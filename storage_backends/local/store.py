@@ -280,7 +280,9 @@ class LocalStore:
         for _ in range(WRITE_TRIES):
             with suppress(ParentRemoved):
                 return self._put_once(key, body, when)
-        raise StoreUnavailable(f"{key!r}: the directory was removed, because it was empty, at each try")
+        raise StoreUnavailable(
+            f"cannot write {key!r}: its folder was removed, because it was empty, at each of {WRITE_TRIES} tries"
+        )
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
         """Writes an object if the condition `when` holds, and returns the outcome. Raises `ParentRemoved` if a deletion

@@ -88,7 +88,9 @@ class ContainerCredentials:
         try:
             return await asyncio.to_thread(Path(file).read_text)
         except (OSError, UnicodeDecodeError) as error:
-            raise StoreDenied(f"no AWS credentials: AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {error}") from error
+            raise StoreDenied(
+                f"no AWS credentials: the file of AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE can't be read: {error}"
+            ) from error
 
 
 def address_of(url: str) -> tuple[SplitResult, int]:
@@ -99,10 +101,15 @@ def address_of(url: str) -> tuple[SplitResult, int]:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise StoreDenied(f"no AWS credentials: {url!r} is not a valid URL: {error}") from error
+        raise StoreDenied(
+            f"no AWS credentials: the container credentials endpoint {url!r} is not a valid URL: {error}"
+        ) from error
     safe = parts.scheme == "https" or (parts.scheme == "http" and _is_near(parts.hostname or ""))
     if not safe or not parts.hostname or "@" in parts.netloc:
-        raise StoreDenied(f"no AWS credentials: {url!r} must be https or an address of this machine")
+        raise StoreDenied(
+            f"no AWS credentials: the container credentials endpoint {url!r} must be https or an address of this "
+            "machine"
+        )
     return parts, port
 
 

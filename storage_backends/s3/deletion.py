@@ -39,9 +39,9 @@ def read_deletion(body: bytes) -> Mapping[str, StoreError]:
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
-        raise ValueError(f"it is not XML: {error}") from error
+        raise ValueError(f"the answer to the deletion is not XML: {error}") from error
     if _local(root.tag) != "DeleteResult":
-        raise ValueError(f"its root element is {root.tag}, not DeleteResult")
+        raise ValueError(f"the root element of the answer to the deletion is {root.tag}, expected DeleteResult")
     failures: dict[str, StoreError] = {}
     for element in root:
         if _local(element.tag) == "Error":

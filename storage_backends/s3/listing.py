@@ -19,9 +19,9 @@ def read_listing(body: bytes) -> ListedPage:
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
-        raise ValueError(f"it is not XML: {error}") from error
+        raise ValueError(f"the listing is not XML: {error}") from error
     if _local(root.tag) != "ListBucketResult":
-        raise ValueError(f"its root element is {root.tag}, not ListBucketResult")
+        raise ValueError(f"the root element of the listing is {root.tag}, expected ListBucketResult")
     texts = {"EncodingType": "", "IsTruncated": "", "NextContinuationToken": ""}
     objects: list[Element] = []
     for element in root:  # one pass: paths would walk the whole page for each name
@@ -32,7 +32,7 @@ def read_listing(body: bytes) -> ListedPage:
             texts[name] = element.text or ""
     continuation = texts["NextContinuationToken"] or None
     if texts["IsTruncated"] == "true" and continuation is None:
-        raise ValueError("it is truncated and has no NextContinuationToken")
+        raise ValueError("the listing is truncated and has no NextContinuationToken")
     escaped = texts["EncodingType"] == "url"
     return ListedPage(tuple(_entry(element, escaped) for element in objects), continuation)
 
@@ -42,7 +42,7 @@ def _entry(element: "Element", escaped: bool) -> Listed:
     try:
         key, version, size, written = texts["Key"], texts["ETag"], texts["Size"], texts["LastModified"]
     except KeyError as error:
-        raise ValueError(f"an object has no {error}") from error
+        raise ValueError(f"an object of the listing has no {error}") from error
     return Listed(unquote_plus(key) if escaped else key, Version(version), int(size), iso_date_ms(written))
 
 

@@ -86,10 +86,10 @@ class SdkTransport:
         except BotoCoreError as error:
             raise _never_sent(error) from error
         except RuntimeError as error:  # a session that is over, by this machine's clock, when it begins
-            raise StoreError(f"the request can't be made: {error}") from error
+            raise StoreError(f"the SDK of AWS can't make the request: {error}") from error
         except TimeoutError as error:
-            raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
-        raise Ambiguous("the SDK sent nothing that was seen")
+            raise Ambiguous(f"no whole answer of the store came within {self._config.exchange_timeout_s} s") from error
+        raise Ambiguous("the SDK of AWS ended without an answer of the store")
 
     async def close(self) -> None:
         """Releases the connections; see `Transport.close`."""
@@ -125,7 +125,7 @@ class SdkTransport:
         try:
             body = await self._read(answer.raw)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Ambiguous(f"the connection was lost: {error!r}") from error
+            raise Ambiguous(f"the connection to the store was lost: {error!r}") from error
         finally:
             if not answer.raw.content.at_eof():
                 answer.raw.close()
@@ -143,7 +143,9 @@ class SdkTransport:
         async for part in raw.content.iter_any():
             size += len(part)
             if size > self._config.max_answer_bytes:
-                raise OversizedAnswer(f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes")
+                raise OversizedAnswer(
+                    f"the body of the store's answer is longer than {self._config.max_answer_bytes:,} bytes"
+                )
             parts.append(part)
         return b"".join(parts)
 
@@ -238,18 +240,18 @@ def _failure(error: BotoCoreError) -> StoreError:
     connection, `Ambiguous` if the response was lost, `StoreError` for a request that can't be made."""
     cause = error.kwargs.get("error")
     if isinstance(cause, _NEVER_SENT):
-        return StoreUnavailable(f"no connection could be made: {error}")
+        return StoreUnavailable(f"no connection to the store could be made: {error}")
     if isinstance(cause, Exception):
-        return Ambiguous(f"the answer was lost: {error}")
-    return StoreError(f"the request can't be made: {error}")
+        return Ambiguous(f"the store's answer was lost: {error}")
+    return StoreError(f"the SDK of AWS can't make the request: {error}")
 
 
 def _never_sent(error: BotoCoreError) -> StoreError:
     """Returns the store's error for an error of the SDK before it sent a request. The SDK first opens a session by a
     request of its own: if that failed, it is `StoreUnavailable`, else `StoreError`."""
     if isinstance(error.kwargs.get("error"), Exception):
-        return StoreUnavailable(f"no session could be made: {error}")
-    return StoreError(f"the request can't be made: {error}")
+        return StoreUnavailable(f"no session of S3 Express could be made: {error}")
+    return StoreError(f"the SDK of AWS can't make the request: {error}")
 
 
 def _answer_for_a_session(error: ClientError) -> Response:
@@ -258,6 +260,6 @@ def _answer_for_a_session(error: ClientError) -> Response:
     again."""
     details, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
     if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise StoreUnavailable(f"no session could be made: {error}") from error
+        raise StoreUnavailable(f"no session of S3 Express could be made: {error}") from error
     body = f"<Error><Code>{details.get('Code', '')}</Code><Message>{details.get('Message', '')}</Message></Error>"
     return Response(about.get("HTTPStatusCode", 500), about.get("HTTPHeaders", {}), body.encode())

@@ -39,7 +39,7 @@ def secret_in(response: Response, service: str) -> bytes:
     """Returns the secret in the response of an AWS service, which is `SECRETS_MANAGER` or `PARAMETER_STORE`. Raises as
     `read_aws_secret` does."""
     if response.status != 200:
-        raise refusal("the secret cannot be read", response)
+        raise refusal(f"the secret cannot be read from {service}", response)
     try:
         match service, json.loads(response.body):
             case "ssm", {"Parameter": {"Value": str(value)}}:

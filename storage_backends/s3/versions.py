@@ -64,7 +64,9 @@ class S3Versions(BucketStore):
         """Returns the bytes of one version of an object; see `KeptVersions.get`."""
         answer = await self._client.read(Request("GET", self._key(kept.key), self._always, {"versionId": kept.id}))
         if answer.status != HTTPStatus.OK:
-            raise StoreError(f"version {kept.id} of {kept.key} is gone")
+            raise StoreError(
+                f"version {kept.id} of {kept.key} cannot be read: the store answered status {answer.status}"
+            )
         return answer.response.body
 
 
@@ -76,9 +78,9 @@ def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
-        raise ValueError(f"it is not XML: {error}") from error
+        raise ValueError(f"the listing of versions is not XML: {error}") from error
     if _local(root) != "ListVersionsResult":
-        raise ValueError(f"its root element is {root.tag}, not ListVersionsResult")
+        raise ValueError(f"the root element of the listing of versions is {root.tag}, expected ListVersionsResult")
     texts = {_local(child): child.text or "" for child in root}
     escaped = texts.get("EncodingType") == "url"
     found = [_version(child, escaped) for child in root if _local(child) in ("Version", "DeleteMarker")]

@@ -58,7 +58,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 def _check_printable(text: str, headers: Mapping[str, str]) -> None:
     if not (text.isascii() and text.isprintable()):
-        raise StoreError(f"a header is not printable ASCII: one of {', '.join(headers)}")
+        raise StoreError(f"a header of the request is not printable ASCII: one of {', '.join(headers)}")
 
 
 def may_end_with_its_connection(method: str, status: int) -> bool:
@@ -73,7 +73,7 @@ def check_end(method: str, response: Response) -> None:
     framed = {"content-length", "transfer-encoding"} & response.headers.keys()
     bodiless = method == "HEAD" or response.status in (204, 304)
     if not framed and not bodiless and not may_end_with_its_connection(method, response.status):
-        raise AnswerLost("the end of the answer may be missing")
+        raise AnswerLost("the end of the server's answer may be missing: it announces no length")
 
 
 class ResponseReader:
@@ -101,7 +101,7 @@ class ResponseReader:
         except (HttpParserError, HttpParserUpgrade) as error:
             self.keep_alive = False
             if self.whole is None:
-                raise AnswerLost(f"the answer is not HTTP: {error}") from error
+                raise AnswerLost(f"the server's answer is not HTTP: {error}") from error
         self._check_size(len(data))
         return self.whole
 
@@ -118,10 +118,10 @@ class ResponseReader:
         if not self._headers_complete:
             self._unparsed_head_bytes += received
             if self._unparsed_head_bytes > MAX_HEAD_BYTES:
-                raise AnswerTooLarge(f"the headers of the answer are longer than {MAX_HEAD_BYTES:,} bytes")
+                raise AnswerTooLarge(f"the headers of the server's answer are longer than {MAX_HEAD_BYTES:,} bytes")
         elif max(self._body_bytes, self._announced_bytes() if self.whole is None else 0) > self._max_body_bytes:
             self.keep_alive = False
-            raise AnswerTooLarge(f"the body of the answer is longer than {self._max_body_bytes:,} bytes")
+            raise AnswerTooLarge(f"the body of the server's answer is longer than {self._max_body_bytes:,} bytes")
 
     def _announced_bytes(self) -> int:
         return int(self._headers.get("content-length", "0"))  # the parser has checked that it is a number
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
         """
         self.reusable = False
         if self._transport.is_closing():
-            raise NeverSent("the connection was closed")
+            raise NeverSent("the connection to the server was closed before the request was sent")
         self._reader = reader = ResponseReader(method, max_body_bytes)
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(head + body)
@@ -247,7 +247,8 @@ class Connection(asyncio.Protocol):
                 self._answer.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lose(AnswerLost(f"the connection was lost: {exc!r}" if exc else "the connection was closed"))
+        reason = f"was lost: {exc!r}" if exc else "was closed before the answer was whole"
+        self._lose(AnswerLost(f"the connection to the server {reason}"))
 
     def _listen(self, idle_s: float) -> None:
         self._heard = False

@@ -33,7 +33,7 @@ def decode(response: Response, method: str) -> Mapping[int, Response]:
     `method`. A response that can't be read is left out. Raises ValueError for a response that is not multipart."""
     boundary = _BOUNDARY.search(response.headers.get("content-type", ""))
     if boundary is None:
-        raise ValueError("it is not multipart")
+        raise ValueError("the answer to a batch of requests is not multipart")
     found: dict[int, Response] = {}
     parts = (b"\r\n" + response.body).split(b"\n--" + boundary[1].encode())
     for place, part in enumerate(parts[1:-1]):

@@ -71,7 +71,9 @@ class Pool:
                         method, head, body, self._timeouts.idle_s, self._max_body_bytes
                     )
             except TimeoutError as error:
-                raise AnswerLost(f"no whole answer came within {self._timeouts.exchange_s} s") from error
+                raise AnswerLost(
+                    f"no whole answer of {self._host}:{self._port} came within {self._timeouts.exchange_s} s"
+                ) from error
             except AnswerLost:
                 self._drop_idle()  # the other idle connections may be broken too
                 raise

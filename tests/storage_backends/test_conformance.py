@@ -159,18 +159,18 @@ FAILING: Sequence[tuple[str, Maker, Grade, str]] = (
     ("replace the current version", NeverReplaces, Grade.FAILED, "was not applied"),
     ("replace a stale version", lambda: Ignores("stale"), Grade.FAILED, "was not refused"),
     ("replace what is missing", lambda: Ignores("missing"), Grade.FAILED, "was not refused"),
-    ("read what one holds", lambda: Reads(unchanged=True), Grade.FAILED, "does not see what was written since"),
+    ("read what one holds", lambda: Reads(unchanged=True), Grade.FAILED, "does not return what was written since"),
     ("read what one holds", lambda: Reads(unchanged=False), Grade.LACKING, "sent again"),
     ("read a range", lambda: Mistells(longer=1), Grade.FAILED, "bytes 3 to 7 of 10"),
     ("a body of 1 MB", lambda: Mistells(cut=65_536), Grade.FAILED, "another body"),
     ("names to be encoded", Normalises, Grade.FAILED, "was not applied"),
-    ("list", lambda: Lists(stale=True), Grade.FAILED, "does not see a deletion"),
+    ("list", lambda: Lists(stale=True), Grade.FAILED, "a listing after a deletion"),
     ("order of a listing", lambda: Lists(backwards=True), Grade.LACKING, "in no order"),
-    ("pages of a listing", lambda: Lists(pages=1), Grade.FAILED, "of 1,001 objects 1,000 are listed"),
+    ("pages of a listing", lambda: Lists(pages=1), Grade.FAILED, "returns 1,000 objects, expected the 1,001"),
     ("delete", lambda: Lists(stale=True), Grade.FAILED, "deleted was found"),
     ("versions after a deletion", Recounts, Grade.FAILED, "was not refused"),
     ("conditional delete", lambda: Ignores("delete"), Grade.LACKING, "ignored"),
-    ("race to create", ChecksThenActs, Grade.FAILED, "of 8 creators"),
+    ("race to create", ChecksThenActs, Grade.FAILED, "of 8 concurrent creates"),
     ("racing updates", ChecksThenActs, Grade.FAILED, "are lost"),
 )
 
@@ -201,7 +201,7 @@ async def test_answers_without_a_date_or_an_id_are_reported() -> None:
     bare = Response(200, {}, b"")
 
     assert (await finding(MemoryStore(), "the store's time", [DATED])).grade is Grade.OK
-    assert "no Date" in (await finding(MemoryStore(), "the store's time", [DATED, bare])).found
+    assert "no header Date" in (await finding(MemoryStore(), "the store's time", [DATED, bare])).found
     assert (await finding(MemoryStore(), "request ids", [DATED])).found == "x-amz-request-id"
     assert (await finding(MemoryStore(), "request ids", [DATED, bare])).grade is Grade.LACKING
 
