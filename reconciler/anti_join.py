@@ -135,7 +135,9 @@ class SharedFiles:
             lost = {fact.owner: fact.file for fact in facts if isinstance(fact, MissingFile) and fact.present}
             tables = sorted({fact.owner for fact in facts if isinstance(fact, MissingFile)})
         else:
-            raise StoreUnavailable(f"{tables[0].name} changed during each of {MAX_ROUNDS} readings of the files")
+            raise StoreUnavailable(
+                f"the table {tables[0].name} changed during each of {MAX_ROUNDS} readings of its files"
+            )
         await wait_for_missing(execution, self.missing)
 
     async def _note_missing(self, session: Session, owner: Owner, file: str) -> None:

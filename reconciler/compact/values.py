@@ -41,7 +41,7 @@ def required_long(record: JsonObject, name: str) -> int:
     does not fit into 64 bits."""
     found = long_of(integer(record, name))
     if found is None:
-        raise InternalError(f"a stored record has no integer of 64 bits in {name!r}")
+        raise InternalError(f"the field {name!r} of a stored record is not an integer of 64 bits")
     return found
 
 
@@ -50,7 +50,9 @@ def required_time(record: JsonObject, name: str) -> int:
     is not an integer, or is outside of the years 1 to 9999."""
     at_ms = time_of(integer(record, name))
     if at_ms is None:
-        raise InternalError(f"a stored record has no time of the years 1 to 9999, in milliseconds, in {name!r}")
+        raise InternalError(
+            f"the field {name!r} of a stored record is not a time of the years 1 to 9999, in milliseconds since 1970"
+        )
     return at_ms
 
 

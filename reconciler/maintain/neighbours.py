@@ -62,13 +62,17 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         try:
             found = await current_file(session, entry.entity)
         except NotFound as missing:
-            raise TaskFailed(f"its metadata file does not exist: {missing.message}") from missing
+            raise TaskFailed(
+                f"the metadata file of entity {entry.entity} does not exist: {missing.message}"
+            ) from missing
         if found is None:
             return None
         file, body = found
         session.files.forget(file.location)
         if file.location == read:
-            raise TaskFailed(f"{gone[0]} does not exist, so the files of its snapshots are not known")
+            raise TaskFailed(
+                f"the manifest or manifest list {gone[0]} does not exist, so the files of the table are not known"
+            )
         read, gone = file.location, []
         reached = Reached()
         reached.add(await off_loop(len(body), partial(parse_metadata, body, file.location)))
@@ -78,7 +82,9 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
                     return each
         if not gone:
             return None
-    raise StoreUnavailable(f"entity {entry.entity} changed during each of {MAX_ROUNDS} readings of the manifests")
+    raise StoreUnavailable(
+        f"the table with the entity id {entry.entity} changed during each of {MAX_ROUNDS} readings of its manifests"
+    )
 
 
 async def deletion_obstacle(session: Session, entry: RelationEntry, location: str) -> str | None:

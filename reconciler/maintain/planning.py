@@ -136,7 +136,7 @@ def _data(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now
     try:
         criteria = Criteria.of(target, compaction.options)
     except ValueError as error:
-        raise InvalidPolicy(f"{policy.name}: {error}") from error
+        raise InvalidPolicy(f"the policy {policy.name}: {error}") from error
     rewrite = Selection.of((group.data for group in figures.groups), criteria)
     if not rewrite.files:
         return None

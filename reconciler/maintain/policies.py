@@ -101,10 +101,14 @@ class DataCompaction:
         strategy = settings.take(("compaction-strategy", "strategy"), _strategy) or "binpack"
         order = settings.take(("sort-order",), _text)
         if strategy == "binpack" and order is not None:
-            raise InvalidPolicy(f"{policy.name} names a sort order and no strategy that sorts")
+            raise InvalidPolicy(
+                f"the policy {policy.name} names a sort order and no strategy that sorts: set the strategy sort"
+            )
         if strategy == "z-order":
             if order is None:
-                raise InvalidPolicy(f"{policy.name} has the strategy z-order and names no columns (sort_order)")
+                raise InvalidPolicy(
+                    f"the policy {policy.name} has the strategy z-order and names no columns (sort_order)"
+                )
             order = order if order.lower().startswith("zorder(") else f"zorder({order})"
         options = {
             name: value for name in sorted(REWRITE_OPTIONS) if (value := settings.take((name,), _text)) is not None
@@ -165,10 +169,11 @@ class OrphanFileRemoval:
         try:
             days = _days(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))
         except ValueError as error:
-            raise InvalidPolicy(f"{policy.name}: max_orphan_file_age_in_days: {error}") from error
+            raise InvalidPolicy(f"the policy {policy.name}: max_orphan_file_age_in_days: {error}") from error
         if days < MIN_ORPHAN_AGE_DAYS:
             raise InvalidPolicy(
-                f"{policy.name} removes files younger than a day, which running writers may not have committed yet"
+                f"the policy {policy.name} removes files younger than a day, which running writers may not have "
+                "committed yet: set max_orphan_file_age_in_days to 1 or more"
             )
         locations = policy.content.get("locations")
         listed = [str(each) for each in locations] if isinstance(locations, list) else []
@@ -187,19 +192,19 @@ class _Settings:
         Raises `InvalidPolicy` if more than one of the names is set, or `read` raises `ValueError`."""
         found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
-            raise InvalidPolicy(f"{self._policy.name} sets {' and '.join(found)}, which mean the same")
+            raise InvalidPolicy(f"the policy {self._policy.name} sets {' and '.join(found)}, which mean the same")
         if not found:
             return None
         try:
             return read(self._unparsed.pop(found[0]))
         except ValueError as error:
-            raise InvalidPolicy(f"{self._policy.name}: {found[0]}: {error}") from error
+            raise InvalidPolicy(f"the policy {self._policy.name}: {found[0]}: {error}") from error
 
     def require_empty(self) -> None:
         """Raises `InvalidPolicy` if a setting was not taken, which is an unknown one."""
         if self._unparsed:
             unknown = ", ".join(sorted(self._unparsed))
-            raise InvalidPolicy(f"{self._policy.name} has unknown settings: {unknown}")
+            raise InvalidPolicy(f"the policy {self._policy.name} has unknown settings: {unknown}")
 
 
 def _text(value: JsonValue) -> str:
@@ -209,7 +214,7 @@ def _text(value: JsonValue) -> str:
 def _positive(value: JsonValue) -> int:
     number = int(str(value))
     if number < 1:
-        raise ValueError(f"must be at least 1, not {number}")
+        raise ValueError(f"expected a number of at least 1, got {number}")
     return number
 
 
@@ -219,12 +224,12 @@ def _days(value: JsonValue) -> float:
     except ValueError:
         number = nan
     if not 0 <= number < MAX_DAYS:
-        raise ValueError(f"must be a number of days below {MAX_DAYS:,}, not {value}")
+        raise ValueError(f"expected a number of days from 0 to below {MAX_DAYS:,}, got {value}")
     return number
 
 
 def _strategy(value: JsonValue) -> str:
     known = STRATEGIES.get(str(value).lower())
     if known is None:
-        raise ValueError(f"must be one of {', '.join(STRATEGIES)}, not {value}")
+        raise ValueError(f"expected one of the strategies {', '.join(STRATEGIES)}, got {value}")
     return known

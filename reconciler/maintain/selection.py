@@ -46,7 +46,8 @@ class Criteria:
         )
         if not 0 <= found.min_bytes < target < found.max_bytes:
             raise ValueError(
-                f"min-file-size-bytes must be less than the target of {target:,}, and max-file-size-bytes more"
+                f"min-file-size-bytes ({found.min_bytes:,}) must be less than the target file size of {target:,}, and "
+                f"max-file-size-bytes ({found.max_bytes:,}) more"
             )
         if found.min_input_files < 1 or found.max_group_bytes < 1:
             raise ValueError("min-input-files and max-file-group-size-bytes must be at least 1")

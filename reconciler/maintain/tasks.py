@@ -42,7 +42,8 @@ async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
         if stored is not None and stored.task.status not in ENDED:
             return stored
     raise InternalError(
-        f"{MAX_TASKS_WITHOUT_ROWS} maintenance tasks of {table} have ended since the last row in system.maintenance"
+        f"{MAX_TASKS_WITHOUT_ROWS} maintenance tasks of the table {table} have ended since the last one that has a row "
+        "in system.maintenance, so no new one is made"
     )
 
 

@@ -59,5 +59,7 @@ class SystemTable:
             return None
         at_ms = row[self.day]
         if not isinstance(at_ms, int):
-            raise TypeError(f"{self.name}.{self.day} of a row is {at_ms!r}, not milliseconds")
+            raise TypeError(
+                f"the column {self.name}.{self.day} of a row is {at_ms!r}, expected milliseconds since 1970"
+            )
         return at_ms // DAY_MS

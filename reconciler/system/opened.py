@@ -167,7 +167,7 @@ class OpenTable:
             self.table.refresh()
             if self.table.metadata.snapshot_by_id(snapshot) is None:
                 raise CommitSuperseded(
-                    f"the commit's outcome is unknown, and the snapshot is absent: {error}"
+                    f"the outcome of the commit to a system table is unknown, and the table lacks the snapshot: {error}"
                 ) from error
 
     def set_watermarks(self, watermarks: Mapping[str, str]) -> None:

@@ -144,7 +144,10 @@ async def test_a_table_that_leads_to_what_is_gone_expires_no_snapshot(kind: str)
     assert EXPIRE not in procedures.of("t")
     [table] = [each for each in lake.seen.table_plans if each.table.name == "t"]
     held = {each.procedure: each.reason for each in table.plan.held_back}
-    assert held[EXPIRE] == f"memory:///{gone} does not exist, so the files of its snapshots are not known"
+    assert (
+        held[EXPIRE]
+        == f"the manifest or manifest list memory:///{gone} does not exist, so the files of the table are not known"
+    )
 
 
 async def test_a_table_whose_manifests_are_rewritten_while_they_are_read_is_read_again() -> None:
