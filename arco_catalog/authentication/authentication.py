@@ -26,5 +26,5 @@ class Authentication:
                     raise NotAuthorized("The credentials are of another realm than the header 'Polaris-Realm' names")
                 return found
         if credentials.bearer is not None:
-            raise NotAuthorized("The issuer of the token is not trusted by this server")
+            raise NotAuthorized("The issuer of the token is not trusted by this server, or the token is not a JWT")
         raise NotAuthorized("The request has no credentials that this server recognises")

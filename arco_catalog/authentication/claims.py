@@ -94,7 +94,9 @@ def text_claim(claims: Mapping[str, JsonValue], name: str, max_length: int = 102
     """A required claim that is a text. Raises `NotAuthorized`."""
     value = claims.get(name)
     if not isinstance(value, str) or not value or len(value) > max_length or not value.isprintable():
-        raise NotAuthorized(f"The token has no valid claim '{name}'")
+        raise NotAuthorized(
+            f"The token's claim '{name}' is missing, or is not a string of 1 to {max_length} printable characters"
+        )
     return value
 
 
@@ -103,7 +105,9 @@ def role_names(names: Iterable[JsonValue]) -> frozenset[str]:
     checked = set()
     for name in names:
         if not isinstance(name, str) or not _ROLE.fullmatch(name):
-            raise NotAuthorized("The token has a malformed name of a role")
+            raise NotAuthorized(
+                "The token names a malformed principal role: a name has 1 to 256 letters, digits or any of _ . : -"
+            )
         checked.add(name)
     return frozenset(checked)
 
@@ -135,4 +139,4 @@ def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
             return role_names(text.split())
         case list(names):
             return role_names(names)
-    raise NotAuthorized("The claim of the token that names roles is neither a text nor an array")
+    raise NotAuthorized(f"The token's claim {path!r}, which names principal roles, must be a string or an array")

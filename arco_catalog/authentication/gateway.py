@@ -40,7 +40,9 @@ class GatewayAuthenticator:
         api = inner(context, "apiId")
         realm = self.apis.get(api) if isinstance(api, str) else None
         if realm is None:
-            raise NotAuthorized("The request came through an API that this server does not trust")
+            raise NotAuthorized(
+                "The request came through an API that this server does not trust: its id is not in ARCO_GATEWAY_APIS"
+            )
         signed, claims = signer_in(context), claims_in(context)
         if signed is not None:
             return _signer(realm, signed)
@@ -56,7 +58,7 @@ class GatewayAuthenticator:
         texts = {name: value for name, value in claims.items() if isinstance(value, str)}
         issuer, subject = text_claim(texts, "iss"), text_claim(texts, self.principal_claim)
         if not issuer.startswith("https://") or " " in issuer:
-            raise NotAuthorized("The token has no issuer with https (claim 'iss')")
+            raise NotAuthorized("The token's issuer (claim 'iss') is not an https:// URL")
         roles = None if self.roles_claim is None else flattened(texts.get(self.roles_claim, ""))
         return AuthenticationResult(realm, Identity(f"{issuer} {subject}", roles, issued=True), printable(subject))
 

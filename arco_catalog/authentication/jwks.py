@@ -66,10 +66,10 @@ def parse_keys(body: bytes) -> Sequence[PublicKey]:
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
-        raise ValueError(f"the issuer's keys are not a set of at most {MAX_KEYS}")
+        raise ValueError(f"the document at the issuer's jwks_uri is not a key set (JWKS) of at most {MAX_KEYS} keys")
     keys = [PublicKey(str(jwk["kid"]), jwk) for jwk in found if isinstance(jwk, dict) and _verifies(jwk)]
     if not keys:
-        raise ValueError("the issuer has no key that verifies signatures")
+        raise ValueError("the issuer's key set (JWKS) has no usable public key for signatures with a 'kid'")
     return keys
 
 
@@ -101,10 +101,10 @@ def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) ->
     `StoreDenied`."""
     document = loads(body)
     if not isinstance(document, dict) or document.get("issuer") != issuer:
-        raise ValueError("the discovery document is not the issuer's")
+        raise ValueError("the issuer's discovery document names another issuer, or none")
     uri = document.get("jwks_uri")
     if not isinstance(uri, str):
-        raise ValueError("the discovery document has no jwks_uri")
+        raise ValueError("the issuer's discovery document has no 'jwks_uri'")
     checked_url(uri, plain_loopback=plain_loopback)
     return uri
 
@@ -179,9 +179,9 @@ class IssuerKeys:
         """Waits until the issuer's keys are fetched again. Raises `Unavailable` if that fails, or if another fetch
         failed just now."""
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
-            raise Unavailable(f"The keys of {self._issuer} are not available now")
+            raise Unavailable(f"The keys of the token issuer {self._issuer} are not available now: try again later")
         if not await asyncio.shield(self._refresh()):
-            raise Unavailable(f"The keys of {self._issuer} are not available now")
+            raise Unavailable(f"The keys of the token issuer {self._issuer} are not available now: try again later")
 
     def _refresh(self) -> "asyncio.Task[bool]":
         """Starts to fetch the issuer's keys, or returns the running task that does so."""

@@ -61,7 +61,9 @@ def parse_keys(text: str) -> TokenKeys:
     separated by commas or line breaks. Raises `ValueError`, which quotes none."""
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
     if not 1 <= len(keys) <= MAX_KEYS:
-        raise ValueError(f"expected 1 to {MAX_KEYS} keys, the newest first")
+        raise ValueError(
+            f"expected 1 to {MAX_KEYS} keys separated by commas or line breaks, the newest first, got {len(keys)}"
+        )
     for number, key in enumerate(keys, start=1):
         if len(key) < MIN_KEY_BYTES:
             raise ValueError(f"key {number} has {len(key)} bytes: expected at least {MIN_KEY_BYTES}")
@@ -90,7 +92,7 @@ def read_file(path: str) -> TokenKeys:
     except OSError as error:
         raise ValueError(f"the file {path!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"the file {path!r} is not text") from error
+        raise ValueError(f"the file {path!r} is not UTF-8 text") from error
 
 
 def from_file(path: str) -> Read:

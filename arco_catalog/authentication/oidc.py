@@ -114,7 +114,7 @@ def key_id(unverified: UnverifiedToken) -> str:
     access tokens."""
     header, kind = unverified.header, unverified.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() not in KINDS or "crit" in header:
-        raise NotAuthorized("Token is not an access token")
+        raise NotAuthorized("The token is not an access token: its header has another 'typ', or has 'crit'")
     key_id = header.get("kid")
     if not isinstance(key_id, str) or not 0 < len(key_id) <= MAX_KEY_ID:
         raise NotAuthorized("The token has no key id (header 'kid')")

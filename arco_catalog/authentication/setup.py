@@ -118,7 +118,8 @@ def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
         return keys.KeySource(keys.from_file(text) if in_file else keys.from_text(text), runtime.now_ms, known)
     if not is_reference(text):
         raise ValueError(
-            f"{TOKEN_KEY_SECRET.name}: {text!r} is not a reference to a secret of AWS, Google Cloud or Azure"
+            f"{TOKEN_KEY_SECRET.name} is not a reference to a secret: expected an ARN of AWS Secrets Manager or "
+            "Parameter Store, projects/ID/secrets/NAME (Google Cloud), or https://VAULT.vault.azure.net/secrets/NAME"
         )
     return keys.KeySource(keys.from_secret_store(text, environment, runtime.now_ms), runtime.now_ms)
 
@@ -127,7 +128,10 @@ def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator
     apis = _by_realm(GATEWAY_APIS, environment, realm)
     for api in apis:
         if not _API.fullmatch(api):
-            raise ValueError(f"{GATEWAY_APIS.name}: {api!r} is not the id of an API or a function URL")
+            raise ValueError(
+                f"{GATEWAY_APIS.name}: {api!r} is not the id of an API or a function URL: expected lower-case letters "
+                "and digits, such as a1b2c3d4e5"
+            )
     return GatewayAuthenticator(
         apis, GATEWAY_PRINCIPAL_CLAIM.read(environment), environment.get(GATEWAY_ROLES_CLAIM.name) or None
     )
@@ -174,7 +178,7 @@ def _by_realm(variable: Variable[tuple[str, ...]], environment: Mapping[str, str
         name, equals, rest = item.partition("=")
         of, value = (name, rest) if equals and _REALM.fullmatch(name) else (realm, item)
         if value in found:
-            raise ValueError(f"{variable.name}: {value!r} is listed twice, and belongs to one realm")
+            raise ValueError(f"{variable.name}: {value!r} is listed twice: list it once, for one realm")
         found[value] = of
     return found
 

@@ -107,11 +107,13 @@ class OwnTokens:
     async def _key_of(self, unverified: UnverifiedToken) -> SigningKey:
         header = unverified.header
         if header.get("alg") != ALGORITHM or header.get("typ") != KIND or "crit" in header:
-            raise NotAuthorized("The token has another algorithm or type than those of this server")
+            raise NotAuthorized(
+                "The token is not one of this server's: its header has another 'alg' or 'typ', or has 'crit'"
+            )
         key_id = header.get("kid")
         key = await self._keys.find(key_id) if isinstance(key_id, str) else None
         if key is None:
-            raise NotAuthorized("The token is signed with a key that this server does not have")
+            raise NotAuthorized("The token is signed with a key that this server does not have: request a new token")
         return key
 
 
@@ -167,7 +169,7 @@ def roles_of_scope(scope: str) -> frozenset[str] | None:
     try:
         return role_names(word.removeprefix(_ROLE_PREFIX) for word in words)
     except NotAuthorized as error:
-        raise ValueError("the name of a principal role is malformed") from error
+        raise ValueError("the name of a principal role must have 1 to 256 letters, digits or any of _ . : -") from error
 
 
 def _read(claims: JsonObject) -> TokenClaims:

@@ -78,7 +78,8 @@ async def test_gateways_belong_to_realms() -> None:
         ({"ARCO_AUTH": "internal"}, "set exactly one of ARCO_TOKEN_KEY, ARCO_TOKEN_KEY_FILE and ARCO_TOKEN_KEY_SECRET"),
         ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": KEY, "ARCO_TOKEN_KEY_FILE": "/x"}, "set exactly one of"),
         ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": "short-and-weak"}, "ARCO_TOKEN_KEY: key 1 has 14 bytes"),
-        ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY_SECRET": "s3://b/k"}, "ARCO_TOKEN_KEY_SECRET: 's3://b/k' is no"),
+        ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY_SECRET": "s3://b/k"}, "ARCO_TOKEN_KEY_SECRET is not a reference"),
+        ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY_SECRET": KEY}, "ARCO_TOKEN_KEY_SECRET is not a reference"),
         ({"ARCO_AUTH": "oidc"}, "ARCO_OIDC_AUDIENCES is not set"),
         ({"ARCO_AUTH": "oidc", "ARCO_OIDC_AUDIENCES": "arco"}, "ARCO_OIDC_ISSUERS is not set"),
         (
@@ -91,7 +92,7 @@ async def test_gateways_belong_to_realms() -> None:
         ({"ARCO_AUTH": "oidc", **OIDC, "ARCO_OIDC_ISSUERS": "https://a?b=c"}, "must have no query"),
         (
             {"ARCO_AUTH": "oidc", **OIDC, "ARCO_OIDC_ISSUERS": "r1=https://a,r2=https://a"},
-            "'https://a' is listed twice, and belongs to one realm",
+            "'https://a' is listed twice: list it once, for one realm",
         ),
         ({"ARCO_AUTH": "oidc", **OIDC, "ARCO_OIDC_LOOPBACK_HTTP": "maybe"}, "ARCO_OIDC_LOOPBACK_HTTP: expected true"),
         ({"ARCO_AUTH": "gateway"}, "ARCO_GATEWAY_APIS is not set"),
@@ -112,7 +113,7 @@ def test_the_error_names_what_is_missing_or_wrong_and_quotes_no_key(environment:
         (None, "cannot be read: No such file or directory"),
         (b"", "expected 1 to 8 keys"),
         (b"short-and-weak", "key 1 has 14 bytes"),
-        (b"\xff" * 40, "is not text"),
+        (b"\xff" * 40, "is not UTF-8 text"),
     ],
 )
 def test_a_file_without_keys_is_refused_at_the_start(tmp_path: Path, content: bytes | None, why: str) -> None:
