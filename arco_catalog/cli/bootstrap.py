@@ -61,7 +61,7 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
 async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *, reopen: bool) -> Credentials:
     if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
         raise CliError(
-            f"there is a realm at the root of {options.store}, which is then the only one: leave out --realm"
+            f"there is a realm at the root of {options.store}, and the store can have no other: leave out --realm"
         )
     root = f"{realm.prefix}/{options.warehouse}".strip("/")
     location = realm.deployment.base.below(root, "warehouse")

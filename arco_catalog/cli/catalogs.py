@@ -191,7 +191,9 @@ def _default_base(realm: Realm, name: str) -> str:
     try:
         return realm.deployment.base.below(realm.prefix, parse_warehouse(name)).uri
     except ValueError as error:
-        raise CliError(f"{name!r} can't be a folder: give --default-base-location") from error
+        raise CliError(
+            f"the catalog's name {name!r} can't be the name of its folder: give its location by --default-base-location"
+        ) from error
 
 
 async def _update(
@@ -246,7 +248,7 @@ def _as_text(action: str, shown: JsonValue, *, dropped: bool) -> str:
             if done is None:
                 return _facts(shown)
             return "\n".join([escaped(f"{done} catalog {shown.get('name')!r}."), *_cancelled(shown)])
-    raise TypeError(f"neither a catalog nor several: {shown!r}")
+    raise TypeError(f"neither a catalog nor a list of catalogs: {shown!r}")
 
 
 def _cancelled(shown: JsonObject) -> Sequence[str]:

@@ -150,7 +150,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._resuming:
             return
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise ConnectionError("too many pipelined requests on this connection")
+            raise ConnectionError(f"the client pipelined more than {MAX_PIPELINED} requests on one connection")
         super().on_message_begin()
         self._start_head_timer()
 

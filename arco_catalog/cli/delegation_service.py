@@ -138,7 +138,10 @@ async def _opened(options: DelegationOptions) -> AsyncIterator[Catalog]:
     catalog = await open_served(settings, options.store, options.allowed_locations, options.environment)
     async with long_lived(catalog):
         if catalog.settings.read_only_because is not None:
-            raise CliError(f"tasks can't be kept in {options.store}: {catalog.settings.read_only_because}")
+            raise CliError(
+                f"the delegation service can't keep its tasks in the store {options.store}: "
+                f"{catalog.settings.read_only_because}"
+            )
         yield catalog
 
 
@@ -156,8 +159,8 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
     if setup is None or setup.open:
         if options.tls_client_ca is None and options.host != "localhost" and not is_loopback(options.host):
             raise CliError(
-                f"other machines can reach {options.host}, and callers of this service delete files: require a login "
-                "by --auth, or certificates of clients by --tls-client-ca"
+                f"other machines can reach {options.host}, and callers of the delegation service delete files: require "
+                "a login by --auth, or certificates of clients by --tls-client-ca"
             )
         yield None
         return

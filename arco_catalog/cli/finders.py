@@ -49,7 +49,10 @@ async def find_new_catalog(store: OpenStore) -> Session:
     try:
         session = await find_catalog_even_empty(store)
     except NotThere as error:
-        raise CliError(f"{store.options.store} has a realm: `arco catalogs create` makes catalogs in it") from error
+        raise CliError(
+            f"the store {store.options.store} has a realm, in which `arco init` makes no catalog: use "
+            "`arco catalogs create`"
+        ) from error
     policy = key_policy_from_env(store.options.environment)
     return session.catalog.session(replace(session.request, key_policy=policy), session.access)
 

@@ -53,7 +53,7 @@ def run(options: CatalogOptions, arguments: FsckArguments, *, as_json: bool) -> 
     if arguments.apply and not arguments.repair:
         raise CliError("--apply carries out repairs: give --repair, too")
     if (arguments.tables or arguments.after) and not arguments.data:
-        raise CliError("--table and --after choose whose files are checked: give --data, too")
+        raise CliError("--table and --after choose the tables whose files --data checks: give --data, too")
     if (arguments.tables or arguments.after) and arguments.every:
         raise CliError("--table and --after choose tables of one catalog: leave --all out")
 

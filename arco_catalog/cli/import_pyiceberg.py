@@ -43,7 +43,7 @@ class PyIcebergSource:
             await self._call(lambda catalog: catalog)
             namespaces = await self._namespaces()
         except Exception as error:  # whatever the client of a foreign catalog raises
-            raise CliError(f"can't read the catalog {self._name!r}: {_text(error)}") from error
+            raise CliError(f"can't read the source catalog {self._name!r}: {_text(error)}") from error
         for namespace in namespaces:
             for table in await self._tables_in(namespace):
                 yield table
@@ -56,7 +56,9 @@ class PyIcebergSource:
         except NoSuchNamespaceError:
             return {}
         except Exception as error:  # as above
-            raise CliError(f"can't read the properties of {'.'.join(namespace)}: {_text(error)}") from error
+            raise CliError(
+                f"can't read the properties of namespace {'.'.join(namespace)} in the source catalog: {_text(error)}"
+            ) from error
 
     async def _namespaces(self) -> Sequence[Namespace]:
         """Returns all namespaces, or `only` and those below it, each before its children."""

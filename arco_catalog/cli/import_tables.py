@@ -121,7 +121,7 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
     except OSError as error:
         raise CliError(f"can't read {describe_os_error(error)}") from error
     except UnicodeDecodeError as error:
-        raise CliError(f"can't read {source}: {error}") from error
+        raise CliError(f"can't read the file {source} as UTF-8 text: {error}") from error
 
 
 def _properties(pairs: Sequence[str]) -> dict[str, str]:

@@ -121,5 +121,7 @@ def runtime_for(pyspark: str) -> str:
     support that Spark."""
     spark = ".".join(pyspark.split(".")[:2])
     if spark not in SCALA_OF_SPARK:
-        raise CliError(f"the jobs run on Spark {', '.join(SCALA_OF_SPARK)}, and pyspark is {pyspark}")
+        raise CliError(
+            f"pyspark {pyspark} is installed, but jobs need Spark {' or '.join(SCALA_OF_SPARK)}: install one of these"
+        )
     return spark_runtime(spark)

@@ -60,8 +60,8 @@ def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
             if not confirmed:
                 found = await summarize_realm(session.state, realm.prefix)
                 raise CliError(
-                    f"this would drop {found.principals} principals and {found.principal_roles} principal roles: "
-                    "confirm with --principals-are-lost"
+                    f"dropping the realm {realm.name} also drops its {found.principals} principals and "
+                    f"{found.principal_roles} principal roles: confirm with --principals-are-lost"
                 )
             return realm.prefix, await drop_realm(session)
 

@@ -35,7 +35,7 @@ def run(
             )
             await record_locations(another(session))
         if not isinstance(answer, TableState):
-            raise InternalError("a registration was answered without the table")
+            raise InternalError(f"the response to the registration of a {kind} does not contain the {kind}")
         named: JsonObject = {"name": name, "type": kind, "entity": answer.entity}
         return {**named, "metadata_location": answer.metadata_location}
 

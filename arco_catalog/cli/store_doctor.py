@@ -80,7 +80,7 @@ def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool)
     URL does not name a store."""
     missing = missing_folder(url)
     if missing is not None:
-        raise NotThere(f"there is no folder {missing}")
+        raise NotThere(f"there is no folder {missing}: make it, or check the URL of the store")
 
     async def work() -> Report:
         return await report(url, environment, clients_of(url), pages=pages)

@@ -31,7 +31,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     result; workers get it again. Returns the exit code: 0, that of a worker which failed to start or to end well, or 1
     if too many died. Raises `CliError` if the server can't start."""
     if parsed.store.startswith("memory:"):
-        raise CliError("--workers is not supported with memory: each process would have a store of its own")
+        raise CliError("--workers is not supported with a store in memory: each process would have a store of its own")
     try:
         return asyncio.run(Supervisor(parsed, arguments).run())
     except AddressError:

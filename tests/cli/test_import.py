@@ -158,7 +158,7 @@ async def test_a_catalog_that_speaks_rest_is_a_source(
 
 def test_a_catalog_that_cannot_be_read_is_one_clear_line(store: str, capsys: Captured) -> None:
     assert main(["import", "catalog", "none", "-P", "type=sql", "--store", store], {}) == 1
-    assert capsys.readouterr().err.startswith("arco: can't read the catalog 'none': URI missing")
+    assert capsys.readouterr().err.startswith("arco: can't read the source catalog 'none': URI missing")
     assert main(["import", "catalog", "none", "-P", "typesql", "--store", store], {}) == 1
     assert "KEY=VALUE" in capsys.readouterr().err
 

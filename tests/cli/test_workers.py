@@ -177,7 +177,7 @@ async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
     [
         (
             ["--store", "memory:"],
-            "arco: --workers is not supported with memory: each process would have a store of its own",
+            "arco: --workers is not supported with a store in memory: each process would have a store of its own",
         ),
         (
             ["--store", "ftp://x"],
