@@ -35,7 +35,8 @@ def parse_warehouse(text: str) -> str:
     everywhere. The folder in which stores are probed is refused, since the objects there may be deleted at any time."""
     if not _NAME.fullmatch(text):
         raise ValueError(
-            f"a warehouse's name may have letters, digits, dots, dashes and underscores only, got {text!r}"
+            "a warehouse's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
+            f"letter, a digit or an underscore, got {text!r}"
         )
     if text == probe.FOLDER:
         raise ValueError(f"invalid warehouse's name {text!r}: it is reserved for probing the store")
@@ -47,8 +48,8 @@ def parse_realm(text: str) -> str:
     the catalog keeps for itself."""
     if not _REALM.fullmatch(text):
         raise ValueError(
-            "a realm's name may have letters, digits, dots, dashes and underscores only, and begins with a letter or a "
-            f"digit, got {text!r}"
+            "a realm's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
+            f"letter or a digit, got {text!r}"
         )
     return text
 
@@ -91,7 +92,7 @@ def parse_separator(text: str) -> str:
     printable = character.isascii() and character.isprintable() and not character.isalnum()
     if len(character) != 1 or not (character == "\x1f" or printable) or character in SEPARATES_NOTHING:
         raise ValueError(
-            f"expected one character such as . or %1F, and no letter, digit, space, _, -, + or %, got {text!r}"
+            f'expected one ASCII punctuation mark other than _ - + % " \\, such as ., or %1F, got {text!r}'
         )
     return character
 
@@ -106,7 +107,7 @@ def parse_port(text: str) -> int:
 def parse_count(text: str) -> int:
     """Returns a number from 1 to 10**9."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
-        raise ValueError(f"expected a number of at least 1, got {text!r}")
+        raise ValueError(f"expected a whole number from 1 to 1,000,000,000, got {text!r}")
     return int(text)
 
 

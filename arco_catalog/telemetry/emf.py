@@ -83,7 +83,10 @@ class MetricLine:
         if namespace is None:
             return
         if not _NAMESPACE.fullmatch(namespace):
-            raise ValueError(f"invalid CloudWatch metrics namespace {namespace!r}")
+            raise ValueError(
+                f"invalid CloudWatch metrics namespace {namespace!r}: expected 1 to 255 letters, digits, spaces or any "
+                "of _ . / # : -, not beginning with AWS/"
+            )
         self._directives = dumps([_directive(namespace, *each) for each in directives])
 
     def encode(self, ms: int, facts: JsonObject) -> str:

@@ -78,7 +78,7 @@ def traces_exporter(environment: Mapping[str, str]) -> str | None:
     protocols = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     protocol = next((environment[name] for name in protocols if environment.get(name)), "http/protobuf")
     if exporter == "otlp" and protocol != "http/protobuf":
-        raise ValueError(f"unsupported OTLP protocol {protocol!r}: only http/protobuf is supported")
+        raise ValueError(f"{' or '.join(protocols)}: only http/protobuf is supported, got {protocol!r}")
     return exporter
 
 

@@ -389,7 +389,7 @@ def test_numbers_are_numbers(arguments: list[str], capsys: pytest.CaptureFixture
         main([*arguments, "--store", "memory:"], {})
 
     assert ended.value.code == 2
-    assert "expected a number of at least 1" in capsys.readouterr().err
+    assert "expected a whole number from 1 to 1,000,000,000" in capsys.readouterr().err
 
 
 async def test_receipts_of_a_dropped_table_are_found_and_stated_to_be_its(
