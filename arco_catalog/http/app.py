@@ -94,7 +94,9 @@ class App:
             finally:
                 hold.close()
         else:
-            raise NotImplementedError(f"not an HTTP request: {scope['type']}")
+            raise NotImplementedError(
+                f"the ASGI scope type {scope['type']!r} is not supported: only http and lifespan are"
+            )
 
 
 async def _serve_lifespan(receive: Receive, send: Send) -> None:

@@ -49,7 +49,9 @@ def check_page(
         )
     site = headers.get("sec-fetch-site")
     if site is not None and site.lower() in _FOREIGN_SITES:
-        raise Forbidden("A web page of another origin may not use this catalog (Sec-Fetch-Site)")
+        raise Forbidden(
+            f"A web page of another origin may not use this catalog: the header Sec-Fetch-Site is {site[:64]!r}"
+        )
 
 
 def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -> bool:

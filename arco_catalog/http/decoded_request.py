@@ -77,7 +77,9 @@ class DecodedRequest:
             return
         separator = self.options.namespace_separator
         if read_identifier(identifier, "request.identifier", separator) != (self.namespace, name):
-            raise BadRequest(f"Invalid request.identifier: it must name the {what} of the path")
+            raise BadRequest(
+                f"Invalid request.identifier: it must be the namespace and the name of the {what} in the path"
+            )
 
     @property
     def spelling(self) -> Spelling:

@@ -181,8 +181,8 @@ def _refuse_external(catalog: Catalog) -> None:
     """Raises `BadRequest` if the catalog is of type EXTERNAL: only notifications change its tables."""
     if catalog.settings.external:
         raise BadRequest(
-            f"Catalog {catalog.settings.warehouse} is external: its tables change where they are owned, and follow by "
-            "notifications"
+            f"Catalog {catalog.settings.warehouse} is external: its tables are changed in the catalog that owns them, "
+            "and here only by notifications"
         )
 
 

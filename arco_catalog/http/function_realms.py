@@ -29,8 +29,8 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
     setup = load_authentication(environment, realms[0].name, runtime)
     if setup is None or setup.open:
         raise ValueError(
-            f"{AUTH.name}: a function must authenticate its callers: unset it to serve every caller that the gateway "
-            "lets in"
+            f"{AUTH.name}: a function does not support 'none' or an empty list: unset the variable to serve every "
+            "caller that the gateway lets in"
         )
     vending.check()
     if not is_off(environment):
@@ -39,7 +39,10 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
     if not missing:
         return ServedRealms(RealmService.of(realms, setup, runtime.entropy, judged=False))
     if REALM.read(environment):
-        raise ValueError(f"{REALM.name}: there is no realm {' and '.join(map(repr, missing))} in the store yet")
+        raise ValueError(
+            f"{REALM.name}: there is no realm {' and '.join(map(repr, missing))} in the store yet: make it with "
+            "`arco bootstrap`"
+        )
     if setup.tokens is not None:
         raise ValueError(
             f"{AUTHORIZATION.name}: {AUTH.name} can't be 'internal' without a realm, because only principals of a "

@@ -87,7 +87,9 @@ class RealmService:
     def _realm(self, name: str) -> Realm:
         realm = self.realms.get(name)
         if realm is None:
-            raise NotAuthorized("This server has no realm with the name in the header 'Polaris-Realm'")
+            raise NotAuthorized(
+                "This server does not serve the realm that the header 'Polaris-Realm' or the credentials name"
+            )
         return realm
 
 

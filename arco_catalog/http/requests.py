@@ -160,7 +160,7 @@ class Request:
             return None, len(data)
         values = await off_loop(len(data), lambda: count_values(data))
         if values > MAX_VALUES:
-            raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
+            raise PayloadTooLarge(f"The request body has more than {MAX_VALUES:,} JSON values")
         await self._take(VALUE_BYTES * values - BODY_WEIGHT * len(data) // 2)
         return await off_loop(len(data), lambda: _object(data, options)), len(data)
 

@@ -52,7 +52,12 @@ class Service:
         if self.options.default_warehouse is not None:
             return self.options.default_warehouse
         if self.realms is not None:
-            raise BadRequest("Name a catalog in the query parameter 'warehouse'")
+            raise BadRequest(
+                "Name a catalog in the query parameter 'warehouse' of /v1/config, and use the prefix in its response"
+            )
         if len(self.warehouses) != 1:
-            raise BadRequest("This server has several warehouses: name one in the query parameter 'warehouse'")
+            raise BadRequest(
+                "This server has several warehouses: name one in the query parameter 'warehouse' of /v1/config, and "
+                "use the prefix in its response"
+            )
         return next(iter(self.warehouses))

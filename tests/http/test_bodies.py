@@ -229,7 +229,7 @@ async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:
         (
             "namespaces/db/tables/t",
             {"identifier": {"namespace": ["db"], "name": "other"}, "requirements": [], "updates": []},
-            "Invalid request.identifier: it must name the table of the path",
+            "Invalid request.identifier: it must be the namespace and the name of the table in the path",
         ),
     ],
 )

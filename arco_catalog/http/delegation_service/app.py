@@ -72,7 +72,7 @@ class Tasks:
         """Returns the task in the path, if this caller has submitted it. Raises `NotFound` for any other id."""
         task = context.params["task"]
         if not _TASK.fullmatch(task):
-            raise NotFound("Task does not exist")
+            raise NotFound(f"Task does not exist: {task[:64]!r} is not the id of a task")
         stored = await self.service.find(self._session(context), task, context.caller.principal)
         return json_response(record(stored.task, whole=True))
 
@@ -88,7 +88,7 @@ class Tasks:
 
     async def _submitted(self, context: RequestContext) -> Task:
         if context.body is None:
-            raise InternalError("a submission has no body")
+            raise InternalError("the route that submits a task was reached without a request body")
         purge = DelegatedPurge.parse(context.body)
         self.service.check_realm(purge.realm, context.caller.realm)
         return await self.service.submit(self._session(context, purge), purge, context.caller.principal)

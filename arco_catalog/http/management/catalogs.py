@@ -28,7 +28,7 @@ async def create(context: RequestContext) -> Response:
     allow, and the errors of `make_catalog`."""
     fields = CATALOG.value(context.fields)
     if fields.optional("connectionConfigInfo", OBJECT) is not None:
-        raise BadRequest("A catalog can't have a connectionConfigInfo: this server does not stand in for others")
+        raise BadRequest("A catalog can't have a connectionConfigInfo: this server does not support federated catalogs")
     request = CatalogRequest(
         fields.required("name", STRING),
         fields.optional("type", one_of(*TYPES)) or "INTERNAL",

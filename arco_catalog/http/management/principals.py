@@ -110,5 +110,5 @@ async def revoke(context: RequestContext) -> Response:
 def _with_credentials(shown: JsonObject, secret: str) -> JsonObject:
     principal = shown.get("principal")
     if not isinstance(principal, dict):
-        raise InternalError("The answer about a created or changed principal does not contain it")
+        raise InternalError("The response about a created or changed principal does not contain the principal")
     return {"principal": principal, "credentials": {"clientId": principal["clientId"], "clientSecret": secret}}

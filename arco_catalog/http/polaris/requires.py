@@ -99,12 +99,14 @@ def read_target(context: DecodedRequest) -> Securable:
     separator = context.options.namespace_separator
     if kind == "catalog":
         if path:
-            raise BadRequest(f"Invalid {at}.path: a catalog has none")
+            raise BadRequest(f"Invalid {at}.path: a target of type catalog has no path")
         return Securable()
     if kind == "namespace":
         return Securable(check_namespace(path, f"{at}.path", separator))
     if len(path) < 2:
-        raise BadRequest(f"Invalid {at}.path: it must have the levels of a namespace, and a name in it")
+        raise BadRequest(
+            f"Invalid {at}.path: it must have at least one level of a namespace, and then the name of a table or view"
+        )
     name = check_name(path[-1], f"{at}.path[{len(path) - 1}]")
     return Securable(check_namespace(path[:-1], f"{at}.path", separator), name, "table-like")
 
