@@ -102,7 +102,9 @@ def parse_form(body: bytes) -> Mapping[str, str]:
     try:
         pairs = parse_qsl(body.decode("ascii"), max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError as error:
-        raise OAuthError("invalid_request", "The body is not a form") from error
+        raise OAuthError(
+            "invalid_request", f"The request body is not a form in ASCII of at most {MAX_FIELDS} fields"
+        ) from error
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise OAuthError("invalid_request", "A field of the form is given twice")
@@ -140,14 +142,21 @@ class TokenEndpoint:
         if grant is None:
             raise OAuthError("invalid_request", "The field 'grant_type' is missing")
         if grant not in (CLIENT_CREDENTIALS, TOKEN_EXCHANGE):
-            raise OAuthError("unsupported_grant_type", "Only client_credentials and token-exchange are supported")
+            raise OAuthError(
+                "unsupported_grant_type", f"The field 'grant_type' must be {CLIENT_CREDENTIALS} or {TOKEN_EXCHANGE}"
+            )
         if form.get("requested_token_type", ACCESS_TOKEN) != ACCESS_TOKEN:
-            raise OAuthError("invalid_request", "Only access tokens are given")
+            raise OAuthError(
+                "invalid_request",
+                f"The field 'requested_token_type' must be {ACCESS_TOKEN}: this server issues no others",
+            )
         credentials = credentials_in(form, headers)
         if credentials is not None:
             return await self._by_credentials(*credentials, form.get("scope"), realm, principals)
         if grant == CLIENT_CREDENTIALS:
-            raise OAuthError("invalid_client", "Expected a client id and its secret")
+            raise OAuthError(
+                "invalid_client", "The request has no client credentials: send 'client_id' and 'client_secret'"
+            )
         return await self._by_exchange(form, headers, realm, principals)
 
     async def _by_credentials(
@@ -168,7 +177,10 @@ class TokenEndpoint:
     ) -> TokenClaims:
         subject = form.get("subject_token")
         if subject is None or form.get("subject_token_type") not in (ACCESS_TOKEN, JWT):
-            raise OAuthError("invalid_request", "Expected a subject token, and its type: access_token or jwt")
+            raise OAuthError(
+                "invalid_request",
+                f"Fields 'subject_token' and 'subject_token_type' are needed, with the type {ACCESS_TOKEN} or {JWT}",
+            )
         claims = read_unsigned(subject)
         if claims is None:
             token_claims = await self._live(subject, realm, principals)
@@ -262,7 +274,7 @@ def requested_roles(scope: str | None, granted: frozenset[str] | None) -> frozen
     except ValueError as error:
         raise OAuthError("invalid_scope", f"The scope is not known: {error}") from error
     if granted is not None and (requested is None or not requested <= granted):
-        raise OAuthError("invalid_scope", "The subject token does not have all of these roles")
+        raise OAuthError("invalid_scope", "The subject token does not have all principal roles that the scope requests")
     return requested
 
 
