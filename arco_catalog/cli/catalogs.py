@@ -192,7 +192,7 @@ def _default_base(realm: Realm, name: str) -> str:
         return realm.deployment.base.below(realm.prefix, parse_warehouse(name)).uri
     except ValueError as error:
         raise CliError(
-            f"the catalog's name {name!r} can't be the name of its folder: give its location by --default-base-location"
+            f"the catalog's name {name!r} can't be the name of its folder: give --default-base-location"
         ) from error
 
 
