@@ -103,7 +103,7 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
-    """Runs the job of one message. If it ran out of time, the message is sent again as a new one: a return of the old
+    """Runs the job of one message. If it ran out of time, the message is resent as a new one: a return of the old
     one would count as a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
     try:
         await run_job(body, workplace)

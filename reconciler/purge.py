@@ -93,7 +93,7 @@ async def purge(
 
 
 async def _is_ready(catalog: Catalog, task: str) -> bool:
-    """Whether a catalog has a task with this id. If the task has failed, submits it again."""
+    """Whether a catalog has a task with this id. If the task has failed, resubmits it."""
     session = task_session(catalog, task, catalog.runtime.now_ms() + CALLS_MS)
     found = await find_task(session, task)
     if found is not None and found.task.status is Status.FAILURE:

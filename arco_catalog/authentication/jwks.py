@@ -150,7 +150,7 @@ class IssuerKeys:
         return next((key for key in known if key.takes(algorithm)), None)
 
     def refresh_if_old(self) -> None:
-        """Starts to fetch an issuer's keys again, in the background, if the cached ones are old."""
+        """Starts to refresh the keys of an issuer in the background if the cached ones are old."""
         if self._keys and self._age() >= REFRESH_MS and self._since_attempt() >= BACKGROUND_RETRY_MS:
             self._refresh()
 
@@ -176,7 +176,7 @@ class IssuerKeys:
         return self._now_ms() - self._attempted_ms
 
     async def _wait_for_refresh(self) -> None:
-        """Waits until the issuer's keys are fetched again. Raises `Unavailable` if that fails, or if another fetch
+        """Waits until the issuer's keys are refreshed. Raises `Unavailable` if that fails, or if another fetch
         failed just now."""
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
             raise Unavailable(f"The keys of the token issuer {self._issuer} are not available now: try again later")

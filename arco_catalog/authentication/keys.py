@@ -128,14 +128,14 @@ class KeySource:
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
-        """The keys that sign and verify tokens, read again if they are old. Raises `Unavailable` if they can't be read
+        """The keys that sign and verify tokens, reread if they are old. Raises `Unavailable` if they can't be read
         and there are no old ones."""
         if self._keys is None or self._age_ms() >= MAX_AGE_MS:
             return await self._refresh(MAX_AGE_MS)
         return self._keys
 
     async def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key that tokens name by this id, None if there is none. Reads the keys again for an unknown id, at most
+        """The key that tokens name by this id, None if there is none. Rereads the keys for an unknown id, at most
         once a minute. Raises `Unavailable`."""
         found = (await self.current()).find(id)
         if found is None and self._age_ms() >= RETRY_MS:

@@ -193,7 +193,7 @@ class TokenEndpoint:
         return replace(token_claims, roles=roles, executes_tasks=executes_tasks or for_tasks_alone)
 
     async def _live(self, token: str, realm: str, principals: Principals) -> TokenClaims:
-        """The claims of a token that this server issued in the realm, if it is valid, its principal exists, and the
+        """The claims of a token that this server issued in the realm, if it is valid, the principal exists, and the
         secret that it was issued for is still valid. Raises `OAuthError` otherwise."""
         dead = OAuthError("invalid_grant", _DEAD_SUBJECT)
         try:

@@ -23,7 +23,7 @@ class Option:
     variable: Variable[object]
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-        """Declares the option to the parser, with the value of its environment variable as default. An empty variable
+        """Declares the option to the parser, with the value of the environment variable as default. An empty variable
         counts as unset."""
         from_environment = environment.get(self.variable.name)
         parser.add_argument(

@@ -33,7 +33,7 @@ class Certificate:
     _seen: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Reads the certificate, its key, and the authorities of client certificates from their files. Raises
+        """Reads the certificate, the key, and the authorities of client certificates from their files. Raises
         `CliError` if one can't be read, or the key is not the certificate's."""
         try:
             self._seen = self._times()
@@ -44,15 +44,15 @@ class Certificate:
             raise CliError(f"{named}: {_reason(error)}") from error
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Checks the files of the certificate every `LOOK_SECONDS`, and reads them again when they have changed. Runs
+        """Checks the files of the certificate every `LOOK_SECONDS`, and rereads them when they have changed. Runs
         until it is cancelled."""
         while True:
             await sleep(LOOK_SECONDS)
             await asyncio.to_thread(self.renew)
 
     def renew(self) -> None:
-        """Reads the files of the certificate again if they have changed. If one can't be read, logs an error and keeps
-        the old context; the next call tries again."""
+        """Rereads the files of the certificate if they have changed. If one can't be read, logs an error and keeps
+        the old context; the next call retries."""
         try:
             times = self._times()
             if times != self._seen:

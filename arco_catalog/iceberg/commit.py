@@ -55,7 +55,7 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
 
     Raises what `checkpoint` raises, and `BadRequest` for more requirements or updates than a commit may have; for
     unknown types of requirements or updates, which one error lists before any other check of them; for a value that the
-    specification does not allow, with its place; and for other requirements beside `assert-create`.
+    specification does not allow, with the place; and for other requirements beside `assert-create`.
     """
     request = Fields(check(OBJECT, body, "request"))
     requirements = NamedObjects.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)

@@ -116,7 +116,7 @@ class TableDraft:
         return known[1]
 
     def finish(self, base_location: str | None) -> JsonObject | None:
-        """Returns the document of the table's next metadata, None if it equals its base. `base_location` is the
+        """Returns the document of the table's next metadata, None if it equals the base. `base_location` is the
         location of the metadata file of the base, for the metadata log. Raises `BadRequest` if an invariant is
         broken."""
         self._write_lookups_back()

@@ -113,7 +113,7 @@ def remove_snapshots(draft: TableDraft, snapshot_ids: Iterable[int]) -> None:
 
 
 def set_statistics(files: dict[int, list[StatisticsFile]], file: StatisticsFile) -> None:
-    """Makes one file the only statistics file of its snapshot in `files`. The snapshot need not exist."""
+    """Makes one file the only statistics file of a snapshot in `files`. The snapshot need not exist."""
     files[file["snapshot-id"]] = [file]
 
 

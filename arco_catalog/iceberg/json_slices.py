@@ -49,8 +49,8 @@ def read_in_slices(data: bytes, parse: Parse, slice_bytes: int = SLICE_BYTES) ->
 
 @dataclass(slots=True)
 class _Container:
-    """An array or object of the document that has not ended yet. `value` has its members that were parsed so far, None
-    if none were. The bytes from `parsed_to` to the present position are not parsed yet."""
+    """An array or object of the document that is not complete yet. `value` has the members that were parsed so far,
+    None if none were. The bytes from `parsed_to` to the present position are not parsed yet."""
 
     start: int
     parsed_to: int

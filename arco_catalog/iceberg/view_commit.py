@@ -245,7 +245,7 @@ class ViewDraft:
         self.log_entry = {"timestamp-ms": time, "version-id": version_id}
 
     def finish(self) -> JsonObject | None:
-        """Returns the document of the view's next metadata, None if it equals its base. Raises `BadRequest` if the
+        """Returns the document of the view's next metadata, None if it equals the base. Raises `BadRequest` if the
         commit loses a dialect without permission, or the size of the history is not positive."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)

@@ -28,7 +28,7 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeployedCatalog:
-    """A catalog of a deployment with its name, or the registry of a realm or a delegation service, with its folder as
+    """A catalog of a deployment with its name, or the registry of a realm or a delegation service, with the folder as
     the name; `open` opens it. `realm` is None in a store without realms. The deployment owns the stores, and closes
     them."""
 

@@ -32,7 +32,7 @@ async def history(
     session: Session, *, own: bool = False, newest: RegistryState | None = None
 ) -> AsyncIterator[JsonObject]:
     """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, each with the
-    id, sequence number and time of its commit; with `own` also those that the catalog itself makes, such as fences.
+    id, sequence number and time of the commit; with `own` also those that the catalog itself makes, such as fences.
     Ends where the history was collected.
 
     A commit lists the ids of at most 500 commits, and names the commit before those, which has the next list.

@@ -61,7 +61,7 @@ async def build_with_recorded(
     state = State(store, Paths(settings.warehouse), caches, runtime)
     found = await store.get(state.paths.manifest)
     if isinstance(found, Found):
-        with suppress(InternalError):  # a damaged HEAD: commands that read it report that, and `restore` must open it
+        with suppress(InternalError):  # a corrupt HEAD: commands that read it report that, and `restore` must open it
             head = RegistryState.parse(found.body, found.version, state.paths.manifest)
             state.cache_head(head)
             recorded = head.allowed_locations

@@ -61,7 +61,7 @@ def _shown(document: JsonValue, version: str) -> JsonObject:
 
 
 class _Change(RegistryMutation):
-    """The creation of one semantic model, or the replacement of its document."""
+    """The creation of one semantic model, or the replacement of a document."""
 
     def __init__(self, session: Session, namespace: Namespace, name: str, document: ModelDocument) -> None:
         super().__init__(session)

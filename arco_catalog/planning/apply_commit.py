@@ -12,7 +12,7 @@ from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdates:
-    """The result of applying a commit to its base: the base's document, the new document, and `body`, the bytes of the
+    """The result of applying a commit to a base: the base's document, the new document, and `body`, the bytes of the
     new metadata file. Where the commit changes nothing, `document` is None and `body` is empty. Both documents are
     outlines."""
 

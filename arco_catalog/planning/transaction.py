@@ -76,7 +76,7 @@ class TransactionPlan:
 
     @property
     def members(self) -> list[JsonObject]:
-        """The tables that the transaction changes or creates, as its stored object lists them: entity id, version of
+        """The tables that the transaction changes or creates, as the stored object lists them: entity id, version of
         the pointer (None for a new table) and metadata location."""
         changed: list[JsonObject] = [
             {"entity": pointer.entity, "version": pointer.version, "metadata_location": successor.metadata.location}

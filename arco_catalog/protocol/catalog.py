@@ -121,7 +121,7 @@ class Catalog:
 
     @property
     def vends(self) -> bool:
-        """Whether clients may hold credentials that the catalog has vended for the files of its tables: only a catalog
+        """Whether clients may hold credentials that the catalog has vended for the files of tables: only a catalog
         of a realm vends any."""
         return self.entry is not None
 
@@ -206,7 +206,7 @@ class Session:
         return head
 
     async def with_rights(self, reading: Coroutine[object, object, T]) -> T:
-        """Awaits `reading` and returns its result, and concurrently reads the caller's rights in the realm, unless
+        """Awaits `reading` and returns the result, and concurrently reads the caller's rights in the realm, unless
         access is not restricted."""
         if not self.is_restricted:
             return await reading

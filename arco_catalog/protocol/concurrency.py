@@ -91,7 +91,7 @@ async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitab
 
 
 async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
-    """Waits until all tasks have ended or one has failed: it does this one case of `asyncio.wait`, at a third of the
+    """Waits until all tasks are done or one has failed: it does this one case of `asyncio.wait`, at a third of the
     cost. Returns whether each has a result; False if one failed or was cancelled."""
     left, all_succeeded = len(tasks), True
     over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -92,5 +92,5 @@ class _StandIn:
         return 0 if self.task is None else self.task.uncancel()
 
     def done(self) -> bool:
-        """Whether the task of the step has ended; False if the step has no task yet."""
+        """Whether the task of the step is done; False if the step has no task yet."""
         return self.task is not None and self.task.done()

@@ -219,7 +219,7 @@ class GroupCommitter:
     async def _commit_batch(
         self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan]
     ) -> Applied | PreconditionFailed | None:
-        """Makes one commit of all replanned changes, and returns its outcome; None if one of the requests must not be
+        """Makes one commit of all replanned changes, and returns the outcome; None if one of the requests must not be
         sent."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():

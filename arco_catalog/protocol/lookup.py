@@ -30,7 +30,7 @@ class _StepsResult(Generic[T]):
 
 
 def _resume(steps: Steps[T]) -> Needs | _StepsResult[T]:
-    """Resumes a computation on the index, and returns the lookups that it needs next, or its result if it has ended."""
+    """Resumes a computation on the index, and returns the lookups that it needs next, or its result if it is done."""
     try:
         return next(steps)
     except StopIteration as end:

@@ -49,8 +49,8 @@ async def reserve_locations(session: Session, namespace: Namespace, name: str, m
 
 class Reservation:
     """The reservation of locations that a commit of one table or view names, and that its entity does not hold yet; and
-    of `borrowed` folders from which it takes files, and which are not in the registry yet. These folders stay in the
-    registry, whatever becomes of the commit."""
+    of `borrowed` directories from which it takes files, and which are not in the registry yet. These directories stay
+    in the registry, whatever becomes of the commit."""
 
     def __init__(
         self,

@@ -434,7 +434,7 @@ class State:
             await self.pause()
 
     async def pause(self) -> None:
-        """Waits a short random time. Callers send a write again after it."""
+        """Waits a short random time. Callers resend a write after it."""
         await self._runtime.sleep(pause_s(self._runtime.random(), 2 * RESEND_SECONDS))
 
 

@@ -144,7 +144,7 @@ async def write_shard(
     state: State, shard: int, entries: Mapping[str, FileDirectories], entities: Collection[str]
 ) -> None:
     """Adds the directories of tables' files in `entries` to a shard, and removes the directories of entities that are
-    not in `entities`. A failure is logged, since it only costs reading the tables again."""
+    not in `entities`. A failure is logged, since it only costs rereading the tables."""
 
     def merge(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
         return {entity: entry for entity, entry in {**stored, **entries}.items() if entity in entities}

@@ -257,7 +257,7 @@ class Files:
                 return
 
     async def _rest(self, location: str, store: ObjectStore, key: str, taken: Allocation) -> bytes:
-        """Reads a file again, all of it, because it is larger than the first read."""
+        """Rereads a whole file because it is larger than the first read."""
         now = ClockReading.take(self._runtime)
         match await store.get_range(key, 0, self._max_bytes + 1):
             case Found(raw, version):

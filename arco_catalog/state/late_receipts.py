@@ -22,7 +22,7 @@ TRIES = 10
 @dataclass(frozen=True, slots=True)
 class LateMark:
     """The mark of a day to which receipts are added after its end, as it was listed. `old`: it was written so long ago
-    that the writes which it announced have ended."""
+    that the writes which it announced are over."""
 
     day: date
     key: str

@@ -42,7 +42,7 @@ class RetryLater(CatalogError):
 
 
 class Unfinished(RetryLater):
-    """The time ended before the job was finished: a new message, or the next run of the schedule, continues it."""
+    """The time was over before the job was finished: a new message, or the next run of the schedule, continues it."""
 
 
 Report = Callable[[str, WorkStats], None]
@@ -153,8 +153,8 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
     """Deletes objects that nothing refers to, in every catalog, registry and delegation service. Raises `Unfinished` if
-    the time ended after some objects were deleted, and `RetryLater` if none were, since a continuation could not delete
-    any either."""
+    the time was over after some objects were deleted, and `RetryLater` if none were, since a continuation could not
+    delete any either."""
 
     async def collection(session: Session) -> CollectionStats:
         return await collect(session, delete=True, should_stop=TimeLimit(session, workplace.should_stop))

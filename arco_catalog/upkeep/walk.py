@@ -8,8 +8,8 @@ at once, and beside live writers (docs/design/reconciliation.md#reconciler).
 A walk takes turns. One turn walks a limited number of files, and ends early when there is no more time; the files that
 it leaves are a *span*, from which a later turn, of this run or another, continues. A span that was cut is walked before
 new files, so that an entity has at most one such span. A span that failed, because a record can't be read, is walked
-after them, so that it delays no other file. Where the log of a later metadata file names the file before the damaged
-one, the walk continues there, and the failed span has only the damaged file.
+after them, so that it delays no other file. Where the log of a later metadata file names the file before the corrupt
+one, the walk continues there, and the failed span has only the corrupt file.
 """
 
 import logging
@@ -105,8 +105,8 @@ async def _resolve(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Po
 
 
 class _Turn:
-    """One turn in the walk of an entity. `budget` is the number of files that it may still walk, `cut` whether it ended
-    early."""
+    """One turn in the walk of an entity. `budget` is the number of files that it may still walk, `cut` whether it
+    stopped early."""
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ class Compaction:
 
     async def _readers(self) -> None:
         """Replaces the rows of `readers`, before all other rows of the run are written, so that a grant that is revoked
-        by now hides the new rows, too. After a commit the grants are read again, since another run may have written
+        by now hides the new rows, too. After a commit the grants are reread, since another run may have written
         older ones."""
         if self.realm is None:
             return

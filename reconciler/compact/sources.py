@@ -29,7 +29,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kind of immutable objects in folders of days, such as receipts, and the columns of their table: the column
+    """A kind of immutable objects in directories of days, such as receipts, and the columns of their table: the column
     `name` has the object's name, the column `at` a time of the object's day. `repeat_days` is for how many days after
     that an object of the same name may come again; `max_bytes` bounds the bytes of a batch, for objects of which each
     may be many rows."""

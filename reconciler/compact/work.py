@@ -78,7 +78,7 @@ class _Part:
 
     async def metadata(self, location: str, use: Callable[[Metadata], T]) -> T:
         """Calls `use` with the document of a metadata file, which is freed afterwards (`Files.extract`), or with the
-        reason why there is none, and returns the result. A file that cannot be read, because it is damaged, too large,
+        reason why there is none, and returns the result. A file that cannot be read, because it is corrupt, too large,
         or in no store of the catalog, is reported."""
         self.read += 1
         missing = MissingMetadata.UNREADABLE
@@ -86,7 +86,7 @@ class _Part:
             return await self.session.files.extract(location, use)
         except NotFound as error:
             if await self.session.files.exists(location):
-                self.unreadable.append(error.message)  # the file is compressed, and damaged
+                self.unreadable.append(error.message)  # the file is compressed, and corrupt
             else:
                 missing = MissingMetadata.GONE
         except (Refusal, UnreadableMetadata) as error:

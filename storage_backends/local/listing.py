@@ -58,8 +58,8 @@ class Listing:
     """Lists the objects whose keys start with `prefix` and come after `after`, without those in the root's folder
     `hidden`.
 
-    Only folders that can have such keys are read. Of links, devices, and what has no valid key as a name, only the name
-    is yielded.
+    Only directories that can have such keys are read. Of links, devices, and what has no valid key as a name, only the
+    name is yielded.
     """
 
     prefix: str
@@ -90,8 +90,8 @@ class Listing:
             os.close(below)
 
     def _names(self, folder: int, path: str) -> list[str]:
-        """Returns the names in a directory that may lead to keys of this listing, with a `/` behind those of folders,
-        in the order of keys."""
+        """Returns the names in a directory that may lead to keys of this listing, with a `/` behind those of
+        directories, in the order of keys."""
         names = []
         with os.scandir(folder) as entries:
             for entry in entries:

@@ -199,7 +199,7 @@ class LocalStore:
         return await asyncio.get_running_loop().run_in_executor(self._threads, guarded)
 
     def _prepare(self) -> None:
-        """Makes the folders of the store, and removes old temporary files that writers left when they crashed. Does
+        """Makes the directories of the store, and removes old temporary files that writers left when they crashed. Does
         nothing but in the first write by this object."""
         if self._prepared:
             return

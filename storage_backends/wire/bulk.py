@@ -42,7 +42,7 @@ class Batches:
         return Deleted(left, now_ms)
 
     async def _batch(self, keys: Sequence[str]) -> Deleted:
-        """Deletes a batch of objects with one request, and sends again the keys for which the store was too busy;
+        """Deletes a batch of objects with one request, and resends the keys for which the store was too busy;
         deletes each by itself if the store takes no such request. Returns those that may still exist."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None

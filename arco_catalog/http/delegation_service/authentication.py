@@ -23,7 +23,7 @@ class TaskAuthenticator:
     realms: Mapping[str, Realm]
 
     async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult | None:
-        """Authenticates a request to the delegation service by its token. Raises `NotAuthorized` for a missing or
+        """Authenticates a request to the delegation service by the token. Raises `NotAuthorized` for a missing or
         invalid token, `Unavailable` if the keys that verify it can't be had, and `Forbidden` for a token without the
         scope `execute_tasks`, and for a principal of a realm without the role of that name."""
         found = await self.tokens.authenticate(presented)

@@ -45,7 +45,7 @@ class EntityChange(RegistryMutation):
 
     @abstractmethod
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        """Computes the index changes of this operation, and the body of its answer, None for an empty one. Fields of a
+        """Computes the index changes of this operation, and the body of the answer, None for an empty one. Fields of a
         stored entry that the changes do not name stay. Raises `Refusal`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:

@@ -42,7 +42,7 @@ class PolicyText:
     content: str | None
 
     def check(self, policy_type: str) -> None:
-        """Raises `BadRequest` if the description or content of a policy is too long, or if its type does not allow the
+        """Raises `BadRequest` if the description or content of a policy is too long, or if the type does not allow the
         content."""
         for field, value in (("description", self.description), ("content", self.content)):
             if value is not None and (size := len(value.encode())) > MAX_CONTENT_BYTES:

@@ -34,7 +34,7 @@ async def put_missing_hints(run: Run) -> None:
 
 
 async def _put(run: Run, tasks: Sequence[str]) -> None:
-    """Reads each of these tasks again, since another process may have put a hint since the listing, and puts the hints
+    """Rereads each of these tasks, since another process may have put a hint since the listing, and puts the hints
     that are still missing. A dry run counts them."""
     missing = await run.each(tasks, lambda task: run.unless_unreadable(f"task {task}", missing_hint(run.session, task)))
     for task, due_ms in zip(tasks, missing, strict=True):

@@ -30,7 +30,7 @@ class KindStats:
 class CollectionStats:
     """Counts of a collection: the collected objects by kind, the objects that it listed, the missing hints of tasks
     that it put, and the objects that are kept because a record could not be read, with examples. `stopped` is whether
-    it ended early."""
+    it stopped early."""
 
     kinds: dict[Kind, KindStats] = field(default_factory=dict)
     listed: int = 0

@@ -186,8 +186,8 @@ class DelegationService:
                 await mount.store.close()
 
     async def _attempt(self, worker: Worker, task: str, purge: DelegatedPurge) -> bool:
-        """Executes one attempt of a task, if it is due. Returns whether the task has ended; false if the attempt failed
-        by an error of the store or catalog, which is logged."""
+        """Executes one attempt of a task, if it is due. Returns whether the task is finished; false if the attempt
+        failed by an error of the store or catalog, which is logged."""
         try:
             await worker.run_task(task)
             stored = await read_task(self._session(task).state, task)

@@ -39,7 +39,7 @@ async def bind_key(session: Session, task: str) -> bool:
 
 
 async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, again: bool) -> Task:
-    """Returns the task of a submission, which it creates if there is none. A task that has failed is submitted again,
+    """Returns the task of a submission, which it creates if there is none. A task that has failed is resubmitted,
     and continues from its checkpoint. `again` is whether the key of the request was sent before: then only a task that
     failed for lost credentials is submitted again. Raises `StoreError`, and `CommitStateUnknown` if other processes
     change the task at each of `MAX_TRIES` attempts."""

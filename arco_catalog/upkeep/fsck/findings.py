@@ -13,7 +13,7 @@ class Repair(Protocol):
     """A function that repairs one finding. It is safe while clients write, and for a finding of any age."""
 
     async def __call__(self, session: Session) -> bool:
-        """Reads the object of a finding again, and repairs it if that is still necessary. Returns whether it did
+        """Rereads the object of a finding, and repairs it if that is still necessary. Returns whether it did
         repair. Raises `StoreError`, and `CatalogError`."""
         ...
 

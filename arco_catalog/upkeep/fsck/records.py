@@ -34,7 +34,7 @@ CATALOGS = "catalogs/"
 
 async def examine_records(examination: Examination) -> Findings:
     """Examines all objects of the state that no other part examines, such as receipts, markers and claims, in one
-    listing, and yields the findings. Collects for later parts the keys of receipts, and in a realm the folders of
+    listing, and yields the findings. Collects for later parts the keys of receipts, and in a realm the directories of
     catalogs."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []

@@ -76,7 +76,7 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
     try:
         floor = await read_registry_floor(examination.session.state)
     except InternalError:
-        floor = head.sequence  # the floor is unknown; the damaged object is a finding of the records
+        floor = head.sequence  # the floor is unknown; the corrupt object is a finding of the records
 
     async def look(commit: str) -> Sequence[Finding]:
         key = examination.paths.registry_commit(commit)

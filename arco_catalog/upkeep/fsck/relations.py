@@ -150,7 +150,7 @@ async def _examine_claim(examination: Examination, relation: Relation, file: str
 
 
 async def _is_there(examination: Examination, location: str) -> bool:
-    """Whether a metadata file exists that could not be read as one: a damaged compressed file is reported as missing by
+    """Whether a metadata file exists that could not be read as one: a corrupt compressed file is reported as missing by
     the reader."""
     return await examination.session.files.exists(location)
 

@@ -123,7 +123,7 @@ class TableFiles:
                     file, lambda document: (document.get("last-updated-ms"), document.get("table-uuid"))
                 )
             except NotFound as error:
-                there = await self._files.exists(file)  # one that is packed may be damaged
+                there = await self._files.exists(file)  # one that is packed may be corrupt
                 self._tell(Code.LOGGED_FILE_UNREADABLE if there else Code.LOGGED_FILE_MISSING, file, error.message)
             except UnreadableMetadata as error:
                 self._tell(Code.LOGGED_FILE_UNREADABLE, file, error.message)

@@ -49,7 +49,7 @@ ReadRange = Callable[[int, int], Awaitable[bytes]]
 
 async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
     """Reads an Avro file by `read_range`, and yields its records, some thousands at a time, each with those of `fields`
-    that the file has. Raises `Unreadable` for a file that is damaged or beyond a bound, and what `read_range` raises.
+    that the file has. Raises `Unreadable` for a file that is corrupt or beyond a bound, and what `read_range` raises.
     """
     parser = _Parser(fields)
     place, ended = 0, False
@@ -238,7 +238,7 @@ class _Records:
         return len(self._data) - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Unpacks the next block of `count` records, so that `decode` returns them. A damaged block, or one with which
+        """Unpacks the next block of `count` records, so that `decode` returns them. A corrupt block, or one with which
         the file goes beyond a bound, is an error."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
@@ -257,7 +257,7 @@ class _Records:
 
     def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
         """Returns the next records of the present block: at most `max_records`, and none that begins after the next
-        `max_bytes` bytes. A damaged record is an error."""
+        `max_bytes` bytes. A corrupt record is an error."""
         decoded: list[JsonObject] = []
         end = self._place + max_bytes
         while self.left and len(decoded) < max_records and self._place < end:
@@ -277,7 +277,7 @@ class _Records:
                 self._schemas.writer,
                 self._schemas.reader,  # it reads, and nothing else
             )
-        except Exception as error:  # a damaged record may have the decoder raise anything
+        except Exception as error:  # a corrupt record may have the decoder raise anything
             raise Unreadable(f"an Avro record is damaged: {type(error).__name__}: {error}") from error
         return cast(JsonObject, record)
 

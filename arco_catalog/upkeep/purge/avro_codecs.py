@@ -13,7 +13,7 @@ MAX_DICTIONARY_BYTES: Final = 128 << 20
 """Memory that a block may make the decompressor allocate: xz files of the highest level have it allocate 65 MB."""
 
 Unpack = Callable[[bytes, int], bytes]
-"""Unpacks a block to at most so many bytes. A damaged or longer one is an error."""
+"""Unpacks a block to at most so many bytes. A corrupt or longer one is an error."""
 
 
 class _Decompressor(Protocol):

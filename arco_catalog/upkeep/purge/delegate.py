@@ -38,7 +38,7 @@ _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 
 class DelegateFailed(NoProgress, StoreUnavailable):
-    """The delegation service did not delete the files of the table, so the next attempt submits the purge again. The
+    """The delegation service did not delete the files of the table, so the next attempt resubmits the purge. The
     submission is recorded in the checkpoint, and is no step forward."""
 
 

@@ -329,7 +329,7 @@ async def _read_entries(execution: Sessions, manifest: str) -> None:
 def _note_corruption(
     error: CorruptFile, corrupt: list[Corruption] | None, location: str, read: Callable[[], Awaitable[object]]
 ) -> None:
-    """Adds the file at `location` to the list `corrupt`, with the error and the function that reads it again. Raises
+    """Adds the file at `location` to the list `corrupt`, with the error and the function that rereads it. Raises
     the error if there is no list."""
     if corrupt is None:
         raise error

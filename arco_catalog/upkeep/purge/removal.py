@@ -25,7 +25,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
 
 class Removal:
     """Deletes files inside the locations of one entity, which are given in normal form, and counts files outside.
-    `allows` may exclude folders. Each request to delete uses a fresh session of `sessions`."""
+    `allows` may exclude directories. Each request to delete uses a fresh session of `sessions`."""
 
     def __init__(
         self,

@@ -149,7 +149,7 @@ class InventoryWalk:
             await self._read_manifests()
 
     async def _remember(self) -> None:
-        """Reads from the chunks which metadata files were read, and reads the last one of these files again: it has
+        """Reads from the chunks which metadata files were read, and rereads the last one of these files: it has
         almost all names of the next one."""
         if self.last.id:
             async with aclosing(StoredInventory(self._execution, self.last).chunks()) as chunks:
@@ -187,8 +187,8 @@ class InventoryWalk:
         self._position = replace(self._position, stage=Stage.TRIES)
 
     async def _find_tries(self) -> None:
-        """Reads the metadata files in the table's folders that have a pending receipt and were never current: those of
-        commits that never applied."""
+        """Reads the metadata files in the table's directories that have a pending receipt and were never current: those
+        of commits that never applied."""
         for folder in self._position.folders:
             async with aclosing(self._execution.session().files.listed(folder)) as listed:
                 async for location, _ in listed:

@@ -55,7 +55,7 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class HeadSearch:
     """The result of the search for HEAD: the last commit that has a child (`known`), and its children (`leaves`).
-    `unreadable` are the keys of damaged commit objects."""
+    `unreadable` are the keys of corrupt commit objects."""
 
     known: Candidate | None = None
     leaves: Sequence[Candidate] = ()
@@ -182,4 +182,4 @@ async def _on_pointer(session: Session, entity: str, operation: JsonObject) -> s
         committed = session.state.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
         return f"{entity}, which it created, has a committed receipt" if await read(session.state, committed) else None
     except InternalError:
-        return None  # a damaged pointer proves nothing
+        return None  # a corrupt pointer proves nothing
