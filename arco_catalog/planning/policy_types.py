@@ -94,7 +94,7 @@ def check_content(policy_type: str, content: str | None) -> None:
         shape = fields.get(name)
         if shape is None:
             raise BadRequest(
-                f"Invalid content.{name}: a policy of type {policy_type} has only the fields {', '.join(fields)}"
+                f"Invalid content.{name[:100]}: a policy of type {policy_type} has only the fields {', '.join(fields)}"
             )
         check(shape, value, f"content.{name}")
 

@@ -212,10 +212,10 @@ def _text(value: JsonValue) -> str:
 
 
 def _positive(value: JsonValue) -> int:
-    number = int(str(value))
-    if number < 1:
-        raise ValueError(f"expected a number of at least 1, got {number}")
-    return number
+    text = str(value)
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"expected a whole number of at least 1, got {text}")
+    return int(text)
 
 
 def _days(value: JsonValue) -> float:
