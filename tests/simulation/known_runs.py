@@ -44,19 +44,26 @@ def record(bug: Mutation, where: str, run: Run) -> None:
 
 def find(bug: Mutation, scenario: Scenario, runs: Iterable[Run], *, seconds: float = 120.0) -> Run:
     """Returns the first run that fails with the bug; the known one is tried before `runs`, which are drawn without the
-    bug. Raises AssertionError if none does, or after so many seconds."""
+    bug. Raises AssertionError if none does, or after so many seconds, and if the run fails without the bug, too."""
     began, where = time.perf_counter(), name_of(scenario)
     for seed, plan in known_first(bug, where, runs):
-        with pytest.MonkeyPatch.context() as patch:
-            bug(patch)
-            try:
-                explore(scenario, [seed], [plan])
-            except AssertionError:
-                record(bug, where, (seed, plan))
-                return seed, plan
+        if _fails(bug, scenario, seed, plan):
+            explore(scenario, [seed], [plan])
+            record(bug, where, (seed, plan))
+            return seed, plan
         if time.perf_counter() - began > seconds:
             break
     raise AssertionError(f"no run of {where} finds {bug.__name__}")
+
+
+def _fails(bug: Mutation, scenario: Scenario, seed: int, plan: FaultPlan) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        bug(patch)
+        try:
+            explore(scenario, [seed], [plan])
+        except AssertionError:
+            return True
+    return False
 
 
 def _key(bug: Mutation, where: str) -> str:
