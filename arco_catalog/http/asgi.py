@@ -1,4 +1,5 @@
-"""Types of the ASGI protocol's dictionaries. Only requests.py, responses.py and the adapters read or build them."""
+"""Types of the ASGI protocol's dictionaries. requests.py reads requests, responses.py sends responses; other modules
+than these and the adapters only look up in a scope its type, the caller, and the event of a gateway."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias

@@ -28,9 +28,9 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeployedCatalog:
-    """A catalog of a deployment with its name, or the registry of a realm or a delegation service, with the folder as
-    the name; `open` opens it. `realm` is None in a store without realms. The deployment owns the stores, and closes
-    them."""
+    """What has state in a deployment's store: a catalog with its name; or the registry of a realm, or the tasks of a
+    delegation service, with the folder as the name. `open` opens it. `realm` is None for the service, and in a store
+    without realms. The deployment owns the stores, and closes them."""
 
     name: str
     open: Callable[[], Catalog]

@@ -19,7 +19,7 @@ from arco_catalog.state.needs import Needs, Steps
 
 @dataclass(frozen=True, slots=True)
 class DescribedRelation:
-    """A relation's entry in the registry, and the stored value that describes it."""
+    """A generic table or a semantic model: its entry in the registry, and the stored document that describes it."""
 
     entry: RelationEntry
     value: JsonObject

@@ -20,8 +20,8 @@ _X_TO_THE_EIGHTH = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class DeflatedPart:
-    """A part of a gzip stream: the compressed `data` of `size` bytes with the checksum `crc`. `shift` is x^(8 * size),
-    by which a checksum of what comes before is multiplied."""
+    """A part of a gzip stream: `data` is the compressed form of `size` bytes, which have the checksum `crc`. `shift` is
+    x^(8 * size), by which a checksum of what comes before is multiplied."""
 
     data: bytes
     size: int

@@ -37,12 +37,12 @@ def is_dropped(index: Index) -> bool:
 
 
 def catalogs() -> str:
-    """Returns the prefix of the keys of all catalogs."""
+    """Returns the prefix of the keys that the entries of catalogs have in the registry of a realm."""
     return level("catalog", ())
 
 
 def catalog_key(name: str) -> str:
-    """Returns the key of a catalog."""
+    """Returns the key that the entry of a catalog has in the registry of a realm."""
     return catalogs() + name
 
 

@@ -38,8 +38,8 @@ class FollowedLease:
         self._observation: _Observation | None = None
 
     async def keep_up(self) -> None:
-        """Reads the task again if half of the time since the last read is over, or none was made. Raises `LeaseLost` if
-        the lease is over or the task was given back, and `StoreError`."""
+        """Reads the task, unless the last read allows work for at least half of `TRUSTED_MS` longer. Raises `LeaseLost`
+        if the lease is over, or another worker has taken the task, or it was given back, and `StoreError`."""
         if self._left_ms() < TRUSTED_MS // 2:
             await self._read()
             self._require()

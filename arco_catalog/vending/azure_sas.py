@@ -56,7 +56,8 @@ def user_delegation_sas(
 
 
 def string_to_sign(fields: dict[str, str], resource: str) -> str:
-    """Returns the text to sign: the fields and the resource in a fixed order, with empty lines for missing fields."""
+    """Returns the text that a signature of access (user delegation SAS) signs: its query parameters and the resource in
+    the order that Azure requires, with an empty line for each missing parameter."""
     first = ("sp", "st", "se")
     then = ("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "sip", "spr", "sv", "sr")
     last = ("snapshot", "ses", "rscc", "rscd", "rsce", "rscl", "rsct")

@@ -133,7 +133,8 @@ def _unless(side: Side, *columns: str) -> Mapping[str, str]:
 
 
 def _never(*columns: str) -> Mapping[str, str]:
-    """Returns the SQL of columns that are null in every row, in the dialects of all engines, by column name."""
+    """Returns the SQL that hides columns: it selects null for them in every row, in the dialects of all engines. The
+    keys are the names of the columns."""
     return {name: f"CASE WHEN 1 = 0 THEN x.{name} END AS {name}" for name in columns}
 
 

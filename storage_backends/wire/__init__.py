@@ -1,2 +1,2 @@
-"""HTTP for stores: one request, one response, and nothing is ever sent twice. Shared by the stores of all clouds; each
-has a dialect for what differs."""
+"""HTTP for stores, shared by those of all clouds: a client that retries where that is safe, and below it connections,
+which send no request twice. Each cloud has a dialect for what differs."""

@@ -153,7 +153,7 @@ async def registered_in_external(app: RealmApp) -> None:
     await app.catalog("ext", kind="EXTERNAL")
     assert (await app.root.post("/v1/ext/namespaces", {"namespace": ["db"]})).status == 200
     body = {"name": "t", "metadata-location": "memory:///ext/db/t/metadata/1.metadata.json"}
-    is_refused(await app.root.post("/v1/ext/namespaces/db/register", body), 400, "follow")
+    is_refused(await app.root.post("/v1/ext/namespaces/db/register", body), 400, "by notifications")
 
 
 @row("`testNamespaceOutsideCatalog`")
