@@ -51,7 +51,7 @@ def locations_of(dataset: DatasetRef) -> Sequence[str]:
 
 def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
     """Iterates over the namespace and name of each table that one of a dataset's names may mean. Names count in
-    OpenLineage namespaces of catalogs and of engines alone. In those of a catalog the whole name is a candidate. In both
+    OpenLineage namespaces of catalogs and of engines alone. In those of catalogs a whole name is a candidate. In both
     cases what follows the first dot is one if the part before it is one of `catalogs`, the names of this catalog for
     clients."""
     for where, name in ((dataset.namespace, dataset.name), *dataset.further):
