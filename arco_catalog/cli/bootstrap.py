@@ -40,7 +40,9 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
     """Bootstraps a realm, with `reopen` even one that was dropped, or with `reset_root` replaces the credentials of its
     root principal. Prints the credentials. Returns 0. Raises `CliError`."""
     if options.store.startswith("memory:"):
-        raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
+        raise CliError(
+            "a store in memory is gone when this command ends: give a store that stays, such as file:/path or s3://bucket"
+        )
 
     async def work() -> Credentials:
         async with open_session(options, "bootstrap", find_new_realm, writes=True, creates=True) as (realm, session):

@@ -14,7 +14,9 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
     """Makes an empty catalog, unless it exists, and displays which. Returns 0. Raises `CliError` before any commit for
     a store that ignores conditions, and for a store in memory."""
     if options.store.startswith("memory:"):
-        raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
+        raise CliError(
+            "a store in memory is gone when this command ends: give a store that stays, such as file:/path or s3://bucket"
+        )
 
     async def work() -> bool:
         async with open_session(options, "init", find_new_catalog, writes=True, creates=True) as session:

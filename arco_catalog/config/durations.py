@@ -19,7 +19,8 @@ def format_duration(milliseconds: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Returns the milliseconds of a length of time. Raises `ValueError` for a text in neither form."""
+    """Returns the milliseconds of a length of time in ISO 8601 (`PT24H`, `P30D`), or of a number with a unit (`30s`,
+    `1h`). Raises `ValueError` for any other text."""
     simple = _SIMPLE.fullmatch(text.strip().lower())
     if simple is not None:
         return int(simple[1]) * _UNITS[simple[2]]

@@ -141,8 +141,9 @@ class Sessions:
         return registry.session(self._operation(registry, self._source()), access)
 
     async def open_catalog(self, name: str, *, is_authorized: bool = False) -> Session:
-        """Returns a session with the registry of a catalog that the path of a management route names. It checks no
-        rights if `is_authorized`: the realm's registry has allowed the request. Raises `NotFound` if there is no such
+        """Returns a session with the registry of a catalog that the path of a management route names. The session
+        checks the caller's rights when it reads HEAD; with `is_authorized` it checks none, since the realm's registry
+        has allowed the request. Raises `NotFound` if there is no such
         catalog, or `Forbidden` instead for a caller that may not list catalogs, and `BadRequest` for a name in the path
         that no entity can have."""
         self._check_entities()

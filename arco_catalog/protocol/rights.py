@@ -288,7 +288,8 @@ async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal
 
 
 def without_privileges(standing: Standing, catalog: str) -> Forbidden:
-    """Returns the error for a caller without a privilege in a catalog whose existence need not be hidden."""
+    """Returns the error for a caller who has no privilege at all in a catalog, and from whom its existence need not be
+    hidden."""
     return Forbidden(f"Principal {standing.name} has no privilege in catalog {catalog}")
 
 

@@ -95,8 +95,8 @@ LEFT JOIN (
 @dataclass(frozen=True, slots=True)
 class VisibleTable:
     """The view of a table. A row is visible if one of the `sides` is; `expressions` has the SQL of columns that are not
-    selected as they are; `about` is an SQL condition for the rows that are about a table or view (None: all rows), and
-    `joins` the SQL joins that it needs."""
+    selected as they are; `about` is an SQL condition for the rows that are about a table or view (None: all rows);
+    `joins` has the SQL joins that the sides and expressions need."""
 
     table: SystemTable
     sides: Sequence[Side] = (Side(),)

@@ -48,8 +48,8 @@ class ClientFiles:
         return context
 
     def headers(self) -> Mapping[str, str]:
-        """Returns the header `authorization` with the token in the token file; empty without such a file. Raises
-        `OSError`."""
+        """Returns the header `authorization` with the token in the token file; empty if none is configured.
+        Raises `OSError` if the configured file is missing or can't be read."""
         if self.token is None:
             return {}
         return {"authorization": f"Bearer {Path(self.token).read_text().strip()}"}
