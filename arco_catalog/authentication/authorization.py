@@ -33,9 +33,9 @@ def is_off(environment: Mapping[str, str]) -> bool:
 
 
 def authorization(authenticates: bool | None, *, has_realm: bool, off: bool) -> Authorization:
-    """The rights of callers on a server. `authenticates` is whether they are authenticated, None if `ARCO_AUTH` is
-    unset: then every caller that reaches the server, or passes its gateway, is accepted. `off` is whether the
-    configuration turns the check of grants off."""
+    """The rights of callers on a server, by whether it `authenticates` them, None if `ARCO_AUTH` is unset. `EVERYTHING`
+    if grants are `off` or callers are not authenticated. Authenticated callers have what a realm grants, and `NOTHING`
+    without a realm. If `ARCO_AUTH` is unset, callers have `EVERYTHING` without a realm, and `NOTHING` with one."""
     if off or authenticates is False:
         return Authorization.EVERYTHING
     if has_realm:

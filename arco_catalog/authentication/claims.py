@@ -91,7 +91,8 @@ def _time(claims: JsonObject, name: str) -> float | None:
 
 
 def text_claim(claims: Mapping[str, JsonValue], name: str, max_length: int = 1024) -> str:
-    """A required claim that is a text. Raises `NotAuthorized`."""
+    """A required claim: a text of 1 to `max_length` printable characters. Raises `NotAuthorized` for a missing one and
+    for any other value."""
     value = claims.get(name)
     if not isinstance(value, str) or not value or len(value) > max_length or not value.isprintable():
         raise NotAuthorized(
@@ -101,7 +102,7 @@ def text_claim(claims: Mapping[str, JsonValue], name: str, max_length: int = 102
 
 
 def role_names(names: Iterable[JsonValue]) -> frozenset[str]:
-    """Checks the names of roles that a token activates. Raises `NotAuthorized` for a malformed one."""
+    """Returns the set of these names of roles that a token activates. Raises `NotAuthorized` for a malformed name."""
     checked = set()
     for name in names:
         if not isinstance(name, str) or not _ROLE.fullmatch(name):

@@ -97,8 +97,9 @@ def _length(number: object) -> int:
 
 
 def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) -> str:
-    """The URL of an issuer's keys in its discovery document, whose issuer must match. Raises `ValueError` and
-    `StoreDenied`."""
+    """The URL of an issuer's keys in its discovery document. Raises `ValueError` for a document of another issuer or
+    without a URL, and `StoreDenied` for a URL that is not HTTPS, unless `plain_loopback` allows HTTP to this
+    machine."""
     document = loads(body)
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         raise ValueError("the issuer's discovery document names another issuer, or none")
@@ -138,8 +139,8 @@ class IssuerKeys:
         self.withdrawn = 0
 
     async def find(self, id: str, algorithm: str) -> PublicKey | None:  # noqa: A002
-        """The key of an id, if it is for the algorithm. Raises `Unavailable` if the keys have to be fetched, and can't
-        be."""
+        """The key with an id, None if the issuer has no such key for the algorithm. An unknown id causes a fetch of the
+        keys, if the last one is not too recent. Raises `Unavailable` if the keys have to be fetched, and can't be."""
         if not self._are_usable():
             await self._wait_for_refresh()
         self.refresh_if_old()

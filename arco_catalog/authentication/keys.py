@@ -86,7 +86,8 @@ def from_text(text: str) -> Read:
 
 
 def read_file(path: str) -> TokenKeys:
-    """The keys in a file. Raises `ValueError` if it cannot be read, or has none."""
+    """The keys that sign tokens in a file. Raises `ValueError` if it cannot be read, or has anything else than valid
+    keys."""
     try:
         return parse_keys(Path(path).read_bytes().decode())
     except OSError as error:

@@ -50,7 +50,8 @@ class _TrustedIssuer:
     withdrawn: int = 0
 
     def recall(self, token: str) -> AuthenticationResult | None:
-        """The cached result of a token. A withdrawn key empties the cache, so that tokens are verified again."""
+        """The cached result of a token, None if there is none. After an issuer withdrew a key the cache is emptied
+        first, so that all tokens are verified anew."""
         if self.withdrawn != self.keys.withdrawn:
             self.cache.clear()
             self.withdrawn = self.keys.withdrawn

@@ -171,8 +171,8 @@ def _oidc(environment: Mapping[str, str], realm: str, runtime: Runtime) -> "Oidc
 
 
 def _by_realm(variable: Variable[tuple[str, ...]], environment: Mapping[str, str], realm: str) -> Mapping[str, str]:
-    """The items of a variable and the realm of each. An item of two realms would be trusted in both, so it is
-    refused."""
+    """The realm of each item of a variable: an item `NAME=VALUE` gives VALUE the realm NAME, and any other has `realm`.
+    Raises `ValueError` if the variable is not set, or has a value twice."""
     found: dict[str, str] = {}
     for item in _required(variable, environment):
         name, equals, rest = item.partition("=")

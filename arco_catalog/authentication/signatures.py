@@ -24,9 +24,9 @@ def verified_claims(
     audiences: Sequence[str],
     require: Sequence[str],
 ) -> JsonObject:
-    """The claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the audiences. A
-    public key may be one of a key set. The caller checks times. Raises `NotAuthorized`, which quotes nothing of the
-    token."""
+    """The claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the audiences.
+    `key` is a secret in bytes, or a public key in the form of a key set. The caller checks times. Raises
+    `NotAuthorized`, which quotes nothing of the token."""
     from jwt import PyJWK, PyJWT
     from jwt.exceptions import PyJWTError
 

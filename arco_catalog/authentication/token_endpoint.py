@@ -243,8 +243,9 @@ class TokenEndpoint:
 
 
 def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """The client's id and secret, from the header `Authorization` or else the form, None without a secret. Raises
-    `OAuthError` for a malformed header, or two that differ."""
+    """The client's id and secret, from a Basic header `Authorization` or else the form; None if neither has a secret.
+    Raises `OAuthError` for a malformed header, a secret without a client id, and a form that differs from the
+    header."""
     scheme, _, encoded = headers.get("authorization", "").partition(" ")
     client_id, secret = form.get("client_id"), form.get("client_secret")
     if scheme.lower() != "basic":
@@ -265,7 +266,8 @@ def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple
 
 
 def requested_roles(scope: str | None, granted: frozenset[str] | None) -> frozenset[str] | None:
-    """The principal roles that a scope requests, within those that are granted: None for all. Raises `OAuthError`."""
+    """The principal roles that a scope requests, None for all; the `granted` ones if it requests none. Raises
+    `OAuthError` for an unknown scope, and for one that requests more than is granted."""
     words = [word for word in (scope or "").split() if word != DEFAULT_SCOPE]
     if not words:
         return granted

@@ -24,15 +24,17 @@ _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 def parse_bool(text: str) -> bool:
-    """Returns the boolean of a text: true or false, 1 or 0, yes or no, in any case."""
+    """Returns the boolean of a text: true or false, 1 or 0, yes or no, in any case. Raises `ValueError` for any other
+    text."""
     if text.lower() not in _BOOLS:
         raise ValueError(f"expected true or false, got {text!r}")
     return _BOOLS[text.lower()]
 
 
 def parse_warehouse(text: str) -> str:
-    """Returns a catalog's name. It is a folder in the store and part of every location, so it is spelled alike
-    everywhere. The folder in which stores are probed is refused, since the objects there may be deleted at any time."""
+    """Returns the text if a catalog may have it as name. It is a folder in the store and part of every location, so it
+    is spelled alike everywhere. Raises `ValueError` for other characters, for more than 128, and for the folder in
+    which stores are probed, since the objects there may be deleted at any time."""
     if not _NAME.fullmatch(text):
         raise ValueError(
             "a warehouse's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
@@ -44,8 +46,8 @@ def parse_warehouse(text: str) -> str:
 
 
 def parse_realm(text: str) -> str:
-    """Returns a realm's name. It is a folder in the store, and begins with a letter or a digit, unlike the folders that
-    the catalog keeps for itself."""
+    """Returns the text if a realm may have it as name. It is a folder in the store, and begins with a letter or a
+    digit, unlike the folders that the catalog keeps for itself. Raises `ValueError` for any other text."""
     if not _REALM.fullmatch(text):
         raise ValueError(
             "a realm's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
@@ -55,7 +57,8 @@ def parse_realm(text: str) -> str:
 
 
 def parse_base_path(text: str) -> str:
-    """Returns what goes before `/v1` in paths, without the slash at its end; empty for none."""
+    """Returns what goes before `/v1` in paths, without the slash at its end; empty for none. Raises `ValueError` for a
+    text that is no such path."""
     path = text.rstrip("/")
     if not _BASE_PATH.fullmatch(path):
         raise ValueError(f"expected a path such as /iceberg or /api/catalog, got {text!r}")
@@ -63,8 +66,8 @@ def parse_base_path(text: str) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Returns a number of bytes, at least a megabyte. The text is a number with the unit KB, MB or GB (powers of
-    1,024), or without one."""
+    """Returns a number of bytes. The text is a number with the unit KB, MB or GB (powers of 1,024), or without one.
+    Raises `ValueError` for less than a megabyte, and for any other text."""
     number = _bytes(text)
     if number < MIN_BYTES:
         raise ValueError(f"expected a size of 1MB or more, such as 64MB or 1GB, got {text!r}")
@@ -72,8 +75,8 @@ def parse_size(text: str) -> int:
 
 
 def parse_body_size(text: str) -> int:
-    """Returns the number of bytes that a request's body may have: at least a kilobyte, since a smaller one holds no
-    commit."""
+    """Returns the limit in bytes of a request's body, from a number with the unit KB, MB or GB, or without one. Raises
+    `ValueError` for less than a kilobyte, which holds no commit, and for any other text."""
     number = _bytes(text)
     if number < MIN_BODY_BYTES:
         raise ValueError(f"expected a size of 1KB or more, such as 512KB or 8MB, got {text!r}")
@@ -86,8 +89,9 @@ def _bytes(text: str) -> int:
 
 
 def parse_separator(text: str) -> str:
-    """Returns the character between the levels of a namespace in paths; the text may be percent-encoded. Refuses
-    characters that are common in names or have a meaning in every path."""
+    """Returns the character between the levels of a namespace in paths, one ASCII punctuation mark or %1F; the text may
+    be percent-encoded. Raises `ValueError` for other characters, and for those that are common in names or have a
+    meaning in every path."""
     character = unquote(text)
     printable = character.isascii() and character.isprintable() and not character.isalnum()
     if len(character) != 1 or not (character == "\x1f" or printable) or character in SEPARATES_NOTHING:
@@ -98,22 +102,22 @@ def parse_separator(text: str) -> str:
 
 
 def parse_port(text: str) -> int:
-    """Returns a TCP port, from 0 to 65535."""
+    """Returns a TCP port, from 0 to 65535. Raises `ValueError` for any other text."""
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise ValueError(f"expected a port from 0 to 65535, got {text!r}")
     return int(text)
 
 
 def parse_count(text: str) -> int:
-    """Returns a number from 1 to 10**9."""
+    """Returns a number from 1 to 10**9. Raises `ValueError` for any other text."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
         raise ValueError(f"expected a whole number from 1 to 1,000,000,000, got {text!r}")
     return int(text)
 
 
 def parse_key_lifetime(text: str) -> int:
-    """Returns the milliseconds for which clients may retry with one idempotency key: from a second up to a day, since
-    markers are kept for two."""
+    """Returns the milliseconds for which clients may retry with one idempotency key. Raises `ValueError` for less than
+    a second and for more than a day, since markers are kept for two."""
     lifetime = parse_duration(text)
     if not MIN_KEY_LIFETIME_MS <= lifetime <= MAX_KEY_LIFETIME_MS:
         raise ValueError(f"expected a length of time from PT1S to P1D, got {text!r}")
@@ -121,7 +125,8 @@ def parse_key_lifetime(text: str) -> int:
 
 
 def parse_workers(text: str) -> int | None:
-    """Returns a number of processes, from 1 to `MAX_WORKERS`; None for `auto`."""
+    """Returns a number of processes, from 1 to `MAX_WORKERS`; None for `auto`. Raises `ValueError` for any other
+    text."""
     if text == AUTO_WORKERS:
         return None
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_WORKERS:

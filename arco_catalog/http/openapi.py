@@ -43,8 +43,8 @@ async def get(context: RequestContext) -> Response:
 
 
 def _key_policy(service: Service) -> KeyPolicy:
-    """Returns how idempotency keys are read: by the cached HEAD of the server's only catalog, or by the server's
-    variables if it has several."""
+    """Returns how idempotency keys are read: by the cached HEAD of the server's only catalog; by the server's variables
+    if HEAD is not cached, or if the server has several catalogs or realms."""
     variables = service.options.key_policy
     catalogs = [*service.warehouses.values()]
     return catalogs[0].key_settings(variables).policy if len(catalogs) == 1 else variables

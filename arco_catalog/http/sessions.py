@@ -120,9 +120,10 @@ class Sessions:
     # The realm, and the catalogs that management routes name.
 
     def open_realm(self, itself: str | None = None) -> Session:
-        """Returns a session with the registry of the realm that checks the caller's rights in the realm. `itself` is
-        the name of the principal whose credentials the request rotates, which may do so without a privilege. Raises
-        `BadRequest` for a malformed source, and for a name in the path that no entity can have."""
+        """Returns a session with the registry of the realm, which checks the caller's rights in the realm when it reads
+        HEAD, unless access control is off. `itself` is the name of the principal whose credentials the request rotates,
+        which may do so without a privilege. Raises `BadRequest` for a malformed source, and for a name in the path that
+        no entity can have."""
         if not self._is_restricted:
             return self._open_registry(ALLOW_ALL)
         from arco_catalog.protocol.rights import RealmAccess  # only for servers that enforce access
@@ -143,9 +144,8 @@ class Sessions:
     async def open_catalog(self, name: str, *, is_authorized: bool = False) -> Session:
         """Returns a session with the registry of a catalog that the path of a management route names. The session
         checks the caller's rights when it reads HEAD; with `is_authorized` it checks none, since the realm's registry
-        has allowed the request. Raises `NotFound` if there is no such
-        catalog, or `Forbidden` instead for a caller that may not list catalogs, and `BadRequest` for a name in the path
-        that no entity can have."""
+        has allowed the request. Raises `NotFound` if there is no such catalog, or `Forbidden` instead for a caller that
+        may not list catalogs, and `BadRequest` for a name in the path that no entity can have."""
         self._check_entities()
         try:
             await self.select_catalog(name)
@@ -181,7 +181,8 @@ class Sessions:
 
     @property
     def _is_restricted(self) -> bool:
-        """Whether the caller's rights are checked: in every realm, unless its server has access control off."""
+        """Whether the caller's rights are checked: the request has a realm, and the server authenticates callers and
+        has access control on."""
         return self.realm is not None and self.realm_service.checks_access
 
     @property

@@ -9,7 +9,8 @@ does not know; the next commit reads them again."""
 
 
 def outline(document: JsonObject) -> JsonObject:
-    """Returns the metadata without the arrays and objects that may be long."""
+    """Returns the metadata without arrays and objects, except for the metadata log, the properties and the refs: all
+    others may be long."""
     return {name: value for name, value in document.items() if name in _OUTLINED or not isinstance(value, list | dict)}
 
 

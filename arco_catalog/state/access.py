@@ -212,16 +212,16 @@ class State:
             self._caches.head = CacheEntry(head.with_segments(no_segments), at)
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
-        """Commits to the registry by a swap of HEAD from the version `expected`, None for the first commit. Raises as
-        `swap` does."""
+        """Commits to the registry by a swap of HEAD from the version `expected`, None for the first commit. Caches the
+        new HEAD if the swap applied. Raises as `swap` does."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
         if isinstance(outcome, Applied):
             self.cache_head(RegistryState(successor.document, successor.index, outcome.version))
         return outcome
 
     def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
-        """Plans a new commit on a HEAD, with these edits and operations. If it spills, it needs the segments that it
-        rewrites."""
+        """Plans a new commit on a HEAD, with these edits and operations, and with the server's key policy if no commit
+        has one yet. If it spills, it needs the segments that it rewrites."""
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
         if self._key_policy is not None and head.key_settings is None:
@@ -282,7 +282,7 @@ class State:
         return Segment.parse(segment, found.body, key)
 
     async def write_segment(self, segment: Segment) -> None:
-        """Writes a new segment."""
+        """Stores a new segment of the registry's index, and caches it."""
         await self.create(self.paths.index_segment(segment.id), segment.body)
         self._cache_segment(segment)
 
@@ -322,7 +322,7 @@ class State:
         return known
 
     async def page_key(self) -> bytes:
-        """Returns the key with which a realm seals page tokens. The first process that needs it creates it; it never
+        """Returns the secret with which a realm seals page tokens. The first process that needs it creates it; it never
         changes."""
         path = self.paths.page_key
         known = self._caches.values.get(path)

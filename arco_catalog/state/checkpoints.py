@@ -80,19 +80,20 @@ class Checkpoints:
         self._changed.setdefault(shard_of(entity), set()).add(entity)
 
     def forget(self, entities: Iterable[str]) -> None:
-        """Removes the checkpoints of entities that no longer exist."""
+        """Removes the checkpoints of entities that no longer exist from memory; `write` stores the removal."""
         for entity in entities:
             self.by_entity.pop(entity, None)
             self._changed.setdefault(shard_of(entity), set()).add(entity)
 
     def pass_turn(self, entity: str) -> None:
-        """Records that `entity` was walked last."""
+        """Notes that `entity` was walked last; `write` stores it."""
         self.after = entity
         self._changed.setdefault(0, set())
 
     async def write(self, state: State) -> None:
-        """Stores the changed checkpoints, merged with those that other runs stored meanwhile. Raises `StoreError`. An
-        entity whose change was not saved is walked again."""
+        """Stores the changed checkpoints, merged with those that other runs stored meanwhile. If other runs write a
+        shard during each of our tries, our changes of it are dropped, and the entities are walked anew. Raises
+        `StoreError`."""
         shards: dict[int, dict[str, WalkCheckpoint]] = {number: {} for number in self._changed}
         for entity, walked in self.by_entity.items():
             if (number := shard_of(entity)) in shards:
@@ -121,7 +122,7 @@ class Checkpoints:
             self._versions[number] = written.version
 
     async def _read(self, state: State, number: int) -> dict[str, WalkCheckpoint]:
-        """Reads the checkpoints of a shard; empty if it does not exist or can't be read."""
+        """Reads the checkpoints of a shard; empty if it does not exist or is corrupt. Raises `StoreError`."""
         key = state.paths.checkpoints(number)
         found = await state.store.get(key)
         self._versions[number] = found.version if isinstance(found, Found) else None

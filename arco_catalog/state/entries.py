@@ -185,7 +185,7 @@ class RelationEntry:
 
     @property
     def shared(self) -> bool:
-        """Whether another request has named the location that the catalog generated, since then
+        """Whether, after the create, another request has named the location that the catalog generated for the entity
         (planning/shared_places.py)."""
         return self.json.get("shared") is True
 
@@ -272,7 +272,7 @@ def has_pointer(relation: JsonObject) -> bool:
 
 
 def find_namespace(index: Index, namespace: Namespace) -> NamespaceEntry | None:
-    """Returns the entry of a namespace, None if it does not exist."""
+    """Returns the entry of a namespace, None if it does not exist or is the root, which has no entry."""
     entry = index.get(namespace_key(namespace)) if namespace else None
     return None if entry is None else NamespaceEntry(entry)
 

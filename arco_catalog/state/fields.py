@@ -17,7 +17,7 @@ def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
 
 
 def text(document: JsonObject, name: str) -> str:
-    """Returns a required string. Raises `InternalError` if it is missing."""
+    """Returns a required string. Raises `InternalError` if it is missing or has another type."""
     value = document.get(name)
     if not isinstance(value, str):
         raise InternalError(f"a stored record lacks the field {name!r}, or it is not a string")
@@ -25,7 +25,7 @@ def text(document: JsonObject, name: str) -> str:
 
 
 def integer(document: JsonObject, name: str) -> int:
-    """Returns a required integer. Raises `InternalError` if it is missing."""
+    """Returns a required integer. Raises `InternalError` if it is missing or has another type."""
     value = document.get(name)
     if not isinstance(value, int):
         raise InternalError(f"a stored record lacks the field {name!r}, or it is not an integer")
@@ -51,7 +51,7 @@ def sequence(document: JsonObject, name: str) -> list[JsonValue]:
 
 
 def texts(document: JsonObject, name: str) -> tuple[str, ...]:
-    """Returns the strings in an array, empty if the field is missing or has another type."""
+    """Returns the strings in an array, without items of other types; empty if the field is missing or is no array."""
     value = document.get(name)
     return tuple(item for item in value if isinstance(item, str)) if value and isinstance(value, list) else ()
 

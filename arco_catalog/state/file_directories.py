@@ -81,7 +81,8 @@ class FileDirectories:
         return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened, unread)
 
     def may_reach(self, places: Collection[str]) -> bool:
-        """Whether a file of the table may be in one of these places, given by their normal forms."""
+        """Whether one of these directories of a table's files may have a file anywhere in one of `places`, given by
+        their normal forms. The table's own locations, and files that only unread files name, are not considered."""
         return any(
             _is_inside(directory, place) or (self.widened and _is_inside(place, directory))
             for directory in self.directories

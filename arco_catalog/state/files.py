@@ -348,7 +348,9 @@ class Files:
         return parsed_bytes(len(body), known.values or 0)
 
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
-        """Writes a new file whose name contains an id of its writer; `packed` compresses it. Raises `KeyConflict`."""
+        """Writes a new file whose name contains an id of the writer, and caches it; `packed` compresses it. Raises
+        `KeyConflict` if there is another file under the name, and `BadRequest` for a location in no store of this
+        catalog."""
         store, key = self._find(location)
         raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
         now = ClockReading.take(self._runtime)

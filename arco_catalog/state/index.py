@@ -41,17 +41,17 @@ def namespaces_in(parent: Namespace) -> str:
 
 
 def relation_key(namespace: Namespace, name: str) -> str:
-    """Returns the key of a table or view."""
+    """Returns the key of a table, view, generic table or semantic model."""
     return level("relation", namespace) + name
 
 
 def relations_in(namespace: Namespace) -> str:
-    """Returns the prefix of the keys of a namespace's tables and views."""
+    """Returns the prefix of the keys of a namespace's tables, views, generic tables and semantic models."""
     return level("relation", namespace)
 
 
 def tombstone_key(namespace: Namespace, name: str, entity: str) -> str:
-    """Returns the key of a dropped table or view; one name may have many."""
+    """Returns the key of the tombstone of a dropped table, view or other relation; one name may have many."""
     return f"{level('tombstone', namespace)}{name}\n{entity}"
 
 
@@ -195,7 +195,8 @@ class Index:
         return self.directory.key_ranges(max(prefix, start or prefix), _end_of(prefix))
 
     def entries(self, key_range: KeyRange, segment: Segment | None) -> Iterator[tuple[str, JsonObject]]:
-        """Iterates over the keys and entries of a key range, given the segment that covers it."""
+        """Iterates in order over the keys and entries of a key range: those of `segment`, which covers the range,
+        changed by the latest edits. Without a segment only those of the edits."""
         recent = ((key, self.edits[key]) for key in self.edited_in(key_range))
         older = () if segment is None else segment.scan(key_range.low, key_range.high)
         there = ((key, entry) for key, entry in older if key not in self.edits)

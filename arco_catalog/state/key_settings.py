@@ -100,7 +100,8 @@ class KeySettings:
         return KeySettings(policy, (ReplacedPolicy(self.policy, at_ms), *others), self.number + 1)
 
     def previous_policies(self, now_ms: int) -> Sequence[KeyPolicy]:
-        """Returns the previous policies by which a request must search for its marker."""
+        """Returns the previous policies by which a request at `now_ms` must search for its marker: those that read
+        keys, and were replaced less than `SEARCH_MS` before."""
         return [each.policy for each in self.replaced if each.policy.enabled and now_ms - each.until_ms < SEARCH_MS]
 
     @property

@@ -127,7 +127,7 @@ class Location:
         return f"{self.scheme}://{self.authority}/{'/'.join(fully_decoded(segment) for segment in self.segments)}"
 
     def inside(self, folder: "Location") -> bool:
-        """Whether this is `folder` or lies in it."""
+        """Whether this is `folder` or lies in it, at any depth, by the decoded forms."""
         return f"{self.normal}/".startswith(folder.normal.rstrip("/") + "/")
 
     def written_below(self, folder: "Location") -> bool:

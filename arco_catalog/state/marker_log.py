@@ -48,7 +48,8 @@ class MarkerLog:
             self._hash = earlier
 
     async def read_on(self) -> Sequence[Slot]:
-        """Reads the slots after those read so far, up to the first that does not exist, and returns all slots."""
+        """Reads the slots after those read so far, up to the first that does not exist, and returns all slots, without
+        those by which older settings closed the marker."""
         while True:
             key = self._key(self._passed + len(self.slots))
             match await self._state.store.get(key):

@@ -74,7 +74,7 @@ class Paths:
 
     @property
     def page_key(self) -> str:
-        """The key with which a realm seals page tokens."""
+        """The object key of the record with the secret by which a realm seals page tokens."""
         return f"{self.state}/core/page_key.json"
 
     @cached_property

@@ -179,8 +179,8 @@ class Pointer:
         return self._moved(move, {"intent": {"transaction": transaction, "state": state}})
 
     def resolved(self, committed: bool) -> "Pointer":
-        """Returns this pointer, at its version, with the state that its intent's decision gives it, and without the
-        intent. It is not saved, but serves as the base of the next move."""
+        """Returns this pointer, at its version, without the intent: with the intent's state if the transaction
+        `committed`, otherwise with the state before. It is not saved, but serves as the base of the next move."""
         document = {key: value for key, value in self.document.items() if key != "intent"}
         if committed:
             document = {**document, **mapping(mapping(self.document, "intent"), "state")}
@@ -188,7 +188,8 @@ class Pointer:
         return Pointer(document, self.version)
 
     def settled(self, move: str, committed: bool) -> "Pointer":
-        """Returns the pointer after a move that replaces its intent by the state that the decision gives it."""
+        """Returns the pointer after a move that removes the intent, and takes over the intent's state if the
+        transaction `committed`."""
         return self.resolved(committed)._moved(move, {})
 
 

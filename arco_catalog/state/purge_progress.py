@@ -134,7 +134,8 @@ class Progress:
         return replace(self, unaddressable=self.unaddressable + count, unaddressable_examples=examples)
 
     def to_json(self) -> JsonObject:
-        """Returns the fields of the checkpoint, without those that have no value."""
+        """Returns the JSON of a purge's checkpoint. Fields that few purges need, such as those of an anti-join, are
+        left out of other checkpoints."""
         joined: JsonObject = {
             "anti_join": True,
             "parts": self.parts,

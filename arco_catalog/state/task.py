@@ -132,17 +132,19 @@ class Task:
 
     @property
     def lease(self) -> str | None:
-        """The id of the worker's present lease on the task, None if there is none."""
+        """The id of the last lease that a worker took on the task, which may be over; None if no worker took one."""
         return optional_text(self.document, "lease_id")
 
     @property
     def lease_number(self) -> int:
-        """The number of the task's version with which the present lease began."""
+        """The number of the task's version with which the last lease began. Raises `InternalError` if there was no
+        lease."""
         return integer(self.document, "lease_version")
 
     @property
     def lease_ms(self) -> int:
-        """The milliseconds for which a worker's lease on the task lasts, from the store's time of this version."""
+        """The milliseconds for which the last lease on the task lasts, from the store's time of this version. Raises
+        `InternalError` if there was no lease."""
         return integer(self.document, "lease_ms")
 
     @property
@@ -163,7 +165,7 @@ class Task:
 
     @property
     def advanced(self) -> bool:
-        """Whether the checkpoint has changed under the present lease."""
+        """Whether the checkpoint has changed under the last lease."""
         return self.document.get("advanced") is True
 
     @property

@@ -78,7 +78,8 @@ class RequestLog:
 
     @property
     def failed(self) -> bool:
-        """Whether the catalog failed. An unknown outcome because of an old idempotency key is not its failure."""
+        """Whether the catalog failed: the status is 500 or more, and the reason is not an idempotency key that is too
+        old."""
         return self.status >= 500 and not self.stats.stale_key
 
     @property

@@ -53,8 +53,8 @@ def server_telemetry(
 
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:
-    """Returns CloudWatch's namespace of a function's metrics; None, for no metrics, if the variable is set and
-    empty."""
+    """Returns CloudWatch's namespace of a function's metrics, by default `ArcoCatalog`; None, for no metrics, if the
+    variable is set and empty."""
     return environment.get(METRICS_NAMESPACE.name, DEFAULT_NAMESPACE) or None
 
 

@@ -41,8 +41,8 @@ class Cors:
 
 
 def parse_origin(text: str) -> str:
-    """Returns an origin as browsers send it, in lower case: scheme, host, and a port unless it is the scheme's default.
-    Raises `ValueError` for any other text."""
+    """Returns an origin in lower case, as browsers send it: scheme, host, and a port if it has one. Raises `ValueError`
+    for any other text."""
     origin = text.lower()
     if not _ORIGIN.fullmatch(origin):
         raise ValueError(f"expected an origin such as https://console.example.com, without a path, got {text!r}")
