@@ -288,8 +288,8 @@ async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal
 
 
 def without_privileges(standing: Standing, catalog: str) -> Forbidden:
-    """Returns the error for a caller who has no privilege at all in a catalog, and from whom its existence need not be
-    hidden."""
+    """Returns the error for a caller who has no privilege at all in a catalog that need not be hidden from the
+    caller."""
     return Forbidden(f"Principal {standing.name} has no privilege in catalog {catalog}")
 
 
