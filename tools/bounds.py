@@ -223,8 +223,9 @@ HEAD = """\
 
 <!-- Made by `python -m tools.bounds`: do not edit. -->
 
-Each format that comes from outside, and how much of it is read before it is refused. Settings in brackets are the
-operator's; the other limits of requests and answers are in [Operating](operating.md#limits).
+The table lists each format that the catalog reads from outside, who writes it, and how much of it is read before it is
+refused. An operator can change a limit by the variable in brackets behind it. The other limits of requests and answers
+are in [Operating](operating.md#limits).
 
 | what | who writes it | bytes | values or records | depth | time |
 | --- | --- | --- | --- | --- | --- |

@@ -19,11 +19,11 @@ HEAD = """\
 
 <!-- Made by `python -m tools.configuration`: do not edit. -->
 
-Every option of `arco serve` is a variable too; the option wins. A size has KB, MB or GB behind it, a switch is `true`
-or `false`, and where several values may be given, commas part them in the variable. S3 stores take region, keys and
-endpoint from the usual `AWS_*` variables, Azure stores account, credentials and endpoint from the usual `AZURE_*` ones
-(see [Stores](stores.md)), GCS stores credentials and endpoint from the usual `GOOGLE_*` ones (see
-[Operating](operating.md)); traces go where the usual `OTEL_*` variables say.
+Every option of `arco serve` can also be set by a variable; if both are set, the option counts. A size ends with KB, MB
+or GB. The variable of a switch is `true` or `false`. Commas separate several values in one variable. For S3 stores the
+region, keys and endpoint come from the usual `AWS_*` variables, for Azure stores the account, credentials and endpoint
+from the usual `AZURE_*` variables (see [Stores](stores.md)), for GCS stores the credentials and endpoint from the usual
+`GOOGLE_*` variables (see [Operating](operating.md)). The usual `OTEL_*` variables set where traces go.
 
 ## arco serve
 
@@ -32,13 +32,15 @@ endpoint from the usual `AWS_*` variables, Azure stores account, credentials and
 """
 
 FUNCTIONS_HEAD = """\
-A function on Lambda has no options. It reads {shared} as `arco serve` does, except that it needs a warehouse, and that
-its metrics are in the namespace `ArcoCatalog` unless the variable is set, to nothing for none; and besides:"""
+A function on Lambda has no options. It reads {shared} as `arco serve` does, with two exceptions: `ARCO_WAREHOUSE` must
+be set, and without `ARCO_METRICS_NAMESPACE` its metrics are in CloudWatch's namespace `ArcoCatalog` (if the variable is
+set and empty, there are none). It also reads these variables:"""
 STORES_HEAD = """
 ## Stores
 
-Whatever opens a store, it reads these: on S3 besides the usual `AWS_*` variables, and `HTTPS_PROXY`, `HTTP_PROXY`,
-`ALL_PROXY` and `NO_PROXY`. With `AWS_REQUEST_CHECKSUM_CALCULATION=when_required` no checksum is sent with objects.
+Every process that opens a store reads these variables. For S3 it also reads the usual `AWS_*` variables, and
+`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. With `AWS_REQUEST_CHECKSUM_CALCULATION=when_required` it sends
+no checksum with the objects that it writes to S3.
 
 | variable | default | meaning |
 | --- | --- | --- |
