@@ -101,8 +101,8 @@ class Listing:
 
 async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: int) -> JsonObject:
     """Describes the table or view that had the name at the instant, or else the last one that had been dropped under
-    it, with its metadata file of that time. Raises `NoSuchTable`, `HistoryCollected`, and `NotFound` if there was no
-    catalog yet."""
+    it, with its metadata file of that time. Raises `NoSuchTable`, also for a generic table or a semantic model,
+    `HistoryCollected`, and `NotFound` if there was no catalog yet."""
     registry = await registry_at(session, at_ms)
     index = registry.index
     dropped = tombstones_of(namespace, name)
@@ -162,7 +162,7 @@ async def _is_committed(session: Session, entry: JsonObject, at_ms: int) -> bool
 async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataFile, JsonObject | None]:
     """Returns the entity's metadata file at the instant, and that file's receipt, None if there is none, as for a file
     with which the entity was registered. The registry had the entity by then, so if all files are later than the
-    instant, the first is the one."""
+    instant, the first is the one. Raises `HistoryCollected` if the file can't be found any more."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise HistoryCollected(

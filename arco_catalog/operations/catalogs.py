@@ -34,7 +34,7 @@ class DeployedCatalog:
 
     name: str
     open: Callable[[], Catalog]
-    """Raises `BadRequest` if the operator no longer allows the catalog's locations."""
+    """Raises `BadRequest` if the operator no longer allows any of the catalog's locations."""
     realm: str | None = None
     owner: Owner = Owner.CATALOG
 
@@ -75,7 +75,7 @@ async def realm_was_dropped(realm: Realm) -> bool:
 
 async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Sequence[DeployedCatalog]:
     """Returns the catalogs of the named realms, or without names those of the realm at the root of the store at `url`,
-    or `catalog` alone if there is none. Raises the errors of `take_inventory`."""
+    or `catalog` alone if there is no realm at the root. Raises the errors of `take_inventory`."""
     return (await take_inventory(catalog, url, realms)).catalogs
 
 

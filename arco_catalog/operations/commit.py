@@ -56,8 +56,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         self.lookup = self.committer.lookup()
 
     def is_outdated(self) -> bool:
-        """Whether the pointer that this process has cached fails a requirement of the commit. No answer may rest on
-        that: the caches may be older than the request."""
+        """Whether the pointer that this process has cached fails a requirement of the commit; False if none is cached.
+        No answer may rest on that: the caches may be older than the request."""
         state = self.session.state
         head = state.cached_head()
         entry = None if head is None else cached_relation(head, self.lookup)
@@ -111,9 +111,9 @@ class CommitRelation(Mutation[RelationReadSet]):
         return now is None or now.version != pointer.version
 
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
-        """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if
-        HEAD is the one of the plan, or if the name still means the entity and holds its locations, else a fresh read
-        set to plan on."""
+        """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if HEAD
+        is the one of the plan, or if the name still means the entity, which holds all locations that the commit names,
+        else a fresh read set to plan on."""
         head = await self.session.state.head()
         if head.version == read_set.head.version:
             return None
@@ -133,7 +133,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         return fresher
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """Returns the entity's current state: the attempt's commit, or a later commit on top of it."""
+        """Returns the current state of the table or view: that of the attempt's commit, or of a later commit on top of
+        it. Raises `InternalError` if the pointer no longer exists."""
         for entity in write_set.pointers:
             current = await current_file(self.session, entity)
             if current is not None:

@@ -67,8 +67,8 @@ def storage_of(session: Session) -> StorageConfig:
 
 async def table_access(session: Session, namespace: Namespace, name: str, state: TableState) -> Access | None:
     """Returns access to the files of the table in this state; None if the name means another table by now, if the
-    caller may not read its files, or if none of its locations is allowed. Rights are checked on the HEAD that allowed
-    the load, or else on a fresh one."""
+    caller may not read its files, or if none of the locations that the metadata names is both allowed and in one that
+    the table holds. Rights are checked on the HEAD that allowed the load, or else on a fresh one."""
     head = session.judged_on or await _head(session)
     held = await session.held(head, _DATA, Securable(namespace, name))
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))

@@ -36,11 +36,12 @@ async def drop_table(session: Session, namespace: Namespace, name: str, purge: b
     """Removes the name and leaves a tombstone, which has the entity and its locations; the pointer stays. Raises
     `NoSuchTable`.
 
-    With `purge` the same commit makes a task that deletes the files once the time to undo the drop has passed
-    (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false, and `BadRequest` for one that
-    follows another catalog's. With `purge.mode=sync`, and no time to undo the drop, waits until the purge has ended;
-    raises `PurgeFailed`, also each time the request is sent again with its idempotency key, until a later attempt of
-    the purge has succeeded. In a copy of another catalog `purge` has no effect (docs/recovery.md#copies).
+    With `purge`, unless `purge.mode=off`, the same commit makes a task that deletes the files once the time to undo the
+    drop has passed (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false, and
+    `BadRequest` for one that follows another catalog's. With `purge.mode=sync`, and no time to undo the drop, waits for
+    the end of the purge as long as the request's time allows; raises `PurgeFailed`, also each time the request is sent
+    again with its idempotency key, until a later attempt of the purge has succeeded. In a copy of another catalog
+    `purge` has no effect (docs/recovery.md#copies).
     """
     drop = Drop(session, TABLES, namespace, name, purge)
     answer = await run(session, drop)

@@ -127,9 +127,10 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator["Inventory"]:
-    """Opens every catalog of the deployment and the other owners of state, and closes them at the end of the context.
-    Raises the errors of `catalog_from_env`, `NotFound` for a realm that does not exist, and `RuntimeError` for a store
-    that ignores conditions: it would lose commits, so the function must fail visibly."""
+    """Opens the deployment's store, yields the owners of state in it, each of which is opened on demand, and closes all
+    stores at the end of the context. Raises the errors of `catalog_from_env`, `NotFound` for a realm that does not
+    exist, and `RuntimeError` for a store that ignores conditions: it would lose commits, so the function must fail
+    visibly."""
     catalog = _notifying(await _open_tested(environment, runtime), environment, runtime)
     try:
         if catalog.settings.read_only_because is not None:

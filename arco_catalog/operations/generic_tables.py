@@ -66,8 +66,9 @@ class GenericTable:
 
 
 async def create_generic_table(session: Session, namespace: Namespace, table: GenericTable) -> Answer:
-    """Creates a generic table. Raises `AlreadyExists` if the name is taken, and `BadRequest` for a location that is
-    taken or not allowed, and for fields that are too long."""
+    """Creates a generic table. Raises `NoSuchNamespace`, `AlreadyExists` if the name is taken, `BadRequest` for a
+    location that is taken or not allowed and for fields that are too long, and `Forbidden` for a location that the
+    caller may not choose."""
     table.check()
     return await run(session, _Create(session, namespace, table))
 

@@ -107,8 +107,8 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
 
 
 async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
-    """Returns the intent on this entity and the status of its transaction: `gone` if the transaction object was
-    collected, which is long after the decision."""
+    """Returns the intent on the pointer's entity and the status of the intent's transaction, None without an intent.
+    The status is `gone` if the transaction object was collected, which is long after the decision."""
     if pointer.intent is None:
         return None
     decision = await read_decision(session.state, pointer.intent)

@@ -48,7 +48,8 @@ async def _require(session: Session, namespace: Namespace, name: str, kind: str)
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
     """Returns the current state of a table or view. Cached parts are used only after the store has confirmed them for
-    this request, except for metadata files (`Files.read_written`)."""
+    this request, except for metadata files (`Files.read_written`). Raises the errors of `load_table` and
+    `load_view`."""
     lookup = RelationLookup(namespace, name, kind, writing=False)
     state, known = session.state, session.state.cached_head()
     cached = None if known is None else cached_relation(known, lookup)

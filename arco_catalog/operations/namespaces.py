@@ -39,8 +39,8 @@ MAX_REMOVALS = 1_000
 
 async def create_namespace(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> Answer:
     """Creates a namespace. The property `location`, where its tables are made, has a default inside the parent's
-    location. Raises `NoSuchNamespace` for the parent, `AlreadyExists`, and `BadRequest` for a location that is not
-    allowed and for properties that are reserved or too large."""
+    location. Raises `NoSuchNamespace` for the parent, `AlreadyExists`, `BadRequest` for a location that is not allowed
+    and for properties that are reserved or too large, and `Forbidden` for a location that the caller may not choose."""
     return await run(session, _Create(session, namespace, properties))
 
 
@@ -74,8 +74,9 @@ async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
 async def update_properties(
     session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
 ) -> Answer:
-    """Sets and removes properties. Raises `NoSuchNamespace`, `Unprocessable` for a key in both, and `BadRequest` for
-    too many removals, for properties that are reserved or too large, and for a location that is not allowed."""
+    """Sets and removes properties of a namespace. Raises `NoSuchNamespace`, `Unprocessable` for a key in both,
+    `BadRequest` for too many removals, for properties that are reserved or too large, and for a location that is not
+    allowed, and `Forbidden` for one that the caller may not choose."""
     return await run(session, _UpdateProperties(session, namespace, removals, updates))
 
 
@@ -142,8 +143,8 @@ class _NamespaceChange(RegistryMutation):
         return [namespace_key(level) for level in (self.namespace, self.namespace[:-1]) if level]
 
     def default_location(self, index: Index) -> Location:
-        """Returns a folder inside the parent's location. Namespaces with similar names may share it, because the
-        folders of their tables have the tables' entity ids."""
+        """Returns a folder inside the parent's location, or inside the catalog's for a namespace without a parent.
+        Namespaces with similar names may share it, because the folders of their tables have the tables' entity ids."""
         parent = find_namespace(index, self.namespace[:-1])
         base = self.context.warehouse if parent is None else Location.parse(parent.location)
         return base.below(slug(self.namespace[-1]))

@@ -22,8 +22,9 @@ async def record_locations(session: Session) -> Sequence[str]:
 async def change_locations(
     session: Session, *, added: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> Sequence[str]:
-    """Adds and removes recorded locations, and returns all that are recorded then. Raises `BadRequest` for a malformed
-    location, or in a catalog of a realm, `StoreError`, and `CommitStateUnknown`."""
+    """Adds and removes recorded locations, and returns all that are recorded then. For a catalog of a realm it returns
+    an empty sequence, or raises `BadRequest` if a location is given. Raises `BadRequest` also for a malformed location,
+    `StoreError`, and `CommitStateUnknown`."""
     if session.catalog.entry is not None:
         if added or removed:
             raise BadRequest(

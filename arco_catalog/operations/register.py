@@ -44,8 +44,8 @@ async def register_table(
 ) -> Answer:
     """Registers a table, as a new entity, with an existing metadata file. With `overwrite` the same commit drops a
     table that has the name, and the new one may have its locations. Raises `NoSuchNamespace`, `AlreadyExists`,
-    `NotFound` if the file does not exist, and `BadRequest` for a file or location that is not allowed and for a file
-    that is no metadata."""
+    `NotFound` if the file does not exist, `BadRequest` for a file or location that is not allowed or taken and for a
+    file that is no metadata, and `Forbidden` for a file or location that the caller may not choose."""
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 

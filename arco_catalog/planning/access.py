@@ -103,8 +103,8 @@ class Standing:
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
-    """Returns the rights of an identity from the realm's registry; None if the principal no longer exists, or its token
-    is no longer valid."""
+    """Returns the rights of an identity from the realm's registry; None if the principal no longer exists or the token
+    is no longer valid, and for a principal that manages the access to the realm if another one requested the token."""
     key = (subject_key if identity.issued else principal_id_key)(identity.principal)
     principal = yield from principal_under(index, key)
     actor = principal
@@ -148,10 +148,11 @@ def judge(
 ) -> Steps[None]:
     """Returns if the caller has all required privileges in a catalog, by the index of its registry.
 
-    Raises `Forbidden` for a missing privilege. With `hides`, it raises the error for a missing object instead, if the
-    caller may not know that the object exists. For an object that does not exist, the privileges on the namespace
-    around it count, so that a caller without rights gets one error in both cases. Raises `NoSuchWarehouse` for a caller
-    without any privilege in the catalog.
+    Raises `Forbidden` for a missing privilege, for a caller who must rotate credentials first, and for a write that
+    only the pipeline may make. With `hides`, it raises the error for a missing object instead, if the caller may not
+    know that the object exists. For an object that does not exist, the privileges on the namespace around it count, so
+    that a caller without rights gets one error in both cases. Raises `NoSuchWarehouse` for a caller without any
+    privilege in the catalog.
     """
     _check_rotated(standing)
     roles = yield from catalog_roles_of(index, standing)
@@ -195,8 +196,9 @@ def _holds_any(index: Index, standing: Standing, roles: Sequence[str]) -> Steps[
 def held_among(
     index: Index, standing: Standing, privileges: Collection[Privilege], on: Securable
 ) -> Steps[frozenset[Privilege]]:
-    """Returns those of the `privileges` that the caller has on a securable, by the index of a catalog's registry. Empty
-    if the securable does not exist, and if the caller must rotate the credentials first."""
+    """Returns those of the `privileges` that the caller has on a securable, by the index of a catalog's registry,
+    without those that only the pipeline may use there. Empty if the securable does not exist, and if the caller must
+    rotate the credentials first."""
     if standing.must_rotate:
         return frozenset()
     chain = yield from chain_of(index, on)

@@ -71,15 +71,15 @@ class NewMetadata:
         return FileWrite(self.file.location, self.body, packed=table.uses_gzip(self.document))
 
     def summary(self, caller: Caller, attempt: Attempt) -> JsonObject:
-        """Returns the fields of this metadata that the pointer repeats."""
+        """Returns the fields of this metadata that the pointer repeats, as `pointer_summary` does."""
         return pointer_summary(caller, attempt, self.repeated, self.base)
 
 
 def pointer_summary(
     caller: Caller, attempt: Attempt, repeated: JsonObject, previous: MetadataFile | None
 ) -> JsonObject:
-    """Returns the fields that a pointer repeats of the metadata, with the time and source of the change
-    (docs/design/state.md#pointers)."""
+    """Returns the fields that a pointer repeats of the metadata, with the location of the `previous` file and the time
+    and source of the change (docs/design/state.md#pointers)."""
     return {
         **repeated,
         "previous_metadata_location": None if previous is None else previous.location,

@@ -69,7 +69,8 @@ def not_of_kind(index: Index, kind: str, namespace: Namespace, name: str) -> Ref
 
 
 def check_plain_name(kind: str, name: str) -> str:
-    """Returns the name if it has only letters, digits, '-' and '_', as names of this kind must. Raises `BadRequest`."""
+    """Returns the name if it has 1 to `MAX_PLAIN_NAME` letters, digits, '-' and '_', as names of this kind must. Raises
+    `BadRequest`."""
     if not _PLAIN.fullmatch(name) or len(name) > MAX_PLAIN_NAME:
         raise BadRequest(
             f"Invalid request.name: a {called(kind)} has 1 to {MAX_PLAIN_NAME} characters, each a letter, a digit, '-' "

@@ -40,7 +40,8 @@ def refuse_overlap(
     fresh: str | None = None,
 ) -> Steps[None]:
     """Raises `BadRequest` if an entity that is not in `but` holds a location that overlaps one of these, and
-    `PendingTransaction`. `fresh` is an entity id that this request generated (see `overlapping`)."""
+    `PendingTransaction`. If the operator allows overlaps, only dropped tables that are being purged count. `fresh` is
+    an entity id that this request generated (see `overlapping`)."""
     purging_only = context.allow_location_overlap
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh, purging_only=purging_only)
@@ -145,7 +146,7 @@ def check_choice(
     """Raises `Forbidden` if the caller may not choose one of these locations for a table or view of a namespace: it is
     outside the namespace's folder, or files of a dropped table that the caller may not read may still be there. A
     location that ends with `fresh`, an entity id that this request generated, has no such files. Raises
-    `NoSuchNamespace`."""
+    `NoSuchNamespace`. All pass if privileges are not enforced."""
     if context.holds is None:
         return
     yield from check_inside_namespace(context, index, locations, namespace)

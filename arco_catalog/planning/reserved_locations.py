@@ -22,8 +22,8 @@ def check_named(named: Sequence[str]) -> None:
 
 
 def locations_to_reserve(context: Context, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
-    """Returns those of the named locations that the table does not hold yet, or is about to release. Raises
-    `BadRequest` for a location that is not allowed, and for too many."""
+    """Returns those of the named locations that are not inside a location which the table holds, or only inside one
+    that it is about to release. Raises `BadRequest` for a location that is not allowed, and for too many."""
     check_named(named)
     leaving = entry.leaving
     held = {location for location in entry.locations if location not in leaving}

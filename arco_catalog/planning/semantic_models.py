@@ -48,7 +48,8 @@ class ModelDocument:
 
 
 def parse_document(document: JsonObject) -> ModelDocument:
-    """Reads a document that a client sent. The result has only the two specified fields. Raises `BadRequest`."""
+    """Reads a document that a client sent. The result has only the fields `version` and `semantic_model`, and the
+    sources of the data sets. Raises `BadRequest`."""
     fields = Fields(document, "request.document")
     version, model = fields.required("version", STRING), fields.required("semantic_model", STRING)
     if not 0 < len(version) <= MAX_VERSION or not version.isprintable():

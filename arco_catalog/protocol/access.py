@@ -26,7 +26,7 @@ class Access(ABC):
     """Whether there is anything to check. Where there is not, no method reads or refuses."""
 
     async def page_key(self) -> bytes | None:
-        """Returns the key that seals page tokens; None where there are no pages."""
+        """Returns the key that seals page tokens; None if page tokens are not sealed."""
         return None
 
     @property
@@ -42,7 +42,7 @@ class Access(ABC):
     @abstractmethod
     async def has_changed(self) -> bool:
         """Reads the caller's rights from the store, unless they were read for this request. Returns whether they differ
-        from those that were read before. Raises `CatalogChanged`."""
+        from those that were read before, or the catalog no longer exists. Raises `CatalogChanged`."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:

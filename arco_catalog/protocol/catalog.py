@@ -289,8 +289,9 @@ class Session:
         return nullcontext() if locks is None else locks.hold((namespace, name), is_needed)
 
     def lock_registry(self) -> AbstractAsyncContextManager[None]:
-        """Returns a context that holds the advisory lock of HEAD among the requests of this process. It locks nothing
-        if the process has no group committer."""
+        """Returns a context that holds the advisory lock of HEAD among the requests of this process. It goes on without
+        the lock if one holder keeps it for too long, and locks nothing if the process has no group committer. The
+        context raises `StoreUnavailable` past the deadline."""
         return (
             nullcontext()
             if self.catalog.group_committer is None

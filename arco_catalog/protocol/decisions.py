@@ -52,15 +52,15 @@ async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -
 
 
 async def read_outcome(state: State, transaction: str) -> bool | None:
-    """Whether a transaction has committed by now; False while it is pending, None if its decision was collected. A
-    caller that read an intent before must then read it again: if it is still there, the transaction was aborted;
-    otherwise it has been settled meanwhile."""
+    """Whether a transaction has committed by now; False while it is pending or if it was aborted, None if its decision
+    was collected, or was created as aborted (`Decision.is_closed`). A caller that read an intent before must then read
+    it again: if it is still there, the transaction was aborted; otherwise it has been settled meanwhile."""
     decision = await read_decision(state, transaction)
     return None if decision is None or decision.is_closed else decision.status == "committed"
 
 
 async def transaction_committed(state: State, transaction: str) -> bool:
-    """Whether a transaction has committed by now."""
+    """Whether a transaction has committed by now; False if it is pending or does not exist."""
     return committed(await read_decision(state, transaction)) is True
 
 
@@ -79,9 +79,9 @@ async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
 
 
 async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
-    """Waits for the decision of a transaction, and returns whether it committed. After the lease, or at once for a
-    request of smaller `rank`, it aborts the transaction and settles its intents on names, because its coordinator may
-    have crashed.
+    """Waits for the decision of a transaction, and returns whether it committed; False if it does not exist (any more).
+    After the lease, or at once for a request of smaller `rank`, it aborts the transaction and settles its intents on
+    names, because its coordinator may have crashed.
 
     Raises `Unavailable` if the transaction is still undecided shortly before the request's deadline, because the answer
     depends on it. A caller that has changed something already must report an unknown outcome instead.

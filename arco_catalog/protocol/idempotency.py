@@ -77,10 +77,10 @@ class IdempotencyGuard:
                 return True
 
     async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
-        """Puts the next slot for an attempt. With an answer it is the final slot: only after it may a failure or a
-        no-op be answered. Raises `Superseded` if another sending has put the next slot. When slot 0 shows that the key
-        is too old or too new, raises `CommitStateUnknown` or `BadRequest`, as `is_new` does; `CommitStateUnknown` too
-        if the request may have been carried out without its key.
+        """Puts the next slot for an attempt; does nothing without a key. With an answer it is the final slot: only
+        after it may a failure or a no-op be answered. Raises `Superseded` if another sending has put the next slot.
+        When slot 0 shows that the key is too old or too new, raises `CommitStateUnknown` or `BadRequest`, as `is_new`
+        does; `CommitStateUnknown` too if the request may have been carried out without its key.
 
         A put that was cancelled, because a step that ran concurrently failed, may have been applied nevertheless. So
         slots of our own are skipped.
@@ -104,8 +104,9 @@ class IdempotencyGuard:
         return {} if marker.slots else marker.identity.to_json()
 
     async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
-        """Raises for a key that is too old or too new by the time at which our slot 0 was written. This machine's clock
-        is then wrong: by the right time the slot would not have been put."""
+        """Raises for a key that is too old or too new by the time at which our slot 0 was written; with an `answer`,
+        which makes the slot final, only for one that is too old. This machine's clock is then wrong: by the right time
+        the slot would not have been put."""
         match self._age_error(self.slots[0].written_ms):
             case CommitStateUnknown() as unknown:
                 raise unknown
@@ -143,10 +144,10 @@ class IdempotencyGuard:
                 raise Superseded
 
     async def read(self) -> Sequence[Slot]:
-        """Reads all slots anew; empty without a key. Raises `KeyReused` if slot 0 binds the key to another request, and
-        `CommitStateUnknown` for a key that was too old when slot 0 was put, or is too old now and has none: an older
-        marker may have been collected, so no answer may rest on this one; and for a request that may have been carried
-        out without its key."""
+        """Reads all slots anew; empty without a key. Those of a closed marker are not checked. Raises `KeyReused` if
+        slot 0 binds the key to another request, and `CommitStateUnknown` for a key that was too old when slot 0 was
+        put, or is too old now and has none: an older marker may have been collected, so no answer may rest on this one;
+        and for a request that may have been carried out without its key."""
         marker = self.marker
         if marker is None:
             return ()

@@ -49,8 +49,8 @@ async def settle_lapsed(
 
 
 async def _outcome(session: Session, transaction: str) -> bool | None:
-    """Whether a transaction committed, after aborting it if its lease is over; None if it is still undecided, or the
-    store failed."""
+    """Whether a transaction committed, after aborting it if the lease is over; False if it does not exist (any more),
+    None if it is still undecided, or the store failed."""
     state, runtime = session.state, session.runtime
     try:
         decision = await read_decision(state, transaction)

@@ -12,8 +12,8 @@ from arco_catalog.state.index import Namespace
 
 
 async def rebuilt(session: Session, kept: Document | Reference | ValueReference) -> Answer:
-    """Returns a stored answer whole, with the bytes of the first one or equivalent ones. Raises `NotFound` if its
-    metadata file no longer exists, and `InternalError` if the value does not."""
+    """Returns a stored answer whole, with the bytes of the first one or equivalent ones. Raises `NotFound` if the table
+    or view has no metadata file any more, and `InternalError` if the stored value does not exist."""
     match kept:
         case Document():
             return kept

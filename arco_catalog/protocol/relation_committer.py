@@ -99,8 +99,8 @@ class RelationCommitter:
             await carry_out(self.session.state, index, refuse_purged(index, outer, entry.entity), size)
 
     async def is_refused(self, index: Index, entry: RelationEntry) -> bool:
-        """Whether the registry, read again, no longer lets the commit be made: the table does not hold its locations,
-        or files that it borrows are being purged."""
+        """Whether the registry, read again, no longer lets the commit be made: the table does not hold all locations
+        that the commit names, or files that it borrows are being purged."""
         try:
             await self.refuse_purged(index, entry)
         except BadRequest:

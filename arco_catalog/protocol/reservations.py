@@ -31,9 +31,9 @@ from arco_catalog.state.registry import RegistryState
 
 async def reserve_locations(session: Session, namespace: Namespace, name: str, missing: MissingLocations) -> None:
     """Makes a registry commit that adds these locations to those that the entity holds, and these folders to those that
-    it borrows from. The operation id is a fresh one that no slot names, so it is never evidence of the request.
-    Raises `BadRequest` if a location is taken, if the files of a folder are being deleted, or if the entity would hold
-    too many.
+    it borrows from. The operation id is a fresh one that no slot names, so it is never evidence of the request. Raises
+    `BadRequest` if a location is taken, if the files of a folder are being deleted, or if the entity would hold too
+    many, and `Forbidden` if the caller may not choose a location or take files from a folder.
 
     Does nothing if the name no longer means the entity: the caller plans again.
     """
@@ -108,11 +108,12 @@ class Reservation:
         await change_registry(self.session, "add-locations", self._detail(added), edit)
 
     async def give_back(self) -> Collection[str]:
-        """Gives back what was reserved for commits that were never made. Returns the locations that commits have named.
+        """Gives back what was reserved for commits that were never made. Returns the locations that commits have named;
+        empty if the table has none reserved.
 
-        First the registry marks the locations as leaving: a commit that validates its name from now on does not
-        rely on them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer
-        by now, and so named the locations, or can't move it any more. Then the registry removes what was not named.
+        First the registry marks the locations as leaving: a commit that validates its name from now on does not rely on
+        them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer by now,
+        and so named the locations, or can't move it any more. Then the registry removes what was not named.
         """
         state = self.session.state
         head = await state.head()
@@ -147,8 +148,8 @@ class Reservation:
         await change_registry(self.session, "release-locations", self._detail(locations), edit)
 
     async def remove_leaving(self, release: str, named: Collection[str]) -> None:
-        """Removes the locations that are still marked with this release, unless they were named: since the mark, a
-        commit may have reserved one again and named it."""
+        """Removes the locations that are still marked with this release, unless they were named; those stay, and are no
+        longer reserved: since the mark, a commit may have reserved one again and named it."""
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
             entry = yield from self._entry(head)

@@ -269,7 +269,8 @@ class RealmAccess(RestrictedAccess):
 
 
 async def check_principal(realm: State, identity: Identity) -> None:
-    """Reads the realm's HEAD, and returns if the principal exists. Raises `UnknownPrincipal` otherwise."""
+    """Reads the realm's HEAD, and returns if the principal exists and the token is still valid. Raises
+    `UnknownPrincipal` otherwise."""
     head = await realm.head()
     if await carry_out(realm, head.index, standing_of(head.index, identity)) is None:
         raise no_such_principal()
@@ -277,7 +278,7 @@ async def check_principal(realm: State, identity: Identity) -> None:
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
     """Returns the error for a catalog that does not exist: `NotFound` for callers who may list catalogs, and for all
-    others the one for a caller without a privilege. Raises `UnknownPrincipal`."""
+    others `Forbidden`, as for a caller without a privilege in a catalog. Raises `UnknownPrincipal`."""
     head = await realm.head()
     standing = await carry_out(realm, head.index, standing_of(head.index, identity))
     if standing is None:

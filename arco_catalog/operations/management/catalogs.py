@@ -218,7 +218,8 @@ async def update_catalog(
 
 async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
     """Makes the registry of a new catalog, with the role that manages it, and gives that role to the principal role
-    `admin`. With `owned` the role may also read and write the catalog's tables."""
+    `admin`. With `owned` the role may also read and write the catalog's tables. Changes nothing if the role exists
+    already."""
     await run(session, _Begin(session, admin, owned))
 
 
