@@ -81,8 +81,8 @@ class Listing:
     at_ms: int
 
     async def level(self, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
-        """Yields kind and name of each table and view that was in a namespace at the instant of this listing, then of
-        each namespace that was directly in it. Raises `NoSuchNamespace`, `HistoryCollected`."""
+        """Yields kind and name of all tables and views that were in a namespace at the instant of this listing, then of
+        all namespaces that were directly in it. Raises `NoSuchNamespace`, `HistoryCollected`."""
         index = self.registry.index
         try:
             await load(self.session.state, index, Needs(keys=[namespace_key(namespace)] if namespace else []))

@@ -127,10 +127,9 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator["Inventory"]:
-    """Opens the deployment's store, yields the owners of state in it, each of which is opened on demand, and closes all
-    stores at the end of the context. Raises the errors of `catalog_from_env`, `NotFound` for a realm that does not
-    exist, and `RuntimeError` for a store that ignores conditions: it would lose commits, so the function must fail
-    visibly."""
+    """Opens the deployment's store, yields the owners of state in it, which are opened on demand, and closes all stores
+    at the end of the context. Raises the errors of `catalog_from_env`, `NotFound` for a realm that does not exist, and
+    `RuntimeError` for a store that ignores conditions: it would lose commits, so the function must fail visibly."""
     catalog = _notifying(await _open_tested(environment, runtime), environment, runtime)
     try:
         if catalog.settings.read_only_because is not None:
@@ -159,7 +158,7 @@ async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Cata
 
 
 def _urls(environment: Mapping[str, str]) -> list[str]:
-    """Returns the URL of the store and those of the allowed locations, each in the form that engines use."""
+    """Returns the URL of the store and those of the allowed locations, in the form that engines use."""
     named = (STORE.require(environment), *ALLOWED_LOCATIONS.read(environment))
     return [canonical_url(url, environment) for url in named]
 

@@ -128,7 +128,7 @@ def location_of(url: str) -> Location:
 def mounts_of(
     base: Location, store: ObjectStore, allowed: Sequence[Location], open_store: StoreOpener | None
 ) -> list[Mount]:
-    """Returns the mount of the state's store, and one for each allowed prefix outside of it. Raises `ValueError`."""
+    """Returns the mounts of the state's store and of the allowed prefixes outside of it. Raises `ValueError`."""
     mounts = [Mount(base, store)]
     for prefix in allowed:
         if not prefix.inside(base):

@@ -23,7 +23,7 @@ def pending_transactions(
 
 def settling(index: Index, decided: Mapping[str, bool]) -> Edits:
     """Returns the index changes that settle the intents of transactions: those of committed ones become entries, all
-    others are removed. `decided` maps each transaction to whether it committed. The search covers the edits, because no
+    others are removed. `decided` maps transactions to whether they committed. The search covers the edits, because no
     intent is ever spilled."""
     edits: dict[str, JsonObject | None] = {}
     for key, entry in index.edits.items():

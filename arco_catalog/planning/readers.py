@@ -38,7 +38,7 @@ class Reach:
 
 
 def standings_of(index: Index) -> Steps[Sequence[Standing]]:
-    """Returns the rights of each principal of a realm's registry that has a role and need not rotate the credentials
+    """Returns the rights of all principals of a realm's registry that have a role and need not rotate their credentials
     first."""
     yield Needs(scans=[Scan(principals())])
     entities = [PrincipalEntry(entry).entity for _, entry in index.scan(principals())]

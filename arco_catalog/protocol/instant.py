@@ -44,8 +44,8 @@ async def one_instant(
 
 
 async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool | None]:
-    """Returns for each transaction that is not pending whether it committed; None if the decision was collected, or was
-    created as aborted (`Decision.is_closed`)."""
+    """Returns for the transactions that are not pending whether they committed; None if the decision was collected, or
+    was created as aborted (`Decision.is_closed`)."""
     outcomes: dict[str, bool | None] = {}
     for batch in batches(transactions, AT_ONCE):
         decisions = await gather(*(read_decision(session.state, transaction) for transaction in batch))

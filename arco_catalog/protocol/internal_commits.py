@@ -21,7 +21,7 @@ from storage_backends import Applied, StoreError
 
 async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
     """Settles the intents of decided transactions in the registry: those of committed ones become entries, and the
-    others are removed. `decided` maps each transaction to whether it committed. Writes nothing if there are no such
+    others are removed. `decided` maps transactions to whether they committed. Writes nothing if there are no such
     intents. Raises as `change_head` does."""
     one = [*decided] if len(decided) == 1 else None
     detail: JsonObject = {"transactions": [*decided]} if one is None else {"transaction": one[0]}

@@ -291,7 +291,7 @@ def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> No
 
 
 def overlaps(locations: Sequence[Location], other: CatalogEntry) -> Iterator[tuple[Location, Location]]:
-    """Yields each pair of one of these locations and a location of the other catalog of which one contains the other.
+    """Yields the pairs of one of these locations and a location of the other catalog of which one contains the other.
     Raises `BadRequest` for an invalid location of the other catalog."""
     for theirs in locations_of(other.properties, other.storage):
         for ours in locations:
