@@ -155,6 +155,7 @@ def test_pyiceberg_s_whole_session(behind: Behind) -> None:
     assert ("shop",) not in catalog.list_namespaces()
 
 
+@pytest.mark.slow  # the compatibility kit, whose client is Iceberg's for Java, runs behind this gateway, too
 @pytest.mark.needs("java", "mvn")
 @pytest.mark.usefixtures("s3_endpoint")
 async def test_a_spark_session(behind: Behind, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ async def test_no_answer_is_a_lie_when_servers_over_a_folder_are_killed(tmp_path
     await survive(f"file:{tmp_path}/store", tmp_path, writers=12, kills=8, seed=1, takeovers=1)
 
 
+@pytest.mark.slow  # over a folder, and over an S3 that checks signatures, it runs each time
 async def test_no_answer_is_a_lie_when_servers_over_s3_are_killed(s3_bucket: str, tmp_path: Path) -> None:
     await survive(f"s3://{s3_bucket}/catalog", tmp_path, writers=6, kills=3, seed=2, takeovers=0)
 
