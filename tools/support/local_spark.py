@@ -16,7 +16,6 @@ def environment() -> dict[str, str]:
     """What Spark has to find in the environment before it starts."""
     return {
         "JAVA_HOME": str(java_home()),
-        "SPARK_CONF_DIR": str(PROJECT / "tools" / "support" / "spark_conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
