@@ -61,9 +61,9 @@ class RegistryCommit(PlannedWrites):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCommit(PlannedWrites):
-    """A commit to several tables: replaces the transaction's object, which decides. `head` is that of its new
-    names. `leftover` collects the intents of aborted attempts that are still on pointers: the next commit to each
-    table replaces them."""
+    """A commit to several tables: replaces the transaction's object, which decides. `head` is the HEAD on which it was
+    planned: the registry commit with the intents on new names follows it. `leftover` collects the intents of aborted
+    attempts that are still on pointers: the next commit to each table replaces them."""
 
     head: RegistryState
     plan: "TransactionPlan"

@@ -163,7 +163,8 @@ class _Share:
 
 
 class Memory:
-    """The memory that the requests of one process share. It must be used on one event loop."""
+    """An account of the memory that the running requests of one process may use together: a request takes bytes from
+    it, and waits if there are none. It must be used on one event loop."""
 
     def __init__(self, limit: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds

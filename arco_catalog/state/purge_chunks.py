@@ -20,7 +20,7 @@ MAX_LINKS = 32
 
 
 class Stage(StrEnum):
-    """Steps of taking an inventory, in this order."""
+    """Steps of taking the inventory of the files that a purge deletes, in this order."""
 
     LOG = "log"
     LOGGED = "logged"
