@@ -78,28 +78,29 @@ endif
 # together: tests-of-the-rest.
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
-LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short rck-short rck-short-lambda) \
-  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static rck-short rck-short-lambda)
+LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short rck-short) \
+  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static rck-short)
 ON_PYTHONS := $(patsubst %,tests-on-%,$(filter-out $(MISSING:python%=%),$(lastword $(OTHER_PYTHONS))))
 PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest $(ON_PYTHONS) tests/engines tests/simulation tests/cli tests/lambda_ tests/infra \
-  tests/reconciler tests/serve tests/storage_backends tests/fuzz static rck-short-lambda demo-short tests/packaging \
+  tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging \
   rck-short)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be, or to collect garbage on threads of its
 # own, costs more than it saves.
-$(FOLDERS) tests-of-the-rest test-thorough demo-short rck-serve rck-lambda rck-short rck-short-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+$(FOLDERS) tests-of-the-rest test-thorough demo-short rck-serve rck-lambda rck-short: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
-.PHONY: $(FOLDERS) tests-of-the-rest demo-short rck-serve rck-lambda rck-short rck-short-lambda
+.PHONY: $(FOLDERS) tests-of-the-rest demo-short rck-serve rck-lambda rck-short
 $(FOLDERS): .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet $@
 
 tests-of-the-rest: .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet tests $(FOLDERS:%=--ignore=%)
 
-# The core, with few of the examples of Hypothesis, and without what differs in no Python: the counts of steps, the rules
-# that are left out, and the longest sweeps of hostile requests and damaged objects.
-CORE := iceberg state config tasks operations upkeep http
+# A part of the core, all of it by `make test-pythons`: with few of the examples of Hypothesis, and without what differs in
+# no Python, which are the counts of steps, the rules that are left out, and the longest sweeps of hostile requests and
+# damaged objects.
+CORE := iceberg state config tasks operations
 tests-on-%: .venv-core-%/.complete
 	$(<D)/bin/python -m pytest --quiet -p no:cacheprovider --hypothesis-profile brief $(CORE:%=tests/%) \
 	  --ignore-glob '*/test_linear_*.py' --ignore-glob '*/test_*_left_out.py' --ignore-glob '*/test_hostile.py' \
@@ -114,15 +115,13 @@ rck-serve: .venv/.dev $(KITS)
 rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
 
-# Each kit, each store and each server once: rck-short-lambda has S3, tests/engines the newest kit on files.
+# The older kit; tests/engines has the newest, and `make rck` has both, through the zip for Lambda and S3 too.
 rck-short: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --kit 1.10.1 --store local
 
-rck-short-lambda: .venv/.dev $(KITS)
-	$(BIN)/python -m tools.rck --kit 1.11.0 --lambda
-
 .PHONY: test-pythons
-test-pythons: $(OTHER_PYTHONS:%=tests-on-%) ## The tests of the core on every Python of .ci/pythons: `make test` runs the newest, and this one
+test-pythons: CORE += upkeep http
+test-pythons: $(OTHER_PYTHONS:%=tests-on-%) ## The tests of the core on every Python of .ci/pythons: `make test` has a part of them on the newest, and all on this one
 
 .PHONY: test-stores test-versitygw test-minio test-gcs test-azure
 test-stores: test-versitygw test-minio test-gcs test-azure ## Versity's gateway, MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
@@ -135,12 +134,12 @@ test-minio: .venv/.dev $(JARS) $(if $(JVM_TESTS),$(TRINO)) .tools/minio
 	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog --s3-server minio
 
 test-gcs: .venv/.dev $(JARS) $(GCP_JARS) $(firstword $(KITS)) .tools/fake-gcs-server
-	$(BIN)/pytest tests/stores/test_gcs.py
+	$(BIN)/pytest -m slow tests/stores/test_gcs.py
 	$(BIN)/python -m tools.demo --short --store gs://arco-demo/catalog
 	$(BIN)/python -m tools.rck --kit 1.11.0 --store gcs
 
 test-azure: .venv/.dev $(JARS) $(AZURE_JARS) $(firstword $(KITS)) .tools/azurite/complete
-	$(BIN)/pytest tests/stores/test_azure.py
+	$(BIN)/pytest -m slow tests/stores/test_azure.py
 	$(BIN)/python -m tools.demo --short --store abfss://arco-demo@devstoreaccount1.dfs.core.windows.net/catalog
 	$(BIN)/python -m tools.rck --kit 1.11.0 --store azure
 

@@ -26,7 +26,7 @@ def test_trino_which_purges_with_every_drop(trino: Sql, lake: Lake) -> None:
     assert trino(f"SELECT count(*) FROM {lake.name}.trino.v") == [(4,)]
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_tables_of_spark_that_pyiceberg_purges(spark: Sql, lake: Lake, version: int) -> None:
     """Position deletes or deletion vectors, a branch, a tag, statistics; a view and a table beside, whose location
     begins as the purged one's does."""

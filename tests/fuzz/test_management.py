@@ -18,7 +18,7 @@ from tests.fuzz.realms import InMemoryRealm, audit
 from tests.fuzz.specification import management_operations
 from tools.openapi.specifications import MANAGEMENT_BASE, nameless
 
-EXAMPLES = 10
+EXAMPLES = 6
 LEAST_SUCCESS = 0.1
 """The share of right answers that an operation must give at least, so that not all requests fail at the lookup of
 names. What is drawn depends on the tests that ran before, and is little."""

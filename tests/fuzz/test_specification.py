@@ -18,7 +18,7 @@ from tests.fuzz.services import Address, InMemoryService, Request
 from tests.fuzz.specification import operations
 
 EXAMPLES = 10
-MORE_EXAMPLES = 25
+MORE_EXAMPLES = 16
 """Of what seldom succeeds: a share of few means little."""
 LEAST_SUCCESS = 0.25
 """The share of right answers that an operation must give at least, so that not all requests fail at the lookup of

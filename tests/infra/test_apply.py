@@ -191,6 +191,7 @@ def settings(text: str) -> set[tuple[str, str]]:
     return {*flat, *re.findall(r'^ +"([a-z][a-z0-9.-]*)": "([^"]*)"', text, re.MULTILINE)}
 
 
+@pytest.mark.slow
 def test_applying_again_would_change_nothing(lake: Deployment) -> None:
     """But for what moto gives back in other words: JSON with other spaces, and an alias as the version it names."""
     reworded = {"aws_sqs_queue.work", "aws_lambda_event_source_mapping.work"}
@@ -198,6 +199,7 @@ def test_applying_again_would_change_nothing(lake: Deployment) -> None:
     assert lake.workspace.changes(lake.variables) <= reworded
 
 
+@pytest.mark.slow
 def test_a_deployment_becomes_a_realm_s_by_one_variable(lake: Deployment) -> None:
     """What the gateway of this deployment verifies is believed, and nobody else's word."""
     outputs = lake.workspace.apply({**lake.variables, "auth": ["gateway"]})
@@ -218,6 +220,7 @@ def test_a_deployment_becomes_a_realm_s_by_one_variable(lake: Deployment) -> Non
     assert "iceberg.rest-catalog.vended-credentials-enabled=true" in outputs["settings"]["trino"]
 
 
+@pytest.mark.slow
 def test_destroying_it_keeps_a_bucket_with_data_until_it_is_emptied(lake: Deployment) -> None:
     bucket = bucket_in(lake.aws)
     with open_to_requests(lake.aws):

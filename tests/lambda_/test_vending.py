@@ -102,7 +102,13 @@ def session_of(loaded: Answer) -> Mapping[str, Any]:
     return config
 
 
-@pytest.mark.parametrize("endpoint", list(Endpoint))
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        Endpoint.HTTP_API,  # test_realm.py has each of them, each time
+        *(pytest.param(each, marks=pytest.mark.slow) for each in Endpoint if each is not Endpoint.HTTP_API),
+    ],
+)
 def test_a_realm_behind_each_kind_of_gateway_from_its_first_login_to_vended_credentials(
     start: Start, deployed: Callable[[], dict[str, str]], s3_server: S3Server, endpoint: Endpoint
 ) -> None:

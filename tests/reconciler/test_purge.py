@@ -98,6 +98,7 @@ def test_what_neighbours_lead_to_stays_and_all_else_is_gone(spark: SparkContext,
     assert {name: site.count(name) for name in counts} == counts
 
 
+@pytest.mark.slow
 def test_a_file_that_a_live_neighbour_misses_is_passed_over_when_the_time_to_undo_a_drop_is_over(
     spark: SparkContext, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,7 +205,7 @@ async def test_spark_submit_runs_the_job_with_the_packages_as_an_archive(lake: F
     assert lake.receipts() == before
 
 
-@pytest.mark.parametrize("within", [True, False])
+@pytest.mark.parametrize("within", [pytest.param(True, marks=pytest.mark.slow), False])
 async def test_spark_submit_runs_the_job_of_a_checkout_from_anywhere(
     lake: FolderLake, tmp_path: Path, *, within: bool
 ) -> None:

@@ -38,6 +38,7 @@ async def load(uri: str, names: list[str]) -> int:
     return size
 
 
+@pytest.mark.slow
 async def test_a_server_stays_under_200_mb_after_loading_10_000_tables(store: Path, tmp_path: Path) -> None:
     make_tables(store, TABLES)
     with ArcoServer(f"file:{store}", tmp_path / "log") as server:

@@ -10,7 +10,7 @@ from tools.support.emulators import store_server
 
 STORE = f"abfss://lake@{DEVELOPMENT_ACCOUNT}.dfs.core.windows.net/catalog"
 
-pytestmark = pytest.mark.needs("node", "npm")
+pytestmark = [pytest.mark.needs("node", "npm"), pytest.mark.slow]
 
 
 async def test_no_answer_is_a_lie_when_servers_over_azure_are_killed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.serve.test_sigkill import survive
 from tools.support.emulators import store_server
 
-pytestmark = pytest.mark.needs("go")
+pytestmark = [pytest.mark.needs("go"), pytest.mark.slow]
 
 
 async def test_no_answer_is_a_lie_when_servers_over_gcs_are_killed(tmp_path: Path) -> None:
