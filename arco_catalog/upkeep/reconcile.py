@@ -150,9 +150,10 @@ async def reconcile(
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
     should_stop: ShouldStop = never,
 ) -> ReconcileStats:
-    """Walks every pointer that has moved since its last complete walk, until all are done, `should_stop` returns true,
-    or the session's deadline is near. The next run continues. With `dry` it writes nothing. Raises `StoreUnavailable`
-    if the store does not answer for names, listings or checkpoints."""
+    """Writes the missing receipts of every entity whose pointer has moved since the last complete walk, and saves
+    checkpoints of the walks. Ends when all are done, when `should_stop` returns true, or when the session's deadline is
+    near: the next run continues. With `dry` it writes nothing. Returns the counts. Raises `StoreUnavailable` if the
+    store does not answer for names, listings or checkpoints."""
     limit = TimeLimit(session, should_stop)
     if not dry:
         await settle_lapsed(session, should_stop=limit)
@@ -196,8 +197,9 @@ class TimeLimit:
 
 
 async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
-    """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for an entity that never had a name: the file in
-    its pointer has not become current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
+    """Writes the missing receipts of one entity, saves the checkpoint of this walk, and returns the counts. Raises
+    `BadRequest` for an entity that never had a name: the file in its pointer has not become current, and gets no
+    receipt (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
         raise BadRequest(
             f"no table or view has the entity id {entity}: the create that made its pointer did not commit"

@@ -44,8 +44,8 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """The result of one turn in the walk of an entity: counts, and the entity's new checkpoint, None if it is unknown.
-    `more` is whether another turn is needed, `answered` whether the store answered."""
+    """The result of one turn in the walk of an entity: the counts of this turn, and the entity's new checkpoint, None
+    if it is unknown. `more` is whether another turn is needed, `answered` whether the store answered."""
 
     stats: ReconcileStats
     checkpoint: WalkCheckpoint | None
@@ -62,10 +62,10 @@ async def walk(
     max_files: int = MAX_FILES,
     should_stop: ShouldStop = never,
 ) -> WalkResult:
-    """Walks one turn of an entity: first the spans that earlier turns cut, from the checkpoint `known`, then the files
-    from the pointer back to the newest file of the earlier turns, to the entity's creation, or to the file that it was
-    registered from, then the spans that failed. `should_stop` is called before each file except the first. With `dry`
-    it writes nothing, and the checkpoint must not be stored.
+    """Writes the missing receipts of one entity, in one turn of its walk: first for the spans that previous turns cut,
+    from the checkpoint `known`, then for the files from the pointer back to the newest file of the previous turns, to
+    the entity's creation, or to the file that it was registered from, then for the spans that failed. `should_stop` is
+    called before each file except the first. With `dry` it writes nothing, and the checkpoint must not be stored.
 
     Raises nothing: errors are counted for the entity. A walk is incomplete after an undecided intent, or a record that
     can't be read.

@@ -25,7 +25,8 @@ MAX_WALKED = 50_000
 @dataclass(frozen=True, slots=True)
 class WalkedEntity:
     """An entity whose commits all have receipts, up to the metadata file `current`. No write that relied on the pointer
-    as it was before `moved_ms` can apply any more."""
+    as it was before `moved_ms` can apply any more. Receipts of metadata files up to the time `floor_ms` may have been
+    collected; None if none was."""
 
     current: MetadataFile
     moved_ms: int
@@ -90,10 +91,10 @@ class Entities:
         return found
 
     async def ensure_walked(self, entity: str, written_ms: int) -> WalkedEntity | None:
-        """Walks an entity to the end, after its pointer has moved past an object that was written at `written_ms`;
-        fences the pointer if it has not moved. Returns None if the entity has no name or no pointer, or if its walk is
-        incomplete: then nothing is known about its commits. The state in the pointer of an entity without a name may
-        never have become current."""
+        """Walks an entity to the end, after its pointer has moved past an object that was written at `written_ms`, and
+        returns the result; fences the pointer if it has not moved. Does not walk an entity twice in a run without need.
+        Returns None if the entity has no name or no pointer, or if its walk is incomplete: then nothing is known about
+        its commits. The state in the pointer of an entity without a name may never have become current."""
         every = self._known.walked
         known = every.get(entity)
         if entity in every and (known is None or has_moved_past(known.moved_ms, written_ms, self._run.retention)):

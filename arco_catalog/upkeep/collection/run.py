@@ -88,8 +88,8 @@ class Run:
             yield batch
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, S]]) -> Sequence[S]:
-        """Calls `look` for each item, a bounded number concurrently. Returns the results in order. Raises as `look` and
-        `check_may_continue` do."""
+        """Calls `look` for each item, a bounded number concurrently. Returns the results in order. Raises the errors of
+        `look`, `Stopped` if the run must stop, and `StoreUnavailable` past the session's deadline."""
         results: list[S] = []
         for batch in batches(items, AT_ONCE):
             self.check_may_continue()
@@ -106,8 +106,8 @@ class Run:
             return None
 
     async def collect(self, kind: Kind, found: Iterable[Listed]) -> None:
-        """Counts these objects of the catalog's state, and deletes them; a dry run only counts them. Raises as `remove`
-        does."""
+        """Counts these objects of the catalog's state, and deletes them; a dry run only counts them. Raises
+        `StoreError`, and `Stopped`."""
         gone = [*found]
         for each in gone:
             self.stats.collects(kind, size=each.size, written_ms=each.written_ms)
@@ -124,8 +124,8 @@ class Run:
             await delete_for_certain(batch, self._delete, state.pause)
 
     async def remove_in_order(self, keys: Sequence[str]) -> None:
-        """Deletes objects of the catalog's state one after the other; a dry run deletes none. Raises as `remove`
-        does."""
+        """Deletes objects of the catalog's state one after the other; a dry run deletes none. Raises `StoreError`, and
+        `Stopped`."""
         for key in keys if self.delete else ():
             await self.remove([key])
 

@@ -89,7 +89,7 @@ class DelegationService:
         """Accepts a purge as a task, and starts to execute it in the background. Returns the task; repeated submissions
         of one purge return the same task. Raises `Forbidden` and `BadRequest` for a purge that is not allowed,
         `LocationHeld` for locations of the deployment's catalogs, `TooManyRequests` if this process executes too many
-        tasks, the errors of `bind_key`, and `StoreError`."""
+        tasks, `KeyReused` or `CommitStateUnknown` for an idempotency key that can't be used, and `StoreError`."""
         task = purge.task_id(caller)
         roots = self._access.places.roots([purge.location, purge.metadata_location])
         location = self._access.places.check(purge.location)
@@ -139,7 +139,8 @@ class DelegationService:
         return found, page[-1] if len(page) < len(listed) else None
 
     async def sweep(self) -> NoReturn:
-        """Runs `sweep_once` for ever, with pauses."""
+        """Lets tasks fail whose process is gone, every `SWEEP_SECONDS` for ever. Logs errors of the store or a catalog,
+        and continues."""
         while True:
             try:
                 await self.sweep_once()

@@ -190,8 +190,8 @@ def _normal(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 async def _entries(examination: Examination, index: Index) -> AsyncGenerator[Entry | Finding, None]:
-    """Yields all entries of the index in the order of their keys, and in place of a segment that can't be read a
-    finding."""
+    """Yields the entries of the index in the order of their keys. For a segment that can't be read, yields a finding,
+    and of the entries in its range only those that HEAD itself has."""
     for key_range in index.key_ranges(""):
         segment = None
         if key_range.ref is not None:

@@ -135,7 +135,8 @@ class Examination:
             return True
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, Sequence[Finding]]]) -> Findings:
-        """Calls `look` for each item, a bounded number concurrently, and yields the findings that the calls return."""
+        """Calls `look` for the items, in batches of up to `AT_ONCE` concurrent calls, and yields the findings that the
+        calls return. Calls `progress` after every batch."""
         for batch in batches(items, AT_ONCE):
             found = await gather(*(look(item) for item in batch))
             self.progress(self)

@@ -46,9 +46,10 @@ async def examine_files(examination: Examination, scope: Scope) -> Findings:
 
 
 async def look_at_table(examination: Examination, relation: Relation, max_manifests: int | None = None) -> Look:
-    """Examines the files of a table, and again if it found something and the table has changed meanwhile, since files
-    of expired snapshots are deleted. At most `max_manifests` manifests are read (None: all): the others are in `left`
-    of the result, for the caller to examine, and then to call `settle` with the sum."""
+    """Examines the files of a table, and returns the result. Repeats this if there are findings and the table has
+    changed meanwhile, up to `MAX_LOOKS` times, since files of expired snapshots are deleted. At most `max_manifests`
+    manifests are read (None: all): the others are in `left` of the result, for the caller to examine, and then to call
+    `settle` with the sum."""
     looks = 1
     while True:
         look = await _look(examination, relation, max_manifests)

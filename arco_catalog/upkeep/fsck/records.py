@@ -34,8 +34,8 @@ CATALOGS = "catalogs/"
 
 async def examine_records(examination: Examination) -> Findings:
     """Examines all objects of the state that no other part examines, such as receipts, markers and claims, in one
-    listing, and yields the findings. Collects for later parts the keys of receipts, and in a realm the directories of
-    catalogs."""
+    listing, and yields the findings, also for objects of no known kind. Collects for later parts the keys of receipts,
+    and in a realm the directories of catalogs."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)
@@ -248,7 +248,9 @@ async def _examine_page_key(examination: Examination, key: str) -> Sequence[Find
 
 async def _examine_marker(examination: Examination, marker: str, numbers: Sequence[int]) -> Sequence[Finding]:
     """Examines the slots of one marker, `numbers` being those in the listing: every slot up to the greatest must exist,
-    be readable and fit the one before it."""
+    be readable and fit the one before it. Ends without a finding once the greatest slot no longer exists, since a
+    collection is deleting the marker. A final slot with the operation of a registry commit that may have become HEAD
+    proves that it did, so HEAD is an older commit: that is a finding, too."""
     findings: list[Finding] = []
     before: Slot | None = None
     for number in range(max(numbers) + 1):

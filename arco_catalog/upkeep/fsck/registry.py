@@ -127,9 +127,10 @@ async def _examine_intents(examination: Examination, index: Index) -> Findings:
 
 
 async def _examine_successors(examination: Examination, head: str, late: Sequence[str]) -> Findings:
-    """Yields findings about commits of which HEAD is the parent: such a commit may have been HEAD already, and HEAD
-    then is an older one. `late` are the ids of the commits to read. A commit that lost the compare-and-swap has another
-    parent, since HEAD has moved."""
+    """Reads the commits with the ids `late`, and yields a finding for a child of `head`, the id of HEAD, that has a
+    child itself: it was HEAD, so HEAD is an older commit. Yields another finding for an old child without a child,
+    which may have become HEAD, and adds the ids of its operations to `examination.unconfirmed`. A commit that lost the
+    compare-and-swap has another parent, since HEAD has moved."""
     built = await _documents(examination, late)
     followed = {optional_text(commit, "parent") for commit in built}
     settled = ulid_of(examination.session.now_ms() - examination.settling_ms, bytes(10))
@@ -167,8 +168,8 @@ def _known_head(commits: Sequence[JsonObject], last: str) -> str:
 
 
 async def _last_known_head(examination: Examination, commits: Sequence[str]) -> str:
-    """Describes, for a finding, the last of these commits that is known to have been HEAD, since it has a child among
-    them."""
+    """Reads the `NEWEST` last of these commits, and describes, for a finding, the last one that has a child among them,
+    and so is known to have been HEAD; or states that there is none."""
     newest = await _documents(examination, sorted(commits)[-NEWEST:])
     parents = {commit.get("parent") for commit in newest}
     known = [commit for commit in newest if commit.get("id") in parents]

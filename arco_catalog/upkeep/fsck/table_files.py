@@ -68,7 +68,8 @@ class TableFiles:
 
     async def look(self, pointer: Pointer, max_manifests: int | None = None) -> Look:
         """Examines the files that the current metadata of a table names, and the files that its manifests name. With
-        `max_manifests` reads at most so many manifests; `left` in the result has the others."""
+        `max_manifests` reads at most so many manifests; `left` in the result has the others. Returns a result without
+        findings if the metadata file can't be read."""
         named = await self._read_names(pointer)
         if named is None:
             return Look(version=pointer.version)  # the examination of metadata files has the finding

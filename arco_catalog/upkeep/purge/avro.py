@@ -110,7 +110,7 @@ class _Buffer:
 
     def long(self) -> int:
         """Takes a long integer of Avro, in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there
-        completely. More than ten bytes are an error."""
+        completely, and `Unreadable` if it has more than ten bytes."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -147,8 +147,8 @@ class _Parser:
         self.missing = max(0, self.missing - len(data))
 
     def read(self) -> Sequence[JsonObject]:
-        """Returns the next records of the file, at most a slice of them; none if bytes are missing, as many as
-        `missing` then is. Raises `Unreadable`."""
+        """Returns the next records of the file, at most a slice of them. Returns none if bytes are missing, and sets
+        `missing` to their number. Raises `Unreadable` if the file is corrupt or beyond a bound."""
         found: list[JsonObject] = []
         steps, max_bytes = SLICE_RECORDS, SLICE_BYTES
         while steps > 0 and max_bytes > 0:
@@ -238,8 +238,8 @@ class _Records:
         return len(self._data) - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Unpacks the next block of `count` records, so that `decode` returns them. A corrupt block, or one with which
-        the file goes beyond a bound, is an error."""
+        """Decompresses the next block of `count` records, so that `decode` returns them. Raises `Unreadable` for a
+        corrupt block, or one with which the file goes beyond a bound."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
             raise Unreadable(
@@ -256,8 +256,8 @@ class _Records:
             self._data = b""
 
     def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
-        """Returns the next records of the present block: at most `max_records`, and none that begins after the next
-        `max_bytes` bytes. A corrupt record is an error."""
+        """Returns the next records of the present block: at most `max_records`, and none that starts after the next
+        `max_bytes` bytes. Returns none at the end of the block. Raises `Unreadable` for a corrupt record."""
         decoded: list[JsonObject] = []
         end = self._place + max_bytes
         while self.left and len(decoded) < max_records and self._place < end:
@@ -294,7 +294,8 @@ class _Records:
 
 def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
     """Returns the schemas for reading an Avro file, from the metadata in its header, in fastavro's form: that of the
-    writer and that of the reader, with `fields` alone. Raises as `check_schema` does."""
+    writer, and that of the reader, with `fields` alone. Raises `Unreadable` for a schema that is not valid, or is
+    beyond a bound."""
     import fastavro  # deferred: few processes read manifests
 
     stated = metadata.get("avro.schema", b"")

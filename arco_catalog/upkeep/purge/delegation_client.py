@@ -67,12 +67,12 @@ class HttpDelegationClient:
 
     @property
     def url(self) -> str:
-        """The URL of the service; see `DelegationClient.url`."""
+        """The URL of the service, without a slash at the end, as checkpoints and messages name it."""
         return self._url
 
     async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
-        """Submits a purge to the service under an idempotency key, and returns its task; see
-        `DelegationClient.submit`."""
+        """Submits a purge to the service under an idempotency key, and returns the service's task. Raises `StoreDenied`
+        for a refusal, and `StoreUnavailable` if the outcome is unknown: the caller may resubmit the purge."""
         headers = {"content-type": "application/json", "idempotency-key": key}
         response = await self._send(TASKS, headers, dumps(payload))
         if response.status == 202:
@@ -80,7 +80,8 @@ class HttpDelegationClient:
         raise _failure(response)
 
     async def status(self, task: str) -> DelegatedTask | None:
-        """Reads the task with this id; None if the service has no such task. See `DelegationClient.status`."""
+        """Reads the task with this id; None if the service has no such task. Raises `StoreDenied` for a refusal, and
+        `StoreUnavailable` if the service can't be reached or has failed."""
         response = await self._send(f"{TASKS}/{task}", {}, None)
         if response.status == 404:
             return None

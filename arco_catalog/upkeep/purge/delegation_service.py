@@ -33,5 +33,6 @@ class DelegationClient(Protocol):
         ...
 
     async def status(self, task: str) -> DelegatedTask | None:
-        """Reads the task with this id; None if the service has no such task. Raises as `submit` does."""
+        """Reads the task with this id; None if the service has no such task. Raises `StoreDenied` for a refusal, and
+        `StoreUnavailable` if the service can't be reached or has failed."""
         ...

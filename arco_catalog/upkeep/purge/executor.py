@@ -56,7 +56,7 @@ class AntiJoin(Protocol):
 
     def deletion(self, execution: Execution, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:
         """Reads which files all other tables refer to, and opens a deletion of the files to which this table alone
-        refers. Raises as `Executor.execute` does."""
+        refers. Raises `TaskFailed`, `NotYet`, `LeaseLost`, and `StoreError`."""
         ...
 
 
@@ -75,7 +75,9 @@ class PurgeExecutor:
         return self._anti_join is not None or not progress.anti_join or progress.phase is Phase.DONE
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Executes one attempt of a purge. Returns the result, or raises what `Executor.execute` documents."""
+        """Executes one attempt of a purge, and returns the result. If the drop was undone, the result states that
+        nothing was deleted. Raises `NotYet` if the purge must wait, `TaskFailed` if a retry can't help, `LeaseLost`,
+        and for a failed attempt that is retried other errors, such as `StoreError`."""
         try:
             return await _Purge(execution, self._delegate, self._anti_join).run()
         except NothingToPurge as undone:
@@ -90,8 +92,8 @@ class PurgeExecutor:
             raise TaskFailed(await describe_overlap(execution, met)) from met
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Lets the drop be undone again when the purge has failed for good, unless deletes may have been sent
-        (docs/design/purge.md#rule-7)."""
+        """Lets the drop be undone again when the purge has failed for good: changes the tombstone in the registry. Does
+        nothing if deletes may have been sent (docs/design/purge.md#rule-7). Raises `LeaseLost`, and `StoreError`."""
         if Progress.parse(execution.checkpoint).deleting:
             return
         session = execution.session()
@@ -178,8 +180,9 @@ class _Purge:
             await self._execution.save({**self._execution.checkpoint, **claimed.to_json()})
 
     async def _begin(self, tombstone: Tombstone) -> None:
-        """Marks the tombstone as purging; if an earlier lease has done so, fences it for this lease
-        (docs/design/purge.md#rule-2, docs/design/purge.md#rule-4). Raises `NotYet` while a transaction on the name is
+        """Marks the tombstone as purging; if a previous lease has done so, fences it for this lease
+        (docs/design/purge.md#rule-2, docs/design/purge.md#rule-4). With an anti-join, also fences the pointers of
+        tables that borrow files from the table's locations. Raises `NotYet` while a transaction on the name is
         undecided."""
         execution = self._execution
 
@@ -222,8 +225,9 @@ class _Purge:
         return guard
 
     async def _delete(self, tombstone: Tombstone) -> Progress:
-        """Deletes the files that the table refers to, in phases, after a search for other tables that use them. Returns
-        the last checkpoint. Raises `TaskFailed` if another table uses one of the files."""
+        """Deletes the files that the table refers to, in phases, after a search for other tables that use them; the
+        anti-join needs no search. Returns the progress at the end, without a deletion if that of the checkpoint is
+        complete. Raises `TaskFailed` if another table uses one of the files."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:
@@ -257,10 +261,10 @@ class _Purge:
         return nullcontext(Deletion(self._execution, tombstone.locations, progress))
 
     async def _audit(self, tombstone: Tombstone, progress: Progress) -> tuple[Progress, JsonObject]:
-        """Deletes everything at the location that was made for the table, if the settings allow it, and counts the
-        files that are left at its locations. Returns the new checkpoint and the fields of the result with these counts.
-        Raises `NotYet` while clients may hold credentials for that location: a later attempt counts the files that they
-        write (docs/design/purge.md#rule-18)."""
+        """Deletes everything at the location that was made for the table, if the settings allow it and no other table
+        shares it, and counts the files that are left at the table's locations. Returns the new progress, and the fields
+        of the result with these counts. Raises `NotYet` while clients may hold credentials for that location: a later
+        attempt counts the files that they write (docs/design/purge.md#rule-18)."""
         execution, made = self._execution, tombstone.made
         session = execution.session()
         settings = session.settings

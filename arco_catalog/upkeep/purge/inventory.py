@@ -42,8 +42,9 @@ class StoredInventory:
         self._last = last
 
     async def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
-        """Reads the chunks, and yields them in the order of `Inventory.chunks`, beginning with the one with the id
-        `start`."""
+        """Reads the chunks from the store, and yields them from the last stored one back to the first, which has the
+        current metadata file. Starts with the chunk with the id `start`; an empty id means all. Raises
+        `StoreUnavailable` if a chunk is missing, after the removal of the inventory from the checkpoint."""
         chunk = self._last if start in ("", self._last.id) else await self._read(start)
         yield chunk
         while chunk.before:

@@ -164,7 +164,8 @@ class _Reading:
 
 
 async def _present(sessions: Sessions, other: OtherTable, places: Collection[str]) -> _Reading:
-    """Returns the begin of a read of a table in its current state."""
+    """Returns a new read of a table in its current state, with no files read so far. If the table has no pointer, the
+    key of the pointer is in `gone` of the result."""
     session = sessions.session()
     pointer = await session.state.pointer(other.entity)
     metadata = await _metadata_files(sessions.session(), pointer)
@@ -223,8 +224,9 @@ async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence
 
 
 async def has_name(session: Session, entity: str) -> bool:
-    """Whether a table with this entity exists under a name in HEAD as it is now; false for a dropped one. Missing files
-    of a dropped table are no obstacle: engines and other purges delete them."""
+    """Whether a table with this entity exists under a name in HEAD as it is now; false for a dropped one, and for a
+    name that waits for a transaction that has not committed. Missing files of a dropped table are no obstacle: engines
+    and other purges delete them."""
     while True:
         head = await session.state.head()
         entry = await _entry_of(session, head, entity)

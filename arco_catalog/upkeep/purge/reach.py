@@ -158,8 +158,9 @@ async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str
 async def read_metadata_file(
     execution: Sessions, file: str, missing: list[str], use: Callable[[JsonObject], T]
 ) -> T | None:
-    """Reads a metadata file and returns the result of `use`. For a file that does not exist it returns None, and adds
-    the file to `missing`. Raises `CorruptFile`."""
+    """Reads a metadata file, and returns the result of `use`, which is called with its document. For a file that does
+    not exist it returns None, and adds the file to `missing`. Raises `CorruptFile` if the file can't be read, and
+    `StoreError`."""
     files = execution.session().files
     try:
         return await files.extract(file, use)

@@ -136,7 +136,8 @@ class InventoryWalk:
         self._write_after_ms = FIRST_WRITE_MS
 
     async def run(self) -> None:
-        """Takes the stages of the inventory that are still to do. Raises as `take_inventory` does."""
+        """Takes the stages of the inventory that are still to do, and stores the names in chunks. Raises `TaskFailed`
+        for files that can't be read and for a table whose files must not be deleted, `LeaseLost`, and `StoreError`."""
         if self._position.stage is not Stage.MANIFESTS:
             await self._remember()
         if self._position.stage is Stage.LOG:
@@ -160,7 +161,8 @@ class InventoryWalk:
             self._newer = self._newer if names is None else names.reached
 
     async def _walk_log(self) -> None:
-        """Reads the metadata files that were current, the newest first, from the position on."""
+        """Reads the metadata files that were current, from newer to older, from the position on. Unless the walk is
+        `dry`, writes their missing receipts."""
         while (following := self._position.next) is not None:
             files: list[MetadataFile] = []
             file: MetadataFile | None = following
@@ -240,8 +242,9 @@ class InventoryWalk:
             self._seen[digest] = number
 
     async def _read(self, files: Sequence[str], *, follow: bool = True) -> None:
-        """Reads metadata files, the newest first, and adds the names of each that the newer one does not have. With
-        `follow`, also adds the files of their metadata logs to the files to be read later."""
+        """Reads metadata files, the newer first, and adds to the buffer the names of each that the file before it does
+        not have. With `follow`, also adds the files of their metadata logs to the files to be read later. Missing files
+        are ignored. Raises `TaskFailed` if the current file has `gc.enabled=false`."""
         read = [read_metadata_file(self._execution, file, self._buffer.missing, _Names.of) for file in files]
         for file, names in zip(files, await gather(*read) if read else [], strict=True):
             if names is None:

@@ -66,7 +66,8 @@ class ArchiveWriter:
         await asyncio.to_thread(self._add_all, members, again)
 
     async def complete(self, summary: JsonObject) -> None:
-        """Writes the last member with this summary, and renames the partial file to the archive's path."""
+        """Writes the last member with this summary, and renames the partial file to the archive's path. Raises
+        `FileExistsError` if there is a file by now, and other errors of `OSError`."""
         await asyncio.to_thread(self._complete, summary)
 
     def abandon(self) -> None:

@@ -36,9 +36,10 @@ TICK_MS = 5_000
 
 
 async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) -> JsonObject:
-    """Writes a backup of the session's catalog to an archive that was begun, and completes it. With `realm`, whose
-    registry the session has, writes that registry and all catalogs of the realm. Returns the summary of the archive.
-    Raises as `CatalogBackup.write` does."""
+    """Writes a backup of the session's catalog to an archive whose first member is written, and completes it. With
+    `realm`, whose registry the session has, writes that registry and all catalogs of the realm. Returns the summary of
+    the archive. Raises `NotFound` if a HEAD is missing, `StoreError`, and `Unavailable` if transactions commit faster
+    than their pointers are read."""
     strip = session.state.paths.state.removesuffix(session.state.paths.folder)
     parts = [CatalogBackup(session.state, archive, strip, session.late)]
     heads = [await parts[0].write()]
