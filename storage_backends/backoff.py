@@ -14,8 +14,8 @@ def pause_s(random: float, max_s: float, min_s: float = 0.0) -> float:
 
 
 def growing_pause_s(random: float, attempt: int, base_s: float = BASE_S, cap_s: float = CAP_S) -> float:
-    """Returns a pause with full jitter: between zero and a limit that doubles with each attempt, up to `cap_s`. The
-    first attempt has the number 0."""
+    """Returns a pause in seconds with full jitter: between zero and a limit that doubles with each attempt, from
+    `base_s` up to `cap_s`. The first attempt has the number 0."""
     return pause_s(random, min(cap_s, base_s * 2**attempt))
 
 

@@ -46,7 +46,7 @@ When = Absent | Matches | Anything
 @dataclass(frozen=True, slots=True)
 class Applied:
     """Outcome of a write: it was applied. `version` is that of the object written (for a delete, of the object that was
-    deleted, or empty)."""
+    deleted, or empty); `now_ms` is the store's time in milliseconds since 1970."""
 
     version: Version
     now_ms: int

@@ -58,7 +58,8 @@ class MemoryStore:
         return ((key, len(found.body)) for key, found in self._objects.items())
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
+        """Returns the object at a key, `Unchanged` if it still has the version `if_changed_from`, or `Missing` if there
+        is none."""
         check_key(key)
         await asyncio.sleep(0)
         current = self._objects.get(key)
@@ -69,7 +70,8 @@ class MemoryStore:
         return Found(current.body, current.version, current.written_ms, self._now_ms())
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
+        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
+        version of the whole; `Missing` if there is none. Raises ValueError for a negative start or a length under 1."""
         check_range(start, length)
         found = await self.get(key)
         if not isinstance(found, Found):
@@ -77,7 +79,8 @@ class MemoryStore:
         return Found(found.body[start : start + length], found.version, found.written_ms, found.now_ms)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds. Returns `Applied` with the new version, `PreconditionFailed`
+        if the condition does not hold."""
         check_key(key)
         await asyncio.sleep(0)
         now_ms = self._now_ms()
@@ -92,7 +95,8 @@ class MemoryStore:
         return Applied(version, now_ms)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds, and returns the outcome: for a missing object `Applied`
+        under `ANY`, and `PreconditionFailed` under a version. Raises ValueError for `ABSENT`."""
         check_key(key)
         check_deletable(when)
         await asyncio.sleep(0)
@@ -107,7 +111,8 @@ class MemoryStore:
         return Applied(current.version, now_ms)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`."""
+        """Deletes at most 1,000 objects, whatever their versions; those that are missing count as deleted. Raises
+        ValueError for more keys."""
         check_number(keys)
         for key in keys:
             check_key(key)
@@ -118,8 +123,8 @@ class MemoryStore:
         return Deleted({}, self._now_ms())
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix; see `ObjectStore.list`. In key order; the cursor is the last
-        key of the page."""
+        """Returns a page of at most 1,000 objects whose keys start with `prefix`, in the order of the keys: the first
+        page, or the one after `after`, the last key of a page."""
         await asyncio.sleep(0)
         entries: list[Listed] = []
         first = bisect_left(self._sorted_keys, prefix) if after is None else bisect_right(self._sorted_keys, after)

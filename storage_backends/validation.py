@@ -32,7 +32,8 @@ def check_key(key: str) -> None:
 
 
 def is_key(key: str) -> bool:
-    """Whether `check_key` accepts a key. Other programs may have stored objects with other names."""
+    """Whether a name is a valid key of a store: `/`-separated segments, none of them empty, `.` or `..`, without
+    control characters, at most 1,024 bytes of UTF-8 in all. Other programs may have stored objects with other names."""
     try:
         check_key(key)
     except InvalidKey:

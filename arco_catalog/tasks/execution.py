@@ -80,8 +80,8 @@ class Executor(Protocol):
         ...
 
     async def abandon(self, execution: "Execution", reason: str) -> None:
-        """Makes the changes that a failed task requires before it ends. Raises the errors of `execute`, except
-        `TaskFailed`."""
+        """Makes the changes that a failed task requires before it ends; `reason` is why it failed. Raises `LeaseLost`;
+        after this or any other exception the task has not ended, and is executed again under another lease."""
         ...
 
 
@@ -147,7 +147,7 @@ class Execution:
 
     async def progress(self, checkpoint: JsonObject, files: int) -> None:
         """Sets a checkpoint, which the next renewal stores, and counts `files`. After every `RENEW_AFTER_FILES` files
-        it renews the lease at once. Raises the errors of `renew` then."""
+        it renews the lease at once, and then raises `LeaseLost`, or `StoreError` if the outcome is unknown."""
         self._checkpoint = checkpoint
         self._files += files
         if self._files >= RENEW_AFTER_FILES:
@@ -182,8 +182,8 @@ class Execution:
 
     async def heartbeat(self) -> None:
         """Renews the lease in a loop that does not end. Early in a lease it renews sooner if there is progress to
-        store, because a worker that is killed within seconds would leave none otherwise. Raises `LeaseLost` when the
-        lease is over."""
+        store, because a worker that is killed within seconds would leave none otherwise. Logs a renewal that the store
+        did not confirm, and tries again. Raises `LeaseLost` when the lease is over."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS
         while True:

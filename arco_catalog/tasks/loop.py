@@ -41,8 +41,8 @@ class WakeUp:
         self._event = asyncio.Event()
 
     async def task_due(self, root: str, in_ms: int) -> None:
-        """Ends the pause for the catalog of a root if one of its tasks is due now (see `NotifyWorkers`). A task that is
-        due later is found by a poll."""
+        """Ends the pause for the catalog of a root if one of its tasks is due now: `in_ms` is the time until then in
+        milliseconds. Does nothing for a task that is due later, which a poll finds."""
         if in_ms <= 0:
             self._roots.add(root)
             self._event.set()
@@ -61,8 +61,9 @@ class WakeUp:
 
 
 async def keep_working(workers: Workers, runtime: Runtime, wake_up: WakeUp, report: Report) -> NoReturn:
-    """Executes the due tasks of every catalog until it is cancelled; each worker then gives its tasks back to others. A
-    long task delays no other task, neither of its catalog nor of another."""
+    """Executes the due tasks of every catalog until it is cancelled; each worker then gives its tasks back to others.
+    Calls `report` with the statistics of a worker after each of its runs. A long task delays no other task, neither of
+    its catalog nor of another."""
     under_way: dict[str, set[asyncio.Task[None]]] = {}
     slots = asyncio.Semaphore(AT_ONCE)
     woken: set[str] = set()

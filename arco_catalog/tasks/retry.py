@@ -75,7 +75,8 @@ class TaskPolicies:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[str]) -> "TaskPolicies":
-        """Reads properties that are written as `NAME=VALUE`. Raises `ValueError` as `parse` does."""
+        """Reads the properties of task policies, each written as `NAME=VALUE`. Raises `ValueError`, which names the
+        property."""
         return cls.parse({name.strip(): text.strip() for name, _, text in (pair.partition("=") for pair in pairs)})
 
     def _with(self, name: str, text: str) -> "TaskPolicies":

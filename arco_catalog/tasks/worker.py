@@ -89,8 +89,8 @@ class Worker:
         return stats
 
     async def run_until_idle(self) -> int:
-        """Executes due tasks until none is left that this worker can execute. Returns how many executions it made, and
-        raises the errors of `run_due`."""
+        """Executes due tasks until none is left that this worker can execute. Returns how many executions it made.
+        Raises `StoreError` if the hints can't be listed; errors of one task are only logged."""
         executed = 0
         while (now := await self.run_due(lambda: False)) > 0:
             executed += now
@@ -129,8 +129,8 @@ class Worker:
             due = await due_hints(self._session("open").state, due.after)
 
     async def _follow(self, hint: Hint) -> bool:
-        """Executes the task of a hint if it is due, by `meet`, unless the task was left to other workers recently.
-        Returns whether the task was executed. Logs the errors of `meet`."""
+        """Executes the task of a hint if it is due, unless the task was left to other workers recently. Returns whether
+        the task was executed. Logs errors of the store or catalog, and returns false for them."""
         if hint in self._left:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             return False
@@ -197,8 +197,8 @@ class Worker:
         return await read_task(session.state, task)
 
     async def _take(self, stored: StoredTask) -> bool:
-        """Executes a task if it is due, has no worker, and this worker can execute it. Returns whether it was
-        executed."""
+        """Executes a task if it is due, has no worker, and this worker can execute it; lets it fail if it has no
+        attempts left. Returns whether it took the task."""
         task = stored.task
         if stored.is_held or task.next_run_ms > stored.now_ms:
             return False
@@ -275,7 +275,8 @@ class Worker:
             await self._end(execution, Status.SUCCESS, finished)
 
     async def _retry(self, execution: Execution, executor: Executor, error: Exception) -> None:
-        """Schedules the next attempt after a failed one, or ends the task if it has no attempts left."""
+        """Schedules the next attempt after a failed one, or ends the task if it has no attempts left. If the attempt
+        changed the checkpoint, the count of failed attempts starts at 0, unless the error is a `NoProgress`."""
         policy = self._policies.of(execution.task.kind)
         counts = isinstance(error, NoProgress)
         failed = execution.task.attempts + 1 if counts else execution.task.failed_attempts()

@@ -162,8 +162,8 @@ class AzureIssuer:
 
 
 def read_key(response: Response, account: str) -> DelegationKey:
-    """Reads the user delegation key in an answer of Azure. Raises `CredentialsRefused`; its message quotes no part of a
-    key."""
+    """Reads the user delegation key in a response of Azure. Raises `CredentialsRefused` for an error or any other
+    response; the message quotes no part of a key."""
     if response.status != 200:
         code = response.headers.get("x-ms-error-code", "")
         raise CredentialsRefused(

@@ -20,8 +20,8 @@ WRITE = "racwdl"
 
 @dataclass(frozen=True, slots=True)
 class DelegationKey:
-    """A key that Azure gave to an identity of Entra ID, to sign with until it expires. Times are as Azure wrote
-    them."""
+    """A key that Azure gave to an identity of Entra ID, to sign with until it expires. `start` and `expiry` are as
+    Azure wrote them; `expires_ms` is the expiry in milliseconds since 1970."""
 
     object_id: str
     tenant_id: str
@@ -34,7 +34,7 @@ class DelegationKey:
 
 
 def iso_second(ms: int) -> str:
-    """Returns a time in the form of signatures: UTC, with seconds."""
+    """Returns a time, given in milliseconds since 1970, in the form of signatures: UTC, with seconds."""
     return datetime.fromtimestamp(ms // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

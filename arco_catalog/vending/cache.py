@@ -19,8 +19,9 @@ class _CachedCredentials:
 
 
 class CredentialCache:
-    """A cache of at most `size` credentials, which drops the least recently used. Concurrent requests for one key share
-    one call, and its failure, which is not cached. That there are none is cached for `none_ms`."""
+    """A cache of at most `size` credentials, which drops the least recently used. It returns credentials for half of
+    the time until the first of them expires, and an empty result for `none_ms`. Concurrent requests for one key share
+    one call, and a failure of it, which is not cached."""
 
     def __init__(self, now_ms: Callable[[], int], size: int = 4_096, none_ms: int = 60_000) -> None:
         self._now_ms = now_ms

@@ -31,7 +31,7 @@ def configured_vending(
     environment: Mapping[str, str], runtime: Runtime, count: Callable[[Outcome], None], outbound: Outbound | None = None
 ) -> Vending:
     """Returns the vending service with the credentials in the variables of the stores, without a request to a cloud.
-    `count` is that of `Vending`. Raises `ValueError` for malformed variables."""
+    `count` is called with the outcome of each request for credentials. Raises `ValueError` for malformed variables."""
     ca_bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or None
     outbound = outbound or WireOutbound(runtime.sleep, runtime.random, ca_bundle)
     lifetime_s = VENDING_LIFETIME.read(environment)

@@ -53,8 +53,9 @@ class WireOutbound:
         self._pools: OrderedDict[str, Pool] = OrderedDict()
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Sends a request, again after a failure, at most `ATTEMPTS` times, and returns the response. Raises
-        `Unavailable` if there is none."""
+        """Sends a request, and returns the response. Repeats it, at most `ATTEMPTS` times in all, if there is no
+        response, or one with the status 429 or at least 500. Raises `Unavailable` if the last attempt ends like that,
+        or the server can't be reached."""
         host = urlsplit(url).netloc
         failure = f"{host} does not answer"
         for attempt in range(ATTEMPTS):

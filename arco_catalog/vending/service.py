@@ -87,9 +87,10 @@ class Vending:
         refresh_endpoint: str | None = None,
         owns: Callable[[Location], bool] = lambda _: False,
     ) -> tuple[StorageCredential, ...]:
-        """Returns credentials for the scope, longest prefix first; none where vending is impossible. The caller has
-        checked the locations and the grants on a fresh read of the registry. Static keys and signatures for containers
-        give access to more than the scope: they are vended only where the catalog owns all of it, by `owns`.
+        """Returns credentials for the scope, longest prefix first; none where vending is impossible, or where the
+        policy forbids to use the storage configuration. The caller has checked the locations and the grants on a fresh
+        read of the registry. Static keys and signatures for containers give access to more than the scope: they are
+        vended only where the catalog owns all of it, by `owns`.
 
         Raises `Unavailable` for a passing failure of the cloud, `CredentialsRefused` if it refuses.
         """

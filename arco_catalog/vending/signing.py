@@ -184,7 +184,7 @@ def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]
 
 def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location:
     """Returns the folder that contains a key, or the prefix of a LIST, which must begin with the folder and a slash.
-    Raises `Forbidden` if there is none, or as `check_key` does."""
+    Raises `Forbidden` if there is none, or if the key may not be used."""
     check_key(key)
     for location in locations:
         if location.authority == bucket and key.startswith(f"{location.path}/"):
@@ -225,7 +225,8 @@ def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dic
 
 
 def _keys_of(body: str | None) -> list[str]:
-    """Reads the keys that DeleteObjects deletes. Raises `Forbidden` without a body, and as `keys_to_delete` does."""
+    """Reads the keys that DeleteObjects deletes. Raises `Forbidden` without a body, and for one that is malformed or
+    has anything else than keys."""
     if body is None:
         raise Forbidden(
             "Not signed: DeleteObjects is only signed with its body: send it as body of the request to sign"

@@ -93,7 +93,8 @@ class StoragePolicy:
 
 
 def _amazons(region: str) -> frozenset[str]:
-    """Returns the normal URLs of Amazon's own endpoints in a region; none if the region is not one of Amazon's."""
+    """Returns the normal URLs of Amazon's own endpoints of S3 and STS in a region; none if the region is not one of
+    Amazon's."""
     if not _AMAZON_REGION.fullmatch(region):
         return frozenset()
     names = [f"{service}.{region}" for service in _AMAZON_SERVICES] + (["s3"] if region == DEFAULT_REGION else [])

@@ -48,7 +48,9 @@ class AzureDialect:
         return store_ms is not None and abs(store_ms - system_now_ms()) > _LARGEST_SKEW_MS
 
     def failure_of(self, response: Response) -> StoreError:
-        """Returns the exception for a response that is a failure; see `Dialect.failure_of`."""
+        """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
+        may be retried, `Ambiguous` if it may have been applied, `StoreDenied` if the credentials were not accepted, and
+        otherwise `StoreError`."""
         status, code = response.status, _code(response)
         if code in _NO_CONTAINER and status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return StoreError(f"container {self.container!r} does not exist, or is being deleted ({code})")

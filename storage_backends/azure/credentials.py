@@ -54,8 +54,9 @@ class EntraTokens:
         return self._held
 
     async def renewed(self, refused: str) -> BearerToken:
-        """Returns a new token in place of `refused`, the one that the store refused; the same one if Entra ID gives no
-        other. Raises as `current` does."""
+        """Returns a new token in place of `refused`, the one that the store did not accept; the same one if Entra ID
+        gives no other. Raises `StoreDenied` if there is no identity, and `StoreUnavailable` if Entra ID does not
+        respond, but neither while the old token is valid."""
         async with self._asking:
             if self._held is not None and self._held.token == refused:  # no other task has renewed it
                 self._credential = None  # azure-identity would answer with the token that it holds

@@ -64,7 +64,8 @@ def place_of(url: StoreUrl, config: AzureConfig) -> Place:
 
 
 def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
-    """Returns the URL by which engines name the container: always with its account. Raises as `place_of` does."""
+    """Returns the URL by which engines name the container: always with the account. Raises `ValueError` for a URL that
+    names no container, or no account that may be used."""
     place = place_of(url, config)
     _, at, host = url.host.partition("@")
     host = host.lower() if at else f"{place.config.account}.dfs.{_suffix(config)}"

@@ -42,8 +42,10 @@ class SdkTransport:
         self._client: ContainerClient | None = None
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """Sends one request, once, by the SDK, and returns the response; see `Transport.send`. The SDK signs by this
-        machine's clock, whatever the store's."""
+        """Sends one request by the SDK, and returns the response. The SDK signs by this machine's clock:
+        `clock_skew_ms` is not used. After the status 401 the SDK sends it a second time with a new token. Raises
+        `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s for a
+        request that can't be made."""
         import aiohttp
         from azure.core.exceptions import AzureError, ClientAuthenticationError
 
@@ -87,7 +89,7 @@ class SdkTransport:
         return b"".join(parts)
 
     async def close(self) -> None:
-        """Releases the connections; see `Transport.close`."""
+        """Closes the connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()

@@ -69,7 +69,8 @@ class AzureStore(BucketStore):
         super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
+        """Returns the object at a key, `Unchanged` if it still has the version `if_changed_from`, or `Missing` if there
+        is none."""
         condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
         answer = await self._client.read(Request("GET", self._key(key), condition))
         match answer.status:
@@ -80,7 +81,8 @@ class AzureStore(BucketStore):
         return self._found_or_missing(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
+        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
+        version of the whole; `Missing` if there is none. Raises ValueError for a negative start or a length under 1."""
         check_range(start, length)
         span = {"x-ms-range": f"bytes={start}-{start + length - 1}"}
         answer = await self._client.read(Request("GET", self._key(key), span))
@@ -89,7 +91,8 @@ class AzureStore(BucketStore):
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found_or_missing(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds. Returns `Applied` with the new version, `PreconditionFailed`
+        if the condition does not hold, or `Unknown` if the write may have been applied."""
         answer = await self._client.write(
             Request("PUT", self._key(key), {**_BLOCK_BLOB, **etag_headers(when)}, body=body)
         )
@@ -109,7 +112,8 @@ class AzureStore(BucketStore):
         raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds, and returns the outcome: for a missing object `Applied`
+        under `ANY`, and `PreconditionFailed` under a version. Raises ValueError for `ABSENT`."""
         condition = check_deletable(when)
         answer = await self._client.write(Request("DELETE", self._key(key), etag_headers(condition)))
         if isinstance(answer, Unknown):
@@ -125,7 +129,8 @@ class AzureStore(BucketStore):
         raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`."""
+        """Deletes at most 1,000 objects, whatever their versions, and returns those that may still exist, with the
+        reasons. Raises ValueError for more keys."""
         check_number(keys)
         for key in keys:
             self._key(key)
@@ -137,8 +142,9 @@ class AzureStore(BucketStore):
         return judge_parts(keys, await self._client.write(Request("POST", query=query, parts=parts)), self._dialect)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix; see `ObjectStore.list`. Directories of a hierarchical namespace
-        are skipped; the names of objects that are not valid keys, such as `folder/`, are in `others`."""
+        """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first page, or the one after the
+        cursor `after`. Directories of a hierarchical namespace are left out; names of objects that are not valid keys,
+        such as `folder/`, are in `others`."""
         query = {"restype": "container", "comp": "list", "maxresults": str(self.page_size)}
         optional = {"prefix": self._prefix + prefix, "marker": after or ""}
         query |= {name: value for name, value in optional.items() if value}  # an empty one may be signed in two ways

@@ -32,7 +32,10 @@ class AzureTransport:
         self._pool = pool
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """Sends one request, once, and returns the response; see `Transport.send`."""
+        """Sends one request, authorized by the credentials, and returns the response. After the status 401 it sends the
+        request a second time with renewed credentials, if there are any: a request with that response was not applied.
+        Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s
+        for a request that can't be made."""
         path = self._endpoint.path_to(request.key)
         stamped = {**request.headers, "x-ms-date": date_stamp(system_now_ms() + clock_skew_ms)}
         if request.parts:
@@ -60,7 +63,7 @@ class AzureTransport:
         return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
-        """Releases the connections; see `Transport.close`."""
+        """Closes the connections."""
         await self._pool.close()
 
 

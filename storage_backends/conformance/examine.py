@@ -79,11 +79,12 @@ async def examine(
     costly: bool = False,
     checks: Sequence[Check] = CHECKS,
 ) -> ExaminationReport:
-    """Runs the checks one after the other, in a folder that nothing else uses. `answers` grows with each answer that
-    comes over HTTP.
+    """Runs the checks one after the other, in a folder that nothing else uses, and returns the findings and the keys of
+    objects that could not be deleted afterwards. `answers` is the list to which the store's client adds the HTTP
+    responses, None without HTTP. A `costly` check runs only with `costly`.
 
-    Ends within minutes, whatever the store does, and removes what was written also if it is cancelled. Raises nothing
-    of the store's: what fails is a finding.
+    Ends within minutes, whatever the store does, and removes the objects that it wrote also if it is cancelled. Raises
+    no error of the store: a failure is a finding.
     """
     remembering = _RecordingStore(store)
     findings: dict[str, Finding] = {}

@@ -49,7 +49,9 @@ class GcsDialect:
         return False
 
     def failure_of(self, response: Response) -> StoreError:
-        """Returns the exception for a response that is a failure; see `Dialect.failure_of`."""
+        """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
+        may be retried, `Ambiguous` if it may have been applied, `StoreDenied` if the credentials were not accepted, and
+        otherwise `StoreError`."""
         status, error = response.status, _error_in(response)
         if 300 <= status < 400:
             place = response.headers.get("location") or "the store does not say which"

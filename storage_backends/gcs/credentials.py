@@ -27,8 +27,8 @@ class TokenSource(Protocol):
         ...
 
     async def renewed(self, refused: str) -> str:
-        """Returns a new token in place of `refused`, the one that the store refused; the same one if there is no other.
-        Raises as `current` does."""
+        """Returns a new token in place of `refused`, the one that the store did not accept; the same one if there is no
+        other. Raises `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
         ...
 
 
@@ -77,7 +77,8 @@ class GoogleTokens:
         return (await self._fresh()).token()
 
     async def expiring(self) -> ExpiringToken:
-        """Returns the current token with the time at which it expires."""
+        """Returns a token that has not expired, with the time at which it expires. Raises `StoreDenied` if there are no
+        credentials, `StoreUnavailable` for a transient failure."""
         held = await self._fresh()
         return ExpiringToken(held.token(), held.expires_ms())
 

@@ -46,8 +46,10 @@ class SdkTransport:
         self._threads = ThreadPoolExecutor(config.max_connections, "gcs")
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
-        """Sends one request, once, in a thread, and returns the response; see `Transport.send`. Cancelling the caller
-        does not stop the exchange."""
+        """Sends one request in a thread, and returns the response. After the status 401 it sends the request a second
+        time with a new token, if there is one. If the caller is cancelled, the thread still continues. Raises
+        `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s for a
+        request that can't be made."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._config.exchange_timeout_s):
@@ -56,7 +58,7 @@ class SdkTransport:
             raise Ambiguous(f"no whole answer of the store came within {self._config.exchange_timeout_s} s") from error
 
     async def close(self) -> None:
-        """Releases the connections; see `Transport.close`."""
+        """Closes the connections, without waiting for requests under way."""
         self._threads.shutdown(wait=False)
         self._session.close()
 

@@ -28,7 +28,10 @@ class GcsTransport:
         self._pool = pool
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
-        """Sends one request, once, and returns the response; see `Transport.send`."""
+        """Sends one request with an access token, and returns the response. After the status 401 it sends the request a
+        second time with a new token, if there is one: a request with that response was not applied. Raises
+        `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s for a
+        request that can't be made."""
         token = await self._tokens.current()
         answer = await self._exchange(request, token)
         if answer.status == HTTPStatus.UNAUTHORIZED and (other := await self._tokens.renewed(token)) != token:
@@ -47,7 +50,7 @@ class GcsTransport:
         return await exchange(self._pool, request.method, target, headers, body)
 
     async def close(self) -> None:
-        """Releases the connections; see `Transport.close`."""
+        """Closes the connections."""
         await self._pool.close()
 
 

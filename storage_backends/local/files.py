@@ -93,9 +93,9 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
 
 
 def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> tuple[int, os.stat_result] | None:
-    """Returns a descriptor of the plain file `name` in the folder at `root/folders`, for the caller to close, with its
-    status: what is read and what is known of it are of one instant. None if there is none. Raises as
-    `open_folder_nofollow` does."""
+    """Returns a descriptor of the plain file `name` in the folder at `root/folders`, for the caller to close, with the
+    status of that file at the same instant. None if there is no such file. Raises `InvalidKey` for a symbolic link in
+    place of a folder, and `OSError`."""
     descriptor = _open_file(root, folders, name)
     if descriptor is None:
         return None
@@ -201,7 +201,8 @@ def read_from_disk(descriptor: int, size: int, start: int = 0) -> bytes:
 
 
 def write_durably(path: str, body: bytes) -> int:
-    """Creates a file with these bytes, fsyncs it and returns its open descriptor."""
+    """Creates a file with these bytes, fsyncs it and returns its open descriptor. Raises `FileExistsError` if a file
+    exists at the path, and other errors of `OSError`."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         rest = memoryview(body)

@@ -126,7 +126,8 @@ class LocalStore:
         """Folders whose last fsync failed: a change in them is visible, and a power cut may undo it."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
+        """Returns the object at a key, `Unchanged` if it still has the version `if_changed_from`, or `Missing` if there
+        is none."""
         _check_path(key)
         if self._may_read_at_once():
             try:
@@ -138,7 +139,8 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._get(key, if_changed_from, at_once=False))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
+        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
+        version of the whole; `Missing` if there is none. Raises ValueError for a negative start or a length under 1."""
         _check_path(key)
         check_range(start, length)
         if self._may_read_at_once():
@@ -151,20 +153,22 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._get_range(key, start, length, at_once=False))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds. Returns `Applied` with the new version, `PreconditionFailed`
+        if the condition does not hold, or `Unknown` if the write may have been applied."""
         _check_path(key)
         return await self._in_thread(key, lambda: self._put(key, body, when), writes=True)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`. Removes the directories that it
-        leaves empty."""
+        """Deletes an object if the condition `when` holds, and returns the outcome: for a missing object `Applied`
+        under `ANY`, and `PreconditionFailed` under a version. Raises ValueError for `ABSENT`. Also removes the
+        directories that become empty."""
         _check_path(key)
         condition = check_deletable(when)
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`. One that is cancelled ends with
-        the object that it is at."""
+        """Deletes at most 1,000 objects, whatever their versions, and returns those that may still exist, with the
+        reasons. Raises ValueError for more keys. If it is cancelled, it ends after the object at which it is."""
         check_number(keys)
         for key in keys:
             _check_path(key)
@@ -176,9 +180,9 @@ class LocalStore:
             raise
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix; see `ObjectStore.list`. In key order; the cursor is the last
-        key of the page. A listing shows what was there when it came to a folder, and of what was put there since
-        perhaps nothing."""
+        """Returns a page of at most 1,000 objects whose keys start with `prefix`, in the order of the keys: the first
+        page, or the one after `after`, the last key of a page. It has the objects that a directory had when the listing
+        came to it; later ones may be missing."""
         return await self._in_thread(prefix, lambda: self._list(prefix, after or ""))
 
     async def close(self) -> None:

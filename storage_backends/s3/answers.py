@@ -57,7 +57,9 @@ class S3Dialect:
         return response.status == HTTPStatus.FORBIDDEN and _element(response, "Code") == "RequestTimeTooSkewed"
 
     def failure_of(self, response: Response) -> StoreError:
-        """Returns the exception for a response that is a failure; see `Dialect.failure_of`."""
+        """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
+        may be retried, `Ambiguous` if it may have been applied, `StoreDenied` if the credentials were not accepted, and
+        otherwise `StoreError`."""
         status, code = response.status, _element(response, "Code")
         region = response.headers.get("x-amz-bucket-region") or _element(response, "Region")
         if 300 <= status < 400 or (code in _ELSEWHERE and region):

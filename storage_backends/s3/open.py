@@ -18,8 +18,9 @@ def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
 
 
 def open_versions(url: StoreUrl, config: S3Config) -> KeptVersions:
-    """Opens the previous versions that the bucket at this URL keeps of its objects, over connections of our own. Raises
-    as `open_url` does."""
+    """Opens the previous versions that the bucket at this URL keeps of objects, over connections of our own. Raises
+    `ValueError` without a bucket, for an ARN that is no access point in one Region, or for a prefix that no key can
+    have."""
     return S3Versions(*_place(url), config=replace(config, carrier=Carrier.WIRE))
 
 

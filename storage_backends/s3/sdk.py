@@ -73,7 +73,9 @@ class SdkTransport:
         client.meta.events.register("before-send.s3", self._carry)
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """Sends a request; see `Transport.send`. The SDK signs by this machine's clock, not by the store's."""
+        """Sends one request, once, by the SDK, and returns the response. The SDK signs by this machine's clock:
+        `clock_skew_ms` is not used. Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response
+        came, and other `StoreError`s for a request that can't be made."""
         check_headers(request.headers)
         operation = _OPERATIONS[request.method] if request.key else _OF_BUCKETS[request.method]
         try:
@@ -92,7 +94,7 @@ class SdkTransport:
         raise Ambiguous("the SDK of AWS ended without an answer of the store")
 
     async def close(self) -> None:
-        """Releases the connections; see `Transport.close`."""
+        """Closes the connections."""
         await self._stack.aclose()
 
     def _parameters(self, request: Request) -> dict[str, Any]:

@@ -36,8 +36,9 @@ async def read_aws_secret(
 
 
 def secret_in(response: Response, service: str) -> bytes:
-    """Returns the secret in the response of an AWS service, which is `SECRETS_MANAGER` or `PARAMETER_STORE`. Raises as
-    `read_aws_secret` does."""
+    """Returns the secret in the response of an AWS service, which is `SECRETS_MANAGER` or `PARAMETER_STORE`. Raises
+    `StoreUnavailable` for a transient failure of the service, and `StoreDenied` for any other response without a
+    secret."""
     if response.status != 200:
         raise refusal(f"the secret cannot be read from {service}", response)
     try:

@@ -28,7 +28,8 @@ class S3Transport:
         self._checksum = checksum
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """Sends one request, once, and returns the response; see `Transport.send`."""
+        """Signs one request, sends it once, and returns the response. Raises `StoreUnavailable` if nothing was sent,
+        `Ambiguous` if no complete response came, and other `StoreError`s for a request that can't be made."""
         path, query = self._endpoint.path + path_of(request.key), query_of(request.query.items())
         headers = signed(
             await self._credentials.current(),
@@ -45,7 +46,7 @@ class S3Transport:
         return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
-        """Releases the connections; see `Transport.close`."""
+        """Closes the connections."""
         await self._pool.close()
 
 

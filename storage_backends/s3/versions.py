@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a cold start must not import XML
 
 
 class S3Versions(BucketStore):
-    """The versions of objects that an S3 bucket keeps; see `KeptVersions`."""
+    """Reads the versions of objects that an S3 bucket keeps, of those whose keys start with `prefix`."""
 
     def __init__(self, bucket: str, prefix: str = "", *, config: S3Config) -> None:
         self._always = config.request_headers()
@@ -34,12 +34,13 @@ class S3Versions(BucketStore):
         )
 
     async def enabled(self) -> bool:
-        """Whether the bucket keeps versions; see `KeptVersions.enabled`."""
+        """Whether the bucket keeps versions of objects. Raises `StoreError` if that can't be read."""
         answer = await self._client.read(Request("GET", "", self._always, {"versioning": ""}))
         return answer.status == HTTPStatus.OK and b"<Status>Enabled</Status>" in answer.response.body
 
     async def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
-        """Yields all versions of the objects under a prefix; see `KeptVersions.list`."""
+        """Yields all versions of the objects whose keys start with `prefix`, object by object, the latest first. Leaves
+        out objects whose names are not valid keys. Raises `StoreError` if a listing fails."""
         whole = self._prefix + prefix
         query = {"versions": "", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": whole}
         resume: dict[str, str] = {}
@@ -61,7 +62,7 @@ class S3Versions(BucketStore):
                 return
 
     async def get(self, kept: KeptVersion) -> bytes:
-        """Returns the bytes of one version of an object; see `KeptVersions.get`."""
+        """Returns the bytes of one version of an object. Raises `StoreError` if it can't be read."""
         answer = await self._client.read(Request("GET", self._key(kept.key), self._always, {"versionId": kept.id}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(

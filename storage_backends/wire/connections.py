@@ -25,7 +25,9 @@ async def open_pool(endpoint: Endpoint, settings: ConnectionSettings) -> Pool:
 
 
 async def exchange(pool: Pool, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
-    """Sends one request, once, and returns its response. Raises as `Transport.send` does."""
+    """Sends one request, once, and returns the response. Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if
+    no complete response came, with `OversizedAnswer` for one that is too large, and `StoreError` for an invalid header.
+    """
     head = request_head(method, target, {**headers, **ALWAYS_SENT}, len(body))
     try:
         return await pool.send(method, head, body)

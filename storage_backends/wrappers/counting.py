@@ -48,33 +48,33 @@ class CountingStore:
             _measuring.reset(token)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads the object at a key, unless the version is still `if_changed_from`, in the inner store, and counts the
-        call; see `ObjectStore.get`."""
+        """Reads the object at a key in the inner store, and counts the call. Returns `Unchanged` if it still has the
+        version `if_changed_from`, and `Missing` if there is none."""
         return await self._measured().get(key, if_changed_from)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads a part of the object at a key, in the inner store, and counts the call; see `ObjectStore.get_range`.
-        Counted as a get."""
+        """Reads the bytes of an object from `start` up to `start + length` in the inner store, and counts the call.
+        Returns `Missing` if there is no object. It counts as a get."""
         return await self._measured().get_range(key, start, length)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds, in the inner store, and counts the call; see
-        `ObjectStore.put`."""
+        """Writes an object, if the condition `when` holds, in the inner store, and counts the call. Returns the
+        outcome."""
         return await self._measured().put(key, body, when)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes an object if the condition `when` holds, in the inner store, and counts the call; see
-        `ObjectStore.delete`."""
+        """Deletes an object, if the condition `when` holds, in the inner store, and counts the call. Returns the
+        outcome."""
         return await self._measured().delete(key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes many objects, whatever their versions, in the inner store, and counts the call; see
-        `ObjectStore.delete_many`."""
+        """Deletes objects, whatever their versions, in the inner store, and counts the call. Returns those that may
+        still exist. It counts as one delete, of the first key."""
         return await self._measured().delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix, in the inner store, and counts the call; see
-        `ObjectStore.list`."""
+        """Lists one page of the objects under a prefix in the inner store, and counts the call. Returns the first page,
+        or the one after the cursor `after`."""
         return await self._measured().list(prefix, after)
 
     async def close(self) -> None:

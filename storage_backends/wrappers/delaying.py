@@ -26,35 +26,37 @@ class DelayingStore:
         self._seconds = seconds
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads the object at a key, unless the version is still `if_changed_from`, in the inner store, after a delay;
-        see `ObjectStore.get`."""
+        """Reads the object at a key in the inner store, after the delay. Returns `Unchanged` if it still has the
+        version `if_changed_from`, and `Missing` if there is none."""
         await asyncio.sleep(self._seconds)
         return await self._inner.get(key, if_changed_from)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads a part of the object at a key, in the inner store, after a delay; see `ObjectStore.get_range`."""
+        """Reads the bytes of an object from `start` up to `start + length` in the inner store, after the delay. Returns
+        `Missing` if there is no object."""
         await asyncio.sleep(self._seconds)
         return await self._inner.get_range(key, start, length)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds, in the inner store, after a delay; see `ObjectStore.put`."""
+        """Writes an object, if the condition `when` holds, in the inner store, after the delay. Returns the outcome."""
         await asyncio.sleep(self._seconds)
         return await self._inner.put(key, body, when)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes an object if the condition `when` holds, in the inner store, after a delay; see
-        `ObjectStore.delete`."""
+        """Deletes an object, if the condition `when` holds, in the inner store, after the delay, and returns the
+        outcome."""
         await asyncio.sleep(self._seconds)
         return await self._inner.delete(key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes many objects, whatever their versions, in the inner store, after a delay; see
-        `ObjectStore.delete_many`."""
+        """Deletes objects, whatever their versions, in the inner store, after the delay. Returns those that may still
+        exist."""
         await asyncio.sleep(self._seconds)
         return await self._inner.delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix, in the inner store, after a delay; see `ObjectStore.list`."""
+        """Lists one page of the objects under a prefix in the inner store, after the delay. Returns the first page, or
+        the one after the cursor `after`."""
         await asyncio.sleep(self._seconds)
         return await self._inner.list(prefix, after)
 

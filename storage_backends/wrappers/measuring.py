@@ -41,13 +41,14 @@ class StoreCall:
         self.began = self.ended = measurement.clock()
 
     def answered(self, answer: object) -> None:
-        """Ends the call with the store's answer."""
+        """Ends the call: records the time, the class of the store's answer, and for an object the number of bytes that
+        were read."""
         if isinstance(answer, Found):
             self.read = len(answer.body)
         self._end(answer)
 
     def failed(self, error: BaseException) -> None:
-        """Ends the call with the exception that it raised."""
+        """Ends the call: records the time, and the class of the exception that the call raised."""
         self._end(error)
 
     def _end(self, outcome: object) -> None:
@@ -140,34 +141,34 @@ class MeasuringStore:
         self._measurement = measurement
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads the object at a key, unless the version is still `if_changed_from`, in the inner store, and records the
-        call; see `ObjectStore.get`."""
+        """Reads the object at a key in the inner store, and records the call. Returns `Unchanged` if it still has the
+        version `if_changed_from`, and `Missing` if there is none."""
         return await _noted(self._measurement.call("get", key), self._inner.get(key, if_changed_from))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads a part of the object at a key, in the inner store, and records the call; see `ObjectStore.get_range`.
-        Counted as a get."""
+        """Reads the bytes of an object from `start` up to `start + length` in the inner store, and records the call.
+        Returns `Missing` if there is no object. It counts as a get."""
         return await _noted(self._measurement.call("get", key), self._inner.get_range(key, start, length))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds, in the inner store, and records the call; see
-        `ObjectStore.put`."""
+        """Writes an object, if the condition `when` holds, in the inner store, and records the call. Returns the
+        outcome."""
         return await _noted(self._measurement.call("put", key, len(body)), self._inner.put(key, body, when))
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes an object if the condition `when` holds, in the inner store, and records the call; see
-        `ObjectStore.delete`."""
+        """Deletes an object, if the condition `when` holds, in the inner store, and records the call. Returns the
+        outcome."""
         return await _noted(self._measurement.call("delete", key), self._inner.delete(key, when))
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes many objects, whatever their versions, in the inner store, and records the call; see
-        `ObjectStore.delete_many`. Counted as one delete, of the first key."""
+        """Deletes objects, whatever their versions, in the inner store, and records the call. Returns those that may
+        still exist. It counts as one delete, of the first key."""
         first = keys[0] if keys else ""
         return await _noted(self._measurement.call("delete", first), self._inner.delete_many(keys))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix, in the inner store, and records the call; see
-        `ObjectStore.list`."""
+        """Lists one page of the objects under a prefix in the inner store, and records the call. Returns the first
+        page, or the one after the cursor `after`."""
         return await _noted(self._measurement.call("list", prefix), self._inner.list(prefix, after))
 
     async def close(self) -> None:

@@ -70,28 +70,33 @@ class RequestStore:
         self._measurement = measurement
 
     def get(self, key: str, if_changed_from: Version | None = None) -> Coroutine[Any, Any, Found | Unchanged | Missing]:
-        """Reads the object at a key, unless the version is still `if_changed_from`, in the inner store, if the
-        request's deadline has not passed; see `ObjectStore.get`."""
+        """Reads the object at a key in the inner store. Returns `Unchanged` if it still has the version
+        `if_changed_from`, and `Missing` if there is none. Raises `StoreUnavailable` if the deadline of the request has
+        passed, or passes within the call."""
         return self._ask("get", 0, self._inner.get, key, if_changed_from)
 
     def get_range(self, key: str, start: int, length: int) -> Coroutine[Any, Any, Found | Missing]:
-        """Reads a part of the object at a key, in the inner store, if the request's deadline has not passed; see
-        `ObjectStore.get_range`."""
+        """Reads the bytes of an object from `start` up to `start + length` in the inner store. Returns `Missing` if
+        there is no object. Raises `StoreUnavailable` if the deadline of the request has passed, or passes within the
+        call."""
         return self._ask("get", 0, self._inner.get_range, key, start, length)
 
     def put(self, key: str, body: bytes, when: When) -> Coroutine[Any, Any, Outcome]:
-        """Writes an object if the condition `when` holds, in the inner store, if the request's deadline has not passed;
-        see `ObjectStore.put`."""
+        """Writes an object, if the condition `when` holds, in the inner store, and returns the outcome. Raises
+        `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome is
+        `Unknown`."""
         return self._write("put", len(body), self._inner.put, key, body, when)
 
     def delete(self, key: str, when: When = ANY) -> Coroutine[Any, Any, Outcome]:
-        """Deletes an object if the condition `when` holds, in the inner store, if the request's deadline has not
-        passed; see `ObjectStore.delete`."""
+        """Deletes an object, if the condition `when` holds, in the inner store, and returns the outcome. Raises
+        `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome is
+        `Unknown`."""
         return self._write("delete", 0, self._inner.delete, key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes many objects, whatever their versions, in the inner store, if the request's deadline has not passed;
-        see `ObjectStore.delete_many`. Noted as one delete, of the first key."""
+        """Deletes objects, whatever their versions, in the inner store, and returns those that may still exist. Raises
+        `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome of all
+        is `Unknown`. The call is measured as one delete, of the first key."""
         if not keys:
             return Deleted({}, None)
         try:
@@ -100,8 +105,8 @@ class RequestStore:
             return Deleted(dict.fromkeys(keys, Unknown(LATE)), None)
 
     def list(self, prefix: str, after: Cursor | None = None) -> Coroutine[Any, Any, Page]:
-        """Lists one page of the objects under a prefix, in the inner store, if the request's deadline has not passed;
-        see `ObjectStore.list`."""
+        """Lists one page of the objects under a prefix in the inner store: the first, or the one after the cursor
+        `after`. Raises `StoreUnavailable` if the deadline of the request has passed, or passes within the call."""
         return self._ask("list", 0, self._inner.list, prefix, after)
 
     async def close(self) -> None:
