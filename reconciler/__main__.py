@@ -23,8 +23,8 @@ DEFAULT = "reconcile"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job that the first argument names, or else the default job, `reconcile`. The job writes its progress to
-    stderr; the last line on stdout has the counts as JSON. Returns the job's exit status, which is 1 if something could
-    not be read."""
+    stderr; the last line on stdout has the counts as JSON. Returns the exit status of the job, which is 0 if nothing
+    failed. Raises `SystemExit` if a library that the job needs is not installed, or for a wrong option."""
     left = [*(sys.argv[1:] if arguments is None else arguments)]
     name = left.pop(0) if left and left[0] in JOBS else DEFAULT
     module, description = JOBS[name]

@@ -76,7 +76,9 @@ class SparkAntiJoin:
     @asynccontextmanager
     async def deletion(self, execution: Execution, tombstone: Tombstone) -> AsyncIterator[Deletion]:
         """Reads the files of all other tables, and opens a deletion of the files that no other table refers to. On
-        exit, executors drop what they have read. Raises as `SharedFiles.read` does."""
+        exit, executors drop the rows that they have read. Raises `NotYet` if a missing file of another table may still
+        be restored, `TaskFailed` for a table without a pointer, or one of another format at the same location, and
+        `StoreError`."""
         lease = execution.task.lease
         assert lease is not None
         job = PurgeJob(self.config, execution.task.id, lease, tombstone.locations)
@@ -148,8 +150,8 @@ class SharedFiles:
                 self.unread.setdefault(name, self.missing[name])
 
     async def find(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
-        """Returns for each of these files (normal forms of locations) to which other tables refer the names of these
-        tables."""
+        """Returns the names of the other tables that refer to these files, by file: `keys` are normal forms of
+        locations. A file to which no other table refers is absent."""
         searched, found = frozenset(keys), dict[str, set[str]]()
         for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_shared_among, searched)).collect):
             found.setdefault(key, set()).add(name)

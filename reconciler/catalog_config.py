@@ -66,7 +66,8 @@ class CatalogConfig:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
         """Opens the catalog in this process, and a session on it that may read and write everything. Closes the catalog
-        on exit. Raises as `catalog` does.
+        on exit. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such catalog, and
+        `StoreError`.
 
         A store that ignores preconditions will do: concurrent runs write the same bytes to a key.
         """

@@ -199,8 +199,8 @@ async def collect_on_spark(
 ) -> CollectedCatalogs:
     """Collects in every catalog and registry of the deployment that `environment` describes, as `arco gc` does. Without
     `delete`, objects are counted, and nothing is written. `opens` opens stores on executors; a run stops `MARGIN_MS`
-    before `timeout_ms` is over. Returns the counts by catalog. Raises as `collect` does, `NotFound` if the store has no
-    catalog, and `RuntimeError` if it ignores preconditions."""
+    before `timeout_ms` is over. Returns the counts by catalog. Raises `NotFound` if the store has no catalog,
+    `StoreError`, and `RuntimeError` if it ignores preconditions and `delete` is set."""
     by_paths: dict[Paths, DeployedCatalog] = {}
 
     async def collection(session: Session) -> CollectionStats:

@@ -125,9 +125,9 @@ async def fsck(
     progress: Callable[[FsckProgress], None] = lambda progress: None,
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Checks a catalog and the files of the tables in `scope`, as `arco fsck --data` does, `part` tables at a time.
-    `progress` is called after a part and during the driver's own examination, `on_finding` with each finding that the
-    report will have.
+    """Checks a catalog and the files of the tables in `scope`, as `arco fsck --data` does, `part` tables at a time, and
+    returns the report. `progress` is called after a part and during the driver's own examination, `on_finding` with
+    each finding that the report will have.
 
     Raises `NotFound` if the store has no such catalog, `NoSuchTable` if the scope names a table that does not exist,
     `StoreError`, and the error of Spark if so many parts fail that no table can be the cause (`Losses`).
@@ -229,7 +229,8 @@ def _unchecked(relation: Relation, cause: str) -> Finding:
 
 def check_part(config: CatalogConfig, max_manifests: int, tasks: Iterable[Task]) -> Iterator[TaskResult]:
     """Examines the tables of a part on an executor with one opened catalog, at most `max_manifests` manifests of one,
-    and returns the results in the order of the tasks. Raises as `CatalogConfig.session` does."""
+    and returns the results in the order of the tasks. Raises `ValueError` for a bad URL, `NotFound` if the realm has no
+    such catalog, and `StoreError`."""
     return iter(asyncio.run(_check_part(config, max_manifests, [*tasks])))
 
 

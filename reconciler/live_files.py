@@ -44,15 +44,15 @@ async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonO
 
 async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
     """Iterates over the live files in a manifest: the field `data_file` of each entry with a live file, with
-    `ENTRY_FIELDS`. Raises as `manifests_in` does."""
+    `ENTRY_FIELDS`. Raises `Refusal` or `Unreadable` if the manifest can't be read, and `StoreError`."""
     async with aclosing(live_entries(session, manifest, ENTRY_FIELDS)) as entries:
         async for entry in entries:
             yield object_of(entry.get("data_file"))
 
 
 async def live_entries(session: Session, manifest: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
-    """Iterates over the entries of a manifest with live files, with `fields`, which must include `status`. Raises as
-    `manifests_in` does."""
+    """Iterates over the entries of a manifest with live files, with `fields`, which must include `status`. Raises
+    `Refusal` or `Unreadable` if the manifest can't be read, and `StoreError`."""
     async with aclosing(_records(session, manifest, fields)) as entries:
         async for entry in entries:
             if live_file(entry) is not None:

@@ -22,7 +22,8 @@ PACKAGES = (arco_catalog, storage_backends, reconciler)
 @contextmanager
 def shipped(spark: SparkContext) -> Iterator[None]:
     """Makes the project's packages importable on Spark's executors, as long as this context is open. The archive in
-    which they are sent is deleted on exit."""
+    which they are sent is deleted on exit. Sends nothing if the driver itself has the packages from an archive, since
+    Spark has sent that already."""
     folders = [Path(folder) for package in PACKAGES for folder in package.__path__]
     if not all(folder.is_dir() for folder in folders):
         yield

@@ -65,8 +65,9 @@ async def purge(
 ) -> AsyncGenerator[tuple[str, WorkStats], None]:
     """Executes the purges that are due in each catalog of the deployment that `environment` describes, and yields the
     name and counts of each catalog. With `warehouse`, a realm's other catalogs are left out. With `task`, only this
-    task is executed, in the catalog that has it; a failed one is submitted again. Raises as `opened` does, `NotFound`
-    if there is no such catalog or task, the errors of `retry_task`, and `StoreError`."""
+    task is executed, in the catalog that has it; a failed one is submitted again. Raises `NotFound` if there is no such
+    catalog, realm or task, `BadRequest` if the task changes while it is submitted again, `ValueError` for a wrong
+    variable, `RuntimeError` for a store that ignores preconditions, and `StoreError`."""
     runtime, policies = SystemRuntime(), task_policies_from_env(environment)
     realms = REALM.read(environment)
     found = False

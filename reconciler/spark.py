@@ -61,12 +61,12 @@ async def reconcile(
     turn: int = TURN,
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
 ) -> ReconcileStats:
-    """Walks every table with a pointer that has changed since the last complete walk, in parts of `part` tables and at
-    most `turn` files of each, and returns the counts. `progress` is called after a part. With `dry`, nothing is
-    written.
+    """Writes the missing receipts of every table and view with a pointer that has changed since the last complete walk,
+    in parts of `part` tables and at most `turn` files of each, and returns the counts. `progress` is called after a
+    part. With `dry`, nothing is written.
 
-    Raises `NotFound`, `StoreError`, and the error of Spark if so many parts fail that no table can be the cause
-    (`Losses`). Checkpoints of the walks by then are saved.
+    Raises `NotFound` if the realm has no such catalog, `StoreError`, and the error of Spark if so many parts fail that
+    no table can be the cause (`Losses`). Checkpoints of the walks by then are saved.
     """
     async with config.session() as session:
         if not dry:
@@ -119,8 +119,9 @@ def _split_lost(run: Progress, part: Sequence[WalkTask], lost: BaseException) ->
 
 def walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Iterable[WalkTask]) -> Iterator[TaskResult]:
     """Walks the tables of a part on an executor with one opened catalog, at most `turn` files of each, and returns the
-    results in the order of the tasks. Raises `StoreUnavailable` if the store fails for all tables of `MAX_UNANSWERED`
-    groups of `CONCURRENCY` one after the other."""
+    results in the order of the tasks. A walk writes the missing receipts of a table; with `dry` it writes nothing.
+    Raises `StoreUnavailable` if the store fails for all tables of `MAX_UNANSWERED` groups of `CONCURRENCY` one after
+    the other."""
     return iter(asyncio.run(_walk_part(config, dry, turn, list(tasks))))
 
 

@@ -73,7 +73,8 @@ Progress = Callable[[CompactStats], None]
 
 @dataclass
 class Compaction:
-    """One run of the job `compact` over one catalog."""
+    """One run of the job `compact` over one catalog: writes the rows of new receipts, registry commits, tasks, reports
+    and OpenLineage events to the tables of `system`."""
 
     config: CatalogConfig
     session: Session
@@ -322,8 +323,10 @@ async def compact(
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda stats: None,
 ) -> CompactStats:
-    """Runs one `Compaction` over a catalog, which it opens, and returns the counts. `progress` is called with the
-    counts after each commit. Raises as `Compaction.run` and `CatalogConfig.session` do."""
+    """Writes rows for all new objects of a catalog, which it opens, to the tables of `system`, and returns the counts.
+    `progress` is called with the counts after each commit. Raises `CommitSuperseded` if commits of other runs supersede
+    a step `MAX_ATTEMPTS` times, `NotFound` if there is no such catalog, and the errors of Spark, the store and
+    PyIceberg."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 

@@ -29,8 +29,8 @@ def without(
     table: OpenTable, where: BooleanExpression, column: str, values: Collection[str], new_uuid: Callable[[], str]
 ) -> FileReplacement:
     """Rewrites files of a table that is partitioned by days, without the rows that have one of these values in a
-    column. Only files with rows that may meet the condition `where` are read, one after the other. The caller commits
-    the result."""
+    column. Returns the new files and the files that they replace, for the caller to commit; a file that loses no row is
+    in neither. Only files with rows that may meet the condition `where` are read, one after the other."""
     removed: list[DataFile] = []
     added: list[DataFile] = []
     for file in table.files(where) if values else ():

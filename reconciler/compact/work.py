@@ -114,9 +114,9 @@ WriteDated = Callable[[CatalogConfig, Target, int, Sequence[str]], PartResult]
 def write_commits(
     own: frozenset[str], config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]
 ) -> PartResult:
-    """Reads committed receipts, and the metadata files of those that added snapshots, and writes rows of `commits`.
-    Receipts of entities in `own`, or in the namespace `system`, are left out. Returns what the driver needs for a
-    commit."""
+    """Reads the committed receipts with these keys, and the metadata files of those that added snapshots, and writes
+    rows of `commits`. Receipts of entities in `own`, or in the namespace `system`, are left out. Returns the new data
+    files, and the counts of objects that were read or could not be."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
@@ -139,7 +139,8 @@ def write_commits(
 
 
 def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
-    """Reads OpenLineage events, and writes rows of `lineage_events`."""
+    """Reads the OpenLineage events with these keys, and writes rows of `lineage_events`. Returns the new data files,
+    and the counts of objects that were read or could not be."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
@@ -155,7 +156,8 @@ def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys
 
 
 def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
-    """Reads reports of scans and commits, and writes rows of `reports`."""
+    """Reads the reports of scans and commits with these keys, and writes rows of `reports`. Returns the new data files,
+    and the counts of objects that were read or could not be."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
@@ -169,7 +171,8 @@ def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Seque
 
 
 def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> PartResult:
-    """Reads the registry commits with these ids, and writes rows of `catalog_events`."""
+    """Reads the registry commits with these ids, and writes rows of `catalog_events`. Returns the new data files, and
+    the counts of objects that were read or could not be."""
 
     async def work(part: _Part) -> None:
         async def one(commit: str) -> None:
@@ -184,7 +187,8 @@ def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) 
 
 
 def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> PartResult:
-    """Reads the last versions of the tasks with these ids, and writes rows of `tasks` for those that have ended."""
+    """Reads the last versions of the tasks with these ids, and writes rows of `tasks` for those that have ended.
+    Returns the new data files, and the counts of objects that were read or could not be."""
 
     async def work(part: _Part) -> None:
         async def one(task: str) -> None:
@@ -201,7 +205,8 @@ def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> 
 
 def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> PartResult:
     """Reads the metadata files of versions, and writes their rows to the target tables. If `files_health` is one of
-    them, the manifests of each table's newest version are read, too."""
+    them, the manifests of each table's newest version are read, too. Returns the new data files, and the counts of
+    objects that were read or could not be."""
     reads_manifests = any(target.table.name == FILES_HEALTH.name for target in targets)
 
     async def work(part: _Part) -> None:

@@ -71,7 +71,8 @@ class MaintenanceStats:
 
 @dataclass
 class Maintenance:
-    """One run of the job `maintain` over all tables of a catalog."""
+    """One run of the job `maintain`, which plans and executes the maintenance of all tables of a catalog that have
+    policies."""
 
     session: Session
     rows: OutcomeRows

@@ -100,8 +100,8 @@ class TablePlan:
 
 
 async def plan_table(session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now) -> TablePlan | None:
-    """Reads a table, and plans every maintenance procedure for it; None if the table does not exist. Raises as
-    `read_figures` does."""
+    """Reads a table, and plans every maintenance procedure for it; None if the table does not exist. Raises `NotFound`
+    if the metadata file does not exist, `Refusal` or `Unreadable` for a file that can't be read, and `StoreError`."""
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)
     if figures is None or entry is None:
@@ -122,8 +122,9 @@ async def decide_now(
     session: Session, table: TableRef, procedure: Procedure, now: Now
 ) -> tuple[Figures | None, Step | HeldBack | None]:
     """Reads the policies, the metadata and the manifests of a table anew, and decides about one procedure. Returns the
-    figures (None if the table does not exist) and the decision (None if the procedure is not due). Raises as
-    `read_figures` does."""
+    figures (None if the table does not exist) and the decision (None if the procedure is not due). Raises `NotFound` if
+    the metadata file does not exist, `InvalidPolicy`, `Refusal` or `Unreadable` for a file that can't be read, and
+    `StoreError`."""
     policies = await policies_of(session, table)
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)

@@ -69,8 +69,9 @@ class KeyedRestCatalog(RestCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Commits to a table, up to `MAX_ATTEMPTS` times with one key while the outcome is unknown. Raises as
-        PyIceberg's method does; one of `UNKNOWN` only after the last attempt."""
+        """Commits to a table, up to `MAX_ATTEMPTS` times with one idempotency key while the outcome is unknown, and
+        returns the response. Raises `CommitFailedException` for a conflict, PyIceberg's other errors, and one of
+        `UNKNOWN` only after the last attempt."""
         self._session.headers[HEADER] = idempotency_key(self._runtime)
         send: Callable[..., CommitTableResponse] = super().commit_table
         try:

@@ -28,7 +28,8 @@ def write_views(
     views: Sequence[Question] = questions.ALL,
     trino_owner: str | None = None,
 ) -> None:
-    """Creates or updates a view for each question.
+    """Creates or updates a view for each question. A view with a current version that another program made is not
+    changed.
 
     Trino resolves the tables of a view in the catalog that the SQL names: `trino_catalog` is this catalog's name in
     Trino. If it is None, new views have the catalog's name for other clients, and existing ones keep theirs.

@@ -67,7 +67,8 @@ class Writer:
 
 
 def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile]:
-    """Writes rows to one data file for each of their partitions. `write` is a new UUID for the files' names."""
+    """Writes rows to one data file for each of their partitions, and returns the files, for the caller to commit.
+    `write` is a new UUID for the files' names."""
     parts: dict[int | bool | None, list[Row]] = {}
     for row in rows:
         parts.setdefault(target.table.partition_of(row), []).append(row)
@@ -75,7 +76,8 @@ def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile
 
 
 def write_arrow(target: Target, parts: Mapping[int | bool | None, pa.Table], write: str) -> list[DataFile]:
-    """Writes the rows of each partition value to one data file. `write` is a new UUID for the files' names."""
+    """Writes the rows of each partition value to one data file, and returns the files, for the caller to commit.
+    `write` is a new UUID for the files' names."""
     metadata = target.metadata
     tasks = (
         WriteTask(

@@ -97,7 +97,8 @@ async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[Corrup
 
 async def reached_from(execution: Sessions, location: str, may_read: Callable[[str], bool]) -> Reached:
     """Reads a metadata file and the files of its metadata log that `may_read` allows, and returns the names of files in
-    them. The other files of the log are neither read nor in the result. Raises `TaskFailed` as `reached_by` does."""
+    them. The other files of the log are neither read nor in the result. A file that does not exist is in `gone` of the
+    result. Raises `TaskFailed` for one that can't be read."""
     reached, chain = Reached(), [location]
     logged = await _add(execution, location, reached)
     chain += [file for file in reversed(logged or ()) if may_read(file)]
