@@ -62,7 +62,7 @@ def cut_by(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
 
 
 def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Returns the two halves of a part, to retry a part that failed. This goes on until a part of one item fails."""
+    """Returns the two halves of a part, to retry a part that failed as two."""
     return [items[: len(items) // 2], items[len(items) // 2 :]]
 
 

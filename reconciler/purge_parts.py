@@ -164,9 +164,9 @@ def part_of(key: str) -> int:
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """Iterates over a row for each file and each manifest that other tables refer to; the files in manifests are left
-    to `read_manifests_of_others`. An `Owner` has the sequence number of the pointer when the table was read before: if
-    the pointer still has it, the only row is that the table is unchanged."""
+    """Iterates over a row for each manifest that other tables refer to, and each of their files at the purged table's
+    locations; the files in manifests are left to `read_manifests_of_others`. An `Owner` has the sequence number of the
+    pointer when the table was read before: if the pointer still has it, the only row is that the table is unchanged."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)

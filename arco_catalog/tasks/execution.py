@@ -146,8 +146,9 @@ class Execution:
         await self.renew()
 
     async def progress(self, checkpoint: JsonObject, files: int) -> None:
-        """Sets a checkpoint, which the next renewal stores, and counts `files`. After every `RENEW_AFTER_FILES` files
-        it renews the lease at once, and then raises `LeaseLost`, or `StoreError` if the outcome is unknown."""
+        """Sets a checkpoint, which the next renewal of the lease stores, and counts `files`. After every
+        `RENEW_AFTER_FILES` files it renews the lease at once. That raises `LeaseLost` if this worker no longer has the
+        task, and `StoreError` if the outcome is unknown."""
         self._checkpoint = checkpoint
         self._files += files
         if self._files >= RENEW_AFTER_FILES:

@@ -46,7 +46,8 @@ def _changed(policy: RetryPolicy, what: str, text: str) -> RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TaskPolicies:
-    """The operator's settings of tasks: the duration of a lease, and a retry policy for each type."""
+    """The operator's settings of tasks: the duration of a lease in milliseconds, and a retry policy for the types in
+    `by_type` and one for all others."""
 
     lease_ms: int = 300_000
     default: RetryPolicy = field(default_factory=RetryPolicy)
@@ -61,9 +62,9 @@ class TaskPolicies:
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> "TaskPolicies":
         """Reads properties: `delegation.task.lease.lost-timeout-duration`, and
-        `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|
-        max-backoff-duration}`. A type without properties has the default policy. Raises `ValueError`, which names the
-        property."""
+        `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|max-backoff-duration}`.
+        A type without properties has the default policy, except that a purge has 10 attempts and waits a minute after
+        the first. Raises `ValueError`, which names the property."""
         policies = cls()
         ordered = sorted(properties, key=lambda name: not name.startswith(f"{POLICIES}{DEFAULT}."))
         for name in ordered:

@@ -1,5 +1,4 @@
-"""Finds due tasks of a catalog and executes them, one after the other, by the executors of their types
-(docs/design/tasks.md#tasks)."""
+"""Finds due tasks of a catalog and executes them, by the executors of their types (docs/design/tasks.md#tasks)."""
 
 import asyncio
 import logging

@@ -90,10 +90,10 @@ async def walk(
 
 async def _resolve(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
     """Returns a pointer without its intent, as the transaction's decision leaves it, and whether the transaction is
-    decided; a pointer with an undecided intent stays as it is. A transaction without a decision object counts as
-    decided and aborted: if it committed, the pointer has moved, and the next listing has another version. A transaction
-    whose lease has expired is aborted, since the walk of an idle table would otherwise never end; with `dry`, nothing
-    is written."""
+    decided; while it is not, the pointer is returned as if the transaction was aborted. A transaction without a
+    decision object counts as decided and aborted: if it committed, the pointer has moved, and the next listing has
+    another version. A transaction whose lease has expired is aborted, since the walk of an idle table would otherwise
+    never end; with `dry`, nothing is written."""
     if pointer.intent is None:
         return pointer, True
     decision = await read_decision(session.state, pointer.intent)

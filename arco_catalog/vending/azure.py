@@ -40,7 +40,8 @@ class EntraSource(Protocol):
     """A source of tokens for the catalog's identity, such as `EntraTokens`."""
 
     async def current(self) -> BearerToken:
-        """Returns a token of the catalog's identity that is valid now. Raises `StoreDenied`, `StoreUnavailable`."""
+        """Returns a token of the catalog's identity that is valid now. Raises `StoreDenied` if the identity gets none,
+        and `StoreUnavailable` if a later call may get one."""
         ...
 
 

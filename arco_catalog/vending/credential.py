@@ -26,7 +26,7 @@ class StorageCredential:
 
     @property
     def json(self) -> JsonObject:
-        """The credential in the form of the specification."""
+        """The credential as JSON, in the form of the Iceberg REST specification (`StorageCredential`)."""
         return {"prefix": self.prefix, "config": dict(self.config)}
 
 

@@ -39,8 +39,8 @@ class SourceTokens(Protocol):
     """A source of the catalog's own tokens of scope `CLOUD_PLATFORM`, such as `GoogleTokens`."""
 
     async def expiring(self) -> ExpiringToken:
-        """Returns a token of the catalog's own account that is valid now, with its expiry. Raises `StoreDenied`,
-        `StoreUnavailable`."""
+        """Returns a token of the catalog's own account that is valid now, with its expiry. Raises `StoreDenied` if the
+        account gets none, and `StoreUnavailable` if a later call may get one."""
         ...
 
 

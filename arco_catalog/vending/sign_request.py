@@ -15,8 +15,8 @@ _METHODS = ("PUT", "GET", "HEAD", "POST", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class SignRequest:
-    """A request to sign. Names of headers are in lower case. `body` is given only for requests whose body is checked,
-    None otherwise."""
+    """A client's request to sign a request to S3. Names of headers are in lower case. `body` is given only for requests
+    whose body is checked, None otherwise."""
 
     region: str
     uri: str
@@ -26,7 +26,8 @@ class SignRequest:
 
     @classmethod
     def parse(cls, document: JsonValue) -> "SignRequest":
-        """Reads a request to sign. Raises `BadRequest`."""
+        """Reads the JSON body of a client's request to sign. Raises `BadRequest` if it is invalid, or names a provider
+        other than `s3`."""
         if not isinstance(document, dict):
             raise BadRequest("A request to sign must be an object")
         if document.get("provider") not in (None, "s3"):
@@ -50,7 +51,7 @@ class SignedRequest:
 
     @property
     def json(self) -> JsonObject:
-        """The signed request in the form of the specification."""
+        """The signed request as JSON, in the form of the Iceberg REST specification: a header has a list of values."""
         return {"uri": self.uri, "headers": {name: [value] for name, value in self.headers.items()}}
 
 

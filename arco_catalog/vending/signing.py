@@ -89,7 +89,9 @@ class CheckedRequest:
 
 
 def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> CheckedRequest:
-    """Returns the request to sign, if the scope allows it. Raises `Forbidden` otherwise."""
+    """Returns the request to sign, which is put together from the parts of `request` that were checked. Raises
+    `Forbidden` if the region differs from the catalog's, if the operation is not signed, or if the scope does not allow
+    it."""
     region = config.region or DEFAULT_REGION
     if request.region != region:
         raise Forbidden(f"Not signed: the region must be {region}, that of the catalog, not {quoted(request.region)}")
@@ -195,7 +197,9 @@ def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location
 
 
 def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dict[str, str]:
-    """Returns the headers to sign. Raises `Forbidden` for one that would change the meaning of the request."""
+    """Returns those of the given headers that are signed. Raises `Forbidden` for a header that is not printable ASCII
+    or could change the meaning of the request, for a `host` other than `authority`, and for an invalid hash of the
+    body."""
     kept: dict[str, str] = {}
     for name, values in given.items():
         value = ",".join(values)

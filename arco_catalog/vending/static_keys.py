@@ -44,7 +44,8 @@ class StaticKeys:
 
 
 def parse_static_keys(body: bytes) -> tuple[StaticKeys, ...]:
-    """Reads the keys in a file. Raises `ValueError`, which quotes none of them."""
+    """Reads the keys in the content of a file of keys. Raises `ValueError` if it is malformed or has two entries with
+    the same prefix; the message quotes no key."""
     try:
         document = loads(body)
     except MalformedJson:
@@ -76,7 +77,8 @@ class StaticIssuer:
         self._read: tuple[int, tuple[StaticKeys, ...]] | None = None
 
     def load(self) -> tuple[StaticKeys, ...]:
-        """Reads the file; blocks. Raises `ValueError`, `OSError`."""
+        """Reads the file of keys and returns the keys; blocks. Raises `ValueError` for a malformed file or one larger
+        than `MAX_BYTES`, and `OSError` for one that can't be read."""
         with self._file.open("rb") as opened:
             body = opened.read(MAX_BYTES + 1)
         if len(body) > MAX_BYTES:
@@ -108,7 +110,8 @@ class StaticIssuer:
 
 
 def _credential(config: AwsStorage, location: Location, key: Credentials, expires_ms: int) -> StorageCredential:
-    """Returns the credential without a refresh endpoint: with one, Iceberg's Java client requires a session token."""
+    """Returns a credential with a static key for a location. It has no refresh endpoint: with one, Iceberg's Java
+    client requires a session token."""
     properties = {
         **config.client_properties,
         "s3.access-key-id": key.access_key,

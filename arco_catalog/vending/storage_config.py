@@ -108,7 +108,8 @@ StorageConfig = AwsStorage | GcpStorage | AzureStorage | FileStorage
 
 
 def parse_storage_config(document: JsonObject) -> StorageConfig:
-    """Reads the configuration in a `storageConfigInfo`. Unknown fields are ignored. Raises `BadRequest`."""
+    """Reads the configuration in a `storageConfigInfo`. Unknown fields are ignored. Raises `BadRequest` for an unknown
+    `storageType`, and for a known field with an invalid value."""
     match document.get("storageType"):
         case "S3":
             return _aws(document)

@@ -1,7 +1,8 @@
 """Sends requests to Azure with azure-storage-blob: its credentials, its pipeline, its proxies.
 
-The SDK sends nothing twice here: its pipeline retries nothing and follows no redirect, and the session below it does
-not resend on a connection that the server has closed, as aiohttp does with a PUT or a DELETE by default.
+The SDK sends a request twice only after the status 401, with a new token: its pipeline retries nothing and follows no
+redirect, and the session below it does not resend on a connection that the server has closed, as aiohttp does with a
+PUT or a DELETE by default.
 """
 
 import asyncio

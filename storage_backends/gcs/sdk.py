@@ -1,5 +1,6 @@
 """Sends requests to GCS by google-cloud-storage: it chooses the endpoint, and its authorized session sends, with
-connections that can use proxies. One request goes over the wire once: the session neither repeats nor redirects.
+connections that can use proxies. The session neither repeats nor redirects, except that it sends a request once more
+with a new token after the status 401.
 
 The SDK blocks, so each exchange takes a thread.
 """

@@ -33,7 +33,8 @@ class NotInMemory(Exception):
 
 
 def store_error(key: str, error: OSError) -> StoreError:
-    """Returns the store's error for a failure of the operating system in a call for `key`."""
+    """Returns the store's error for a failure of the operating system in a call for `key`: `StoreDenied` for a lack of
+    rights, `InvalidKey` for a path that can't be that of a file, and `StoreUnavailable` for all else."""
     reason = f"{key!r}: {error.strerror}"
     if error.errno == errno.ENOTDIR and error.filename is not None:
         reason = f"{reason} (a part of the path {error.filename} is a file)"

@@ -1,4 +1,6 @@
 """Deletes objects that no record refers to, and objects whose retention is over (docs/design/collection.md).
 
-Due and done: one module for each kind of object, which lists, decides and deletes. Report: stats.py, report.py. Job:
-collect.py, run by `jobs.py`, `arco gc` and `reconciler/collect_job.py`."""
+For every kind of object, one module lists the objects, decides which to delete, and deletes them. stats.py and
+report.py hold the report. collect.py runs all of them, and is run by `jobs.py`, `arco gc` and
+`reconciler/collect_job.py`.
+"""

@@ -161,8 +161,8 @@ def _last_parent(built: Sequence[JsonObject], first: str) -> str:
 
 
 def _known_head(commits: Sequence[JsonObject], last: str) -> str:
-    """Describes, for a finding, the last commit that is known to have been HEAD, and the children, one of which may be
-    HEAD."""
+    """Describes, for a finding, the commit `last`, which is the last one known to have been HEAD, and its children
+    among `commits`, one of which may be HEAD."""
     children = ", ".join(sorted(str(commit["id"]) for commit in commits if commit.get("parent") == last))
     return f"the last commit known to have been HEAD is {last}; one of its children may be HEAD: {children}"
 

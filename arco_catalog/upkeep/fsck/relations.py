@@ -150,8 +150,8 @@ async def _examine_claim(examination: Examination, relation: Relation, file: str
 
 
 async def _is_there(examination: Examination, location: str) -> bool:
-    """Whether a metadata file exists that could not be read as one: a corrupt compressed file is reported as missing by
-    the reader."""
+    """Whether a file exists at `location`; its content is not read. For a metadata file that the reader reported as
+    missing, since it reports a corrupt compressed file as missing too."""
     return await examination.session.files.exists(location)
 
 

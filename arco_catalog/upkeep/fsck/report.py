@@ -16,15 +16,16 @@ MAX_FINDINGS = 10_000
 
 
 class FindingCollector:
-    """Keeps the findings of a check up to a bound for each code, and counts the others."""
+    """Keeps the findings of a check for its report, up to `MAX_FINDINGS` for a code and all that have a repair, and
+    counts all of them."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
         self._counts: Counter[Code] = Counter()
 
     def add(self, finding: Finding) -> bool:
-        """Counts a finding, and keeps it if it has a repair or if few findings of its code are kept. Returns whether it
-        is kept, and so will be in the report."""
+        """Counts a finding, and keeps it if it has a repair or is among the first `MAX_FINDINGS` of its code. Returns
+        whether it is kept, and so will be in the report."""
         self._counts[finding.code] += 1
         kept = finding.repair is not None or self._counts[finding.code] <= MAX_FINDINGS
         if kept:
@@ -33,7 +34,7 @@ class FindingCollector:
 
     @property
     def count(self) -> int:
-        """The number of findings."""
+        """The number of findings that were added, also of those that are not kept."""
         return self._counts.total()
 
     def findings(self) -> Sequence[Finding]:

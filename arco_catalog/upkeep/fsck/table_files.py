@@ -225,8 +225,8 @@ class TableFiles:
     ) -> AsyncGenerator[Sequence[JsonObject], None]:
         """Yields the records of an Avro file with these fields, in blocks, until one can't be read: that is a finding
         of the code `unreadable`. A file that does not exist is a finding of the code `missing`, or none if this is
-        None: the examination of relations has the finding for a manifest list. `reading` records how many bytes were
-        read."""
+        None: the examination of relations has the finding for a manifest list. Sets in `reading` how many bytes were
+        read, and whether the file was read to the end."""
 
         async def read_range(start: int, length: int) -> bytes:
             body = (await self._files.read_range(file, start, length)).body

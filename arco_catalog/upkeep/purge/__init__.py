@@ -1,5 +1,6 @@
 """Deletes the files of dropped tables, as tasks (docs/design/purge.md).
 
-Due: tasks whose hint has come (state/task_log.py). Done: executor.py, deletion.py. Report: state/purge_progress.py.
-Job: worker.py, run by `run_tasks.py`, `arco tasks run`, `arco serve` and `reconciler/purge.py`.
+state/task_log.py has the hints, which say when tasks are due. executor.py and deletion.py delete, and
+state/purge_progress.py has the report. worker.py is run by `run_tasks.py`, `arco tasks run`, `arco serve` and
+`reconciler/purge.py`.
 """

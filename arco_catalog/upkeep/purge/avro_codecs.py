@@ -24,8 +24,9 @@ class _Decompressor(Protocol):
 
 
 def unpack_with(codec: str) -> Unpack:
-    """Returns the function that decompresses blocks with an Avro codec, up to a limit in bytes. Raises `Unreadable` for
-    a codec that is not supported."""
+    """Returns the function that decompresses blocks with an Avro codec; it raises `Unreadable` for a corrupt block, or
+    one longer than its limit in bytes. A codec that is not supported, or has no installed package, raises `Unreadable`
+    too, here or at the first block."""
     if codec == "null":
         return _as_is
     if codec == "snappy":

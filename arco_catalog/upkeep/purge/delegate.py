@@ -38,8 +38,8 @@ _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 
 class DelegateFailed(NoProgress, StoreUnavailable):
-    """The delegation service did not delete the files of the table, so the next attempt resubmits the purge. The
-    submission is recorded in the checkpoint, and is no step forward."""
+    """The delegation service did not delete the files of the table. The next attempt submits the purge to it once more.
+    The checkpoint tells of the submission, but this does not count as progress of the task."""
 
 
 @dataclass(frozen=True, slots=True)

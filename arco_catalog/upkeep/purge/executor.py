@@ -121,8 +121,10 @@ class _Purge:
 
     async def run(self) -> TaskResult:
         """Executes the purge of the table in this lease: prepares it, marks it as begun in the registry, deletes the
-        files, counts those that are left, and releases the locations. Returns the result. Raises the refusals of
-        `planning.purge`, and `NotYet`, `TaskFailed` and `LeaseLost`."""
+        files, counts those that are left, and releases the locations. Returns the result. Raises `NothingToPurge` if
+        the drop was undone or the table is purged already, `LeaseFenced` or `LeaseLost` if another worker continues,
+        `TooEarly` or `NotYet` if the purge must wait, and `InTheWay`, `ClosedCatalog` or `TaskFailed` if a retry can't
+        help."""
         execution = self._execution
         session = execution.session()
         head = await session.state.head()

@@ -286,8 +286,9 @@ async def entries_of(
 async def readable_manifests(
     execution: Sessions, location: str, gone: list[str] | None = None, corrupt: list[Corruption] | None = None
 ) -> Mapping[str, int]:
-    """Returns the manifests that a manifest list names with their sizes in bytes, as `manifests_in` does. A list that
-    can't be read is added to `corrupt`, and counts as empty; without `corrupt` it raises `TaskFailed`."""
+    """Returns the manifests that a manifest list names with their sizes in bytes. A list that does not exist is empty,
+    and is added to `gone`. A list that can't be read is added to `corrupt`, and counts as empty; without `corrupt` it
+    raises `TaskFailed`."""
     try:
         return await manifests_in(execution, location, gone)
     except CorruptFile as error:

@@ -1,5 +1,5 @@
 """Restores the registry's HEAD and tables' pointers after a loss, and makes backups (docs/recovery.md).
 
-Due: heads.py, pointers.py. Done: restore.py, rewind.py, unpack.py, backup.py. Report: the document that each returns.
-Job: `arco restore`, `arco backup`.
+heads.py and pointers.py find what to restore. restore.py, rewind.py, unpack.py and backup.py write; the function that
+does it returns the report as a document. `arco restore` and `arco backup` run them.
 """
