@@ -57,7 +57,7 @@ T = TypeVar("T")
 ITEMS_IN_A_SLICE = 50
 """How many tables or manifests one Spark task reads, if there are enough of them."""
 MANIFESTS_IN_A_PART = 20
-"""How many manifests of the purged table have their data files in one part, on average."""
+"""How many manifests of the table have their data files in one part, on average."""
 MAX_PARTS = 4_096
 NAMES_AT_ONCE = 10_000
 """How many files other than data files are compared with other tables' files by one Spark job."""
@@ -271,7 +271,7 @@ def _require_readable(facts: Iterable[Fact]) -> None:
 
 def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
     """Iterates over those facts in some rows that the driver needs: the facts about what can't be read, is missing or
-    is unchanged, each once; one `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
+    has not changed, each once; one `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
     outside, shares, facts = 0, False, set[Fact]()
     for _, fact in rows:
         if isinstance(fact, OutsideFiles):

@@ -95,7 +95,7 @@ class UnchangedTable(NamedTuple):
 
 
 class MissingManifest(NamedTuple):
-    """Fact for the driver: a manifest of the purged table is missing."""
+    """Fact for the driver: a manifest of the table is missing."""
 
     manifest: str
 
@@ -164,9 +164,10 @@ def part_of(key: str) -> int:
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """Iterates over a row for each manifest that other tables refer to, and each of their files at the purged table's
-    locations; the files in manifests are left to `read_manifests_of_others`. An `Owner` has the sequence number of the
-    pointer when the table was read before: if the pointer still has it, the only row is that the table is unchanged."""
+    """Iterates over a row for each manifest that other tables refer to, and each of their files at the locations of the
+    job's table; the files in manifests are left to `read_manifests_of_others`. An `Owner` has the sequence number of
+    the pointer when the table was read before: if the pointer still has it, there is only one row, which states this.
+    """
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)

@@ -71,7 +71,8 @@ class MemoryStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
-        version of the whole; `Missing` if there is none. Raises ValueError for a negative start or a length under 1."""
+        version of the object; `Missing` if there is none. Raises ValueError for a negative start or a length under 1.
+        """
         check_range(start, length)
         found = await self.get(key)
         if not isinstance(found, Found):
@@ -111,8 +112,8 @@ class MemoryStore:
         return Applied(current.version, now_ms)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes at most 1,000 objects, whatever their versions; those that are missing count as deleted. Raises
-        ValueError for more keys."""
+        """Deletes at most 1,000 objects, whatever their versions; a missing object counts as deleted. Raises ValueError
+        for more keys."""
         check_number(keys)
         for key in keys:
             check_key(key)

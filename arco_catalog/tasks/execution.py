@@ -182,9 +182,9 @@ class Execution:
                 self.task = stored.task
 
     async def heartbeat(self) -> None:
-        """Renews the lease in a loop that does not end. Early in a lease it renews sooner if there is progress to
-        store, because a worker that is killed within seconds would leave none otherwise. Logs a renewal that the store
-        did not confirm, and tries again. Raises `LeaseLost` when the lease is over."""
+        """Renews the lease in a loop that does not end. Early in a lease it renews sooner if there is a new checkpoint
+        to store, because a worker that is killed within seconds would leave none otherwise. Logs a renewal that the
+        store did not confirm, and tries again. Raises `LeaseLost` when the lease is over."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS
         while True:

@@ -1,6 +1,6 @@
 """Registers the tables of another catalog, many at a time. A run without `apply` writes nothing: it plans every
 registration on the state that the ones before it would leave. A table that is registered from the same file already is
-left unchanged, so a run may be stopped and started again."""
+left as they are, so a run may be interrupted and started again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

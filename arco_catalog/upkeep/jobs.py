@@ -32,7 +32,7 @@ from arco_catalog.upkeep.run_tasks import run_tasks
 from arco_catalog.upkeep.walk import ShouldStop
 
 MAX_REASONS = 3
-"""Unreadable records that the error of a job, or its log, names."""
+"""Maximum records that could not be read and are named in the error of a job, or its log."""
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ async def reconcile_all(
 ) -> AsyncGenerator[tuple[DeployedCatalog, ReconcileStats], None]:
     """Runs `walk`, such as `reconcile`, for each catalog, and yields its counts. Each catalog has an equal share of the
     time that is left until the deadline of `request`, so that none delays the others. A catalog that can't be opened
-    counts as unreadable. Raises what `walk` raises."""
+    counts as one that can't be read. Raises what `walk` raises."""
     for place, catalog in enumerate(catalogs):
         now_ms = runtime.now_ms()
         share_ms = (request.deadline_ms - now_ms) // (len(catalogs) - place)

@@ -29,7 +29,7 @@ from storage_backends import StoreError, StoreUnavailable
 _LOG = logging.getLogger(__name__)
 
 MAX_FAILED = 100
-"""Unreadable files of an entity, in one span, that a walk passes over."""
+"""Files of an entity, in one span, that a walk passes over though they can't be read."""
 MAX_FILES = 1_000_000
 """Files that one turn walks by default: a bound on loops, far beyond any table."""
 

@@ -70,7 +70,7 @@ _NUMBERS = frozenset({"partNumber", "max-keys", "max-parts", "part-number-marker
 
 def operation_of(method: str, key: str, query: Mapping[str, str]) -> Operation:
     """Returns the operation that a request to S3 does; `key` is empty for a request about the bucket. Raises
-    `Forbidden` if it is none of `OPERATIONS`, which are those that may be signed, or has an invalid parameter."""
+    `Forbidden` if it may not be signed: it is none of `OPERATIONS`, or has an invalid parameter."""
     found = [operation for operation in OPERATIONS if operation.fits(method, bool(key), query)]
     if len(found) != 1 or not all(_is_valid(name, value) for name, value in query.items()):
         about = "an object" if key else "the bucket"

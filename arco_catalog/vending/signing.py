@@ -197,9 +197,9 @@ def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location
 
 
 def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dict[str, str]:
-    """Returns those of the given headers that are signed. Raises `Forbidden` for a header that is not printable ASCII
-    or could change the meaning of the request, for a `host` other than `authority`, and for an invalid hash of the
-    body."""
+    """Returns the headers among `given` that are to be signed. Raises `Forbidden` for a header that is not printable
+    ASCII or could change the meaning of the request, for a `host` other than `authority`, and for an invalid hash of
+    the body."""
     kept: dict[str, str] = {}
     for name, values in given.items():
         value = ",".join(values)

@@ -49,8 +49,8 @@ class AzureDialect:
 
     def failure_of(self, response: Response) -> StoreError:
         """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
-        may be retried, `Ambiguous` if it may have been applied, `StoreDenied` if the credentials were not accepted, and
-        otherwise `StoreError`."""
+        may be retried, `Ambiguous` if it may have been applied, and otherwise another `StoreError`, such as that for
+        credentials that were not accepted."""
         status, code = response.status, _code(response)
         if code in _NO_CONTAINER and status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return StoreError(f"container {self.container!r} does not exist, or is being deleted ({code})")

@@ -78,8 +78,8 @@ async def missing_replacement(examination: Examination) -> Finding:
 
 
 async def unchanged_read(examination: Examination) -> Finding:
-    """Verifies that a read returns the last write. Whether a read of an unchanged object is answered without a body is
-    a capability."""
+    """Verifies that a read returns the last write. Whether a read of an object that has not changed is answered without
+    a body is a capability."""
     key = examination.key("unchanged")
     held = await examination.write(key, b"one", ABSENT)
     unchanged = await examination.store.get(key, held)

@@ -50,8 +50,8 @@ class GcsDialect:
 
     def failure_of(self, response: Response) -> StoreError:
         """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
-        may be retried, `Ambiguous` if it may have been applied, `StoreDenied` if the credentials were not accepted, and
-        otherwise `StoreError`."""
+        may be retried, `Ambiguous` if it may have been applied, and otherwise another `StoreError`, such as that for
+        credentials that were not accepted."""
         status, error = response.status, _error_in(response)
         if 300 <= status < 400:
             place = response.headers.get("location") or "the store does not say which"

@@ -33,8 +33,8 @@ class NotInMemory(Exception):
 
 
 def store_error(key: str, error: OSError) -> StoreError:
-    """Returns the store's error for a failure of the operating system in a call for `key`: `StoreDenied` for a lack of
-    rights, `InvalidKey` for a path that can't be that of a file, and `StoreUnavailable` for all else."""
+    """Returns the store's error for a failure of the operating system in a call for `key`, by its cause: a lack of
+    rights, a path that can't be that of a file, or one that may pass."""
     reason = f"{key!r}: {error.strerror}"
     if error.errno == errno.ENOTDIR and error.filename is not None:
         reason = f"{reason} (a part of the path {error.filename} is a file)"
@@ -232,7 +232,7 @@ def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
     """Holds the lock file at `path` against every other thread and process; yields its descriptor.
 
     Each acquisition opens the file anew, since `flock` locks open files, not processes. A kill releases it. Raises
-    `StoreUnavailable` if the holder, a stopped process perhaps, keeps it for `timeout_s`.
+    `StoreUnavailable` if the holder, a suspended process perhaps, keeps it for `timeout_s`.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -140,7 +140,8 @@ class LocalStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
-        version of the whole; `Missing` if there is none. Raises ValueError for a negative start or a length under 1."""
+        version of the object; `Missing` if there is none. Raises ValueError for a negative start or a length under 1.
+        """
         _check_path(key)
         check_range(start, length)
         if self._may_read_at_once():
@@ -167,7 +168,7 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes at most 1,000 objects, whatever their versions, and returns those that may still exist, with the
+        """Deletes at most 1,000 objects, whatever their versions, and returns the keys that may still exist, with the
         reasons. Raises ValueError for more keys. If it is cancelled, it ends after the object at which it is."""
         check_number(keys)
         for key in keys:

@@ -58,8 +58,8 @@ class S3Dialect:
 
     def failure_of(self, response: Response) -> StoreError:
         """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
-        may be retried, `Ambiguous` if it may have been applied, `StoreDenied` if the credentials were not accepted, and
-        otherwise `StoreError`."""
+        may be retried, `Ambiguous` if it may have been applied, and otherwise another `StoreError`, such as that for
+        credentials that were not accepted."""
         status, code = response.status, _element(response, "Code")
         region = response.headers.get("x-amz-bucket-region") or _element(response, "Region")
         if 300 <= status < 400 or (code in _ELSEWHERE and region):

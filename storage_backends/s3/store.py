@@ -80,7 +80,8 @@ class S3Store(BucketStore):
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
-        version of the whole; `Missing` if there is none. Raises ValueError for a negative start or a length under 1."""
+        version of the object; `Missing` if there is none. Raises ValueError for a negative start or a length under 1.
+        """
         check_range(start, length)
         span = {"range": f"bytes={start}-{start + length - 1}"}
         answer = await self._client.read(Request("GET", self._key(key), {**self._always, **span}))
@@ -124,7 +125,7 @@ class S3Store(BucketStore):
         return PreconditionFailed(None, answer.now_ms)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes at most 1,000 objects, whatever their versions, and returns those that may still exist, with the
+        """Deletes at most 1,000 objects, whatever their versions, and returns the keys that may still exist, with the
         reasons. Raises ValueError for more keys."""
         check_number(keys)
         for key in keys:

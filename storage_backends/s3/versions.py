@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a cold start must not import XML
 
 
 class S3Versions(BucketStore):
-    """Reads the versions of objects that an S3 bucket keeps, of those whose keys start with `prefix`."""
+    """Reads the versions that an S3 bucket keeps of the objects under `prefix`."""
 
     def __init__(self, bucket: str, prefix: str = "", *, config: S3Config) -> None:
         self._always = config.request_headers()

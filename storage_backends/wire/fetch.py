@@ -27,7 +27,7 @@ async def fetch(
     and uses no proxy. `plain_loopback` allows `http` to this machine, `tls` is a context other than that of the
     system's authorities.
 
-    Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a whole answer of at most
+    Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a complete answer of at most
     `max_bytes`.
     """
     parts = checked_url(url, plain_loopback=plain_loopback)

@@ -68,7 +68,7 @@ class CountingStore:
         return await self._measured().delete(key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes objects, whatever their versions, in the inner store, and counts the call. Returns those that may
+        """Deletes objects, whatever their versions, in the inner store, and counts the call. Returns the keys that may
         still exist. It counts as one delete, of the first key."""
         return await self._measured().delete_many(keys)
 

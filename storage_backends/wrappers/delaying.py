@@ -49,8 +49,8 @@ class DelayingStore:
         return await self._inner.delete(key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes objects, whatever their versions, in the inner store, after the delay. Returns those that may still
-        exist."""
+        """Deletes objects, whatever their versions, in the inner store, after the delay. Returns the keys that may
+        still exist."""
         await asyncio.sleep(self._seconds)
         return await self._inner.delete_many(keys)
 

@@ -161,7 +161,7 @@ class MeasuringStore:
         return await _noted(self._measurement.call("delete", key), self._inner.delete(key, when))
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes objects, whatever their versions, in the inner store, and records the call. Returns those that may
+        """Deletes objects, whatever their versions, in the inner store, and records the call. Returns the keys that may
         still exist. It counts as one delete, of the first key."""
         first = keys[0] if keys else ""
         return await _noted(self._measurement.call("delete", first), self._inner.delete_many(keys))

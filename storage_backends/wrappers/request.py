@@ -94,9 +94,9 @@ class RequestStore:
         return self._write("delete", 0, self._inner.delete, key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes objects, whatever their versions, in the inner store, and returns those that may still exist. Raises
-        `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome of all
-        is `Unknown`. The call is measured as one delete, of the first key."""
+        """Deletes objects, whatever their versions, in the inner store, and returns the keys that may still exist.
+        Raises `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome
+        of all is `Unknown`. The call is measured as one delete, of the first key."""
         if not keys:
             return Deleted({}, None)
         try:

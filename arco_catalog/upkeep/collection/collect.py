@@ -43,10 +43,10 @@ async def collect(
     runner: BatchRunner = HERE,
 ) -> CollectionStats:
     """Deletes the objects that the rules allow, and returns their counts; without `delete` it counts them and writes
-    nothing. A collection may be stopped anywhere, run twice at once, and run while clients write: the next run collects
-    the rest. `runner` decides and deletes in batches, by default in this process. Raises `StoreError` if the store does
-    not answer or the session's deadline passes, and `CatalogIsCopy` for a copy with `delete` (docs/recovery.md#copies).
-    """
+    nothing. A collection may be interrupted anywhere, run twice at once, and run while clients write: the next run
+    collects the rest. `runner` decides and deletes in batches, by default in this process. Raises `StoreError` if the
+    store does not answer or the session's deadline passes, and `CatalogIsCopy` for a copy with `delete`
+    (docs/recovery.md#copies)."""
     run = Run(session, retention or session.settings.retention, delete, progress=progress, should_stop=should_stop)
     try:
         if run.paths == SERVICE:
@@ -110,8 +110,8 @@ async def collect_all(
 ) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
     """Runs `collection` for each catalog, each registry and the delegation service, and yields each with its counts;
     the service only if it has objects. Each has an equal share of the time that is left until the deadline of
-    `request`. A catalog that can't be opened, or that is a copy, counts as unreadable. Raises what `collection`
-    raises."""
+    `request`. A catalog that can't be opened, or that is a copy, counts as one that can't be read. Raises what
+    `collection` raises."""
     every = [*inventory.catalogs, *inventory.registries, inventory.service]
     for place, each in enumerate(every):
         now_ms = runtime.now_ms()

@@ -26,7 +26,7 @@ MAX_WALKED = 50_000
 class WalkedEntity:
     """An entity whose commits all have receipts, up to the metadata file `current`. No write that relied on the pointer
     as it was before `moved_ms` can apply any more. Receipts of metadata files up to the time `floor_ms` may have been
-    collected; None if none was."""
+    deleted; None if none was."""
 
     current: MetadataFile
     moved_ms: int

@@ -6,7 +6,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.collection import WHY, Kind
 
 MAX_EXAMPLES = 100
-"""Unreadable records that are named; all are counted."""
+"""Maximum records that could not be read and are named; all are counted."""
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, old
 async def _is_settled(run: Run, key: str, transaction: str) -> bool:
     """Returns whether no intent needs the decision of a transaction any more; false if the decision is missing. Settles
     the intents of a committed transaction on pointers; those of an aborted one need no decision. Aborts an undecided
-    one, and returns false for it, since that decision is too young to be collected. A dry run writes nothing."""
+    one, and returns false for it, since that decision is too young to be deleted. A dry run writes nothing."""
     found = await run.read(key)
     if found is None:
         return False

@@ -65,7 +65,7 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
         except InternalError as error:
             yield Finding(Code.ENTRY_UNREADABLE, item[0].replace("\n", " "), error.message)
     examination.index_read = complete
-    if complete:  # otherwise a missing entry may be in an unreadable segment
+    if complete:  # otherwise a missing entry may be in a segment that can't be read
         for finding in _misfits(examination, seen):
             yield finding
 

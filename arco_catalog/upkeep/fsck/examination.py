@@ -79,7 +79,7 @@ class Examination:
     index_read: bool = False
     """Whether all of the registry's index could be read."""
     examined: int = 0
-    """The number of objects that were examined so far."""
+    """The number of objects that were examined."""
     at: str = ""
     """The table that is examined at the moment."""
     progress: Callable[["Examination"], None] = lambda examination: None

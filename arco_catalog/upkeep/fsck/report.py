@@ -34,7 +34,7 @@ class FindingCollector:
 
     @property
     def count(self) -> int:
-        """The number of findings that were added, also of those that are not kept."""
+        """The number of findings that were added, kept or not."""
         return self._counts.total()
 
     def findings(self) -> Sequence[Finding]:

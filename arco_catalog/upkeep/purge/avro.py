@@ -110,7 +110,7 @@ class _Buffer:
 
     def long(self) -> int:
         """Takes a long integer of Avro, in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there
-        completely, and `Unreadable` if it has more than ten bytes."""
+        completely, and an error if it has more than ten bytes."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -138,7 +138,7 @@ class _Parser:
 
     @property
     def between_blocks(self) -> bool:
-        """Whether the file may end at this position: the header is read, and all blocks so far are complete."""
+        """Whether the file may end at this position: the header is read, and all blocks up to it are complete."""
         return self._records is not None and self.pending == 0
 
     def add(self, data: bytes) -> None:
@@ -238,8 +238,8 @@ class _Records:
         return len(self._data) - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Decompresses the next block of `count` records, so that `decode` returns them. Raises `Unreadable` for a
-        corrupt block, or one with which the file goes beyond a bound."""
+        """Decompresses the next block of `count` records, so that `decode` returns them. A corrupt block is an error,
+        as is one with which the file goes beyond a bound."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
             raise Unreadable(
@@ -257,7 +257,7 @@ class _Records:
 
     def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
         """Returns the next records of the present block: at most `max_records`, and none that starts after the next
-        `max_bytes` bytes. Returns none at the end of the block. Raises `Unreadable` for a corrupt record."""
+        `max_bytes` bytes. Returns none at the end of the block. A corrupt record is an error."""
         decoded: list[JsonObject] = []
         end = self._place + max_bytes
         while self.left and len(decoded) < max_records and self._place < end:

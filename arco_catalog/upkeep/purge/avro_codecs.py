@@ -25,7 +25,7 @@ class _Decompressor(Protocol):
 
 def unpack_with(codec: str) -> Unpack:
     """Returns the function that decompresses blocks with an Avro codec; it raises `Unreadable` for a corrupt block, or
-    one longer than its limit in bytes. A codec that is not supported, or has no installed package, raises `Unreadable`
+    one longer than its limit in bytes. A codec that is not supported, or has no installed package, is such an error
     too, here or at the first block."""
     if codec == "null":
         return _as_is

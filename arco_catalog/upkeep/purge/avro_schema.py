@@ -68,8 +68,8 @@ def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
 
 
 def prune(schema: JsonValue, fields: Fields) -> JsonObject:
-    """Returns a record's schema with only those of its fields that are in `fields`. Raises `Unreadable` if the schema,
-    or that of a field to be read in parts, is of no record."""
+    """Returns a record's schema with only the fields that are in `fields`. Raises `Unreadable` if the schema, or that
+    of a field to be read in parts, is of no record."""
     record = _record(schema)
     pruned: list[JsonValue] = []
     for field in _objects(record.get("fields")):

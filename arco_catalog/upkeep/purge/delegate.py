@@ -39,7 +39,7 @@ _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 class DelegateFailed(NoProgress, StoreUnavailable):
     """The delegation service did not delete the files of the table. The next attempt submits the purge to it once more.
-    The checkpoint tells of the submission, but this does not count as progress of the task."""
+    The attempt counts as failed, although the checkpoint has a new submission."""
 
 
 @dataclass(frozen=True, slots=True)

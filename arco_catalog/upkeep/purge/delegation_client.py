@@ -80,8 +80,8 @@ class HttpDelegationClient:
         raise _failure(response)
 
     async def status(self, task: str) -> DelegatedTask | None:
-        """Reads the task with this id; None if the service has no such task. Raises `StoreDenied` for a refusal, and
-        `StoreUnavailable` if the service can't be reached or has failed."""
+        """Reads the task with this id; None if the service has no such task. Raises `StoreError`: `StoreUnavailable` if
+        the service can't be reached or has failed, and another one for a refusal."""
         response = await self._send(f"{TASKS}/{task}", {}, None)
         if response.status == 404:
             return None

@@ -33,6 +33,6 @@ class DelegationClient(Protocol):
         ...
 
     async def status(self, task: str) -> DelegatedTask | None:
-        """Reads the task with this id; None if the service has no such task. Raises `StoreDenied` for a refusal, and
-        `StoreUnavailable` if the service can't be reached or has failed."""
+        """Reads the task with this id; None if the service has no such task. Raises `StoreError`: `StoreUnavailable` if
+        the service can't be reached or has failed, and another one for a refusal."""
         ...

@@ -121,8 +121,8 @@ class _Purge:
 
     async def run(self) -> TaskResult:
         """Executes the purge of the table in this lease: prepares it, marks it as begun in the registry, deletes the
-        files, counts those that are left, and releases the locations. Returns the result. Raises `NothingToPurge` if
-        the drop was undone or the table is purged already, `LeaseFenced` or `LeaseLost` if another worker continues,
+        files, counts the remaining ones, and releases the locations. Returns the result. Raises `NothingToPurge` if the
+        drop was undone or nothing is left to purge, `LeaseFenced` or `LeaseLost` if another worker continues,
         `TooEarly` or `NotYet` if the purge must wait, and `InTheWay`, `ClosedCatalog` or `TaskFailed` if a retry can't
         help."""
         execution = self._execution
@@ -264,9 +264,9 @@ class _Purge:
 
     async def _audit(self, tombstone: Tombstone, progress: Progress) -> tuple[Progress, JsonObject]:
         """Deletes everything at the location that was made for the table, if the settings allow it and no other table
-        shares it, and counts the files that are left at the table's locations. Returns the new progress, and the fields
-        of the result with these counts. Raises `NotYet` while clients may hold credentials for that location: a later
-        attempt counts the files that they write (docs/design/purge.md#rule-18)."""
+        shares it, and counts the files that are left at the table's locations. Returns the new state of the purge, and
+        the fields of the result with these counts. Raises `NotYet` while clients may hold credentials for that
+        location: a later attempt counts the files that they write (docs/design/purge.md#rule-18)."""
         execution, made = self._execution, tombstone.made
         session = execution.session()
         settings = session.settings

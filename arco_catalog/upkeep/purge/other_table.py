@@ -25,7 +25,7 @@ from storage_backends import StoreUnavailable
 MAX_ROUNDS = 20
 """Reads of a table that changes while it is read, before the attempt fails."""
 PARTIAL_AFTER_MS = 1_000
-"""How often the checkpoint records how far a table is read: a worker may be stopped at any time."""
+"""How often the checkpoint records how far a table is read: a worker may die at any time."""
 COMPARED_IN_A_ROW = 2_000
 """Names that are compared before the event loop goes on: some ten milliseconds."""
 
@@ -164,8 +164,8 @@ class _Reading:
 
 
 async def _present(sessions: Sessions, other: OtherTable, places: Collection[str]) -> _Reading:
-    """Returns a new read of a table in its current state, with no files read so far. If the table has no pointer, the
-    key of the pointer is in `gone` of the result."""
+    """Returns a new read of a table in its current state, with no files read. If the table has no pointer, the key of
+    the pointer is in `gone` of the result."""
     session = sessions.session()
     pointer = await session.state.pointer(other.entity)
     metadata = await _metadata_files(sessions.session(), pointer)

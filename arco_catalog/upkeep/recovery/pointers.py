@@ -178,7 +178,7 @@ def _only_file(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit
 
 async def _resolve(session: Session, leaf: Commit) -> Commit | None:
     """Returns a commit by a transaction with the decision to commit as evidence; None if the transaction was aborted. A
-    commit without a decided transaction is returned unchanged."""
+    commit without a decided transaction is returned as it is."""
     decision = None if leaf.attempt is None else await read_decision(session.state, leaf.attempt)
     if decision is None or decision.status == "pending":
         return leaf

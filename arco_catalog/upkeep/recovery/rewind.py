@@ -2,8 +2,8 @@
 
 The result is the state that processes would leave if all died at that instant, from which the protocols recover. No
 version is deleted: the current objects become older versions, and objects that were created since are hidden. HEAD is
-hidden first and restored last, so that no reader finds a mixture of two times. A run that was stopped can be run again
-with the same instant: its own writes are later.
+hidden first and restored last, so that no reader finds a mixture of two times. An interrupted run can be run again with
+the same instant: its own writes are later.
 """
 
 from collections.abc import AsyncGenerator, Callable

@@ -33,8 +33,8 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     report. Raises `BadRequest` for an archive of another kind or place, `AlreadyExists` if there is such a catalog,
     `KeyConflict` if another object has one of the keys, and `StoreError`.
 
-    Objects are created, none is overwritten, and HEADs are created last. So a run that is stopped leaves no catalog,
-    and the next run continues.
+    Objects are created, none is overwritten, and HEADs are created last. So an interrupted run leaves no catalog, and
+    the next run continues.
     """
     prefix = session.state.paths.state.removesuffix(session.state.paths.folder)
     if archive.realm is not (session.state.paths.folder == REALM_FOLDER):
