@@ -276,7 +276,8 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
 
 def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResult]:
     """Deletes those of these files that only the purged table refers to, for as long as the driver's lease holds
-    (docs/design/purge.md#rule-21), and returns the counts, as the one item. Raises `LeaseLost` and `StoreError`."""
+    (docs/design/purge.md#rule-21), and yields the counts once. Raises `LeaseLost` when that lease is over, and
+    `StoreError`."""
 
     async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[DeletionResult, None]:
         lease = FollowedLease(catalog, job.task, job.lease)

@@ -63,7 +63,7 @@ class Sessions(Protocol):
     """The interface that opens sessions for work on a task, as long as a lease of the task allows it."""
 
     def session(self) -> Session:
-        """Returns a session whose calls end before the lease does. Raises `LeaseLost`."""
+        """Returns a session whose calls end before the lease does. Raises `LeaseLost` if the lease is over."""
         ...
 
 
@@ -117,7 +117,7 @@ class Execution:
         self._lease.check()
 
     def session(self) -> Session:
-        """Returns a session whose calls end with the lease. Raises `LeaseLost`."""
+        """Returns a session whose calls end with the lease. Raises `LeaseLost` if the lease is over."""
         left_ms = self._lease.left_ms()
         if left_ms <= 0:
             raise LeaseLost("the lease of the task has run out")

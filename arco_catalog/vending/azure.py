@@ -70,8 +70,9 @@ class AzureIssuer:
         self._asking = asyncio.Lock()
 
     async def issue(self, config: AzureStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
-        """Returns one signature for each folder of the scope in a known account; none for a flat account without
-        consent. Raises `Unavailable`, `CredentialsRefused`."""
+        """Returns one signature for each folder of the scope in a known account; none for a flat account unless the
+        operator has allowed signatures for whole containers. Raises `Unavailable` if Azure does not answer, and
+        `CredentialsRefused` if it refuses."""
         if not config.hierarchical and not self._container_scope:
             return ()
         places = [(location, self._endpoint(location)) for location in scope.in_store("abfss")]
@@ -120,7 +121,7 @@ class AzureIssuer:
 
     async def _key(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
         """Returns a key of the account that outlives a signature made now, from memory or from Azure. Raises
-        `Unavailable`, `CredentialsRefused`."""
+        `Unavailable` if Azure does not answer, and `CredentialsRefused` if it refuses."""
         name = (config.tenant_id, endpoint.origin)
         async with self._asking:  # one task requests the key; the others use it
             held = self._keys.get(name)

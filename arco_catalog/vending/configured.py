@@ -58,7 +58,7 @@ def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
 
 def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -> StaticIssuer | None:
     """Returns the issuer that vends the keys in a file, None if the variables name no file. The file is read once now,
-    so that an error in it is reported at start-up. Raises `ValueError`."""
+    so that an error in it is reported at start-up. Raises `ValueError` if it is malformed or can't be read."""
     file = environment.get(VENDING_KEYS_FILE.name)
     if not file:
         return None

@@ -66,8 +66,8 @@ class GcsIssuer:
         self._iam_url = iam_url or f"https://iamcredentials.{universe}"
 
     async def issue(self, config: GcpStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
-        """Returns one credential for each group of folders that fits into one boundary. Raises `Unavailable`,
-        `CredentialsRefused`."""
+        """Returns one credential for each group of folders that fits into one boundary; none if the scope has no folder
+        in GCS. Raises `Unavailable` if Google does not answer, and `CredentialsRefused` if it refuses."""
         groups = grouped(scope.in_store("gs"))
         if not groups:
             return ()
@@ -75,8 +75,9 @@ class GcsIssuer:
         return tuple([await self._downscoped(source, group, write=scope.write) for group in groups])
 
     async def _source(self, config: GcpStorage) -> ExpiringToken:
-        """Returns the token to narrow: the catalog's own, or that of the account that it acts as. Raises `Unavailable`,
-        `CredentialsRefused`."""
+        """Returns the token to narrow: the catalog's own, or that of the service account in `config`. Raises
+        `Unavailable` if Google does not answer, and `CredentialsRefused` if it refuses, or the catalog has no
+        credentials."""
         try:
             own = await self._tokens.expiring()
         except StoreUnavailable as error:

@@ -129,8 +129,8 @@ class Vending:
     async def _issued(
         self, config: StorageConfig, scope: Scope, entity: str, principal: str
     ) -> tuple[StorageCredential, ...]:
-        """Returns the credentials of a cloud, from the cache or issued now. Raises `Unavailable`,
-        `CredentialsRefused`."""
+        """Returns the credentials of a cloud, from the cache or issued now. Raises `Unavailable` if the cloud does not
+        answer, and `CredentialsRefused` if it refuses."""
         key = (config, scope, entity, principal)  # the principal's name is in the session's
         return await self._cache.get(key, lambda: self._counted(self._ask(config, scope, principal)))
 

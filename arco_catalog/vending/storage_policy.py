@@ -109,8 +109,8 @@ def _is_one_of(url: str, endpoints: frozenset[str]) -> bool:
 
 
 def _normal(url: str) -> str:
-    """Returns the normal form of a URL's scheme, host, port and path, by which URLs are compared. Raises
-    `ValueError`."""
+    """Returns the normal form of a URL's scheme, host, port and path, by which URLs are compared. Raises `ValueError`
+    unless it is a URL of http or https without a user."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not _AUTHORITY.fullmatch(parts.netloc):
         raise ValueError(f"expected http(s)://host[:port], got {url!r}")

@@ -65,8 +65,8 @@ class StsIssuer:
         self._lifetime_s = lifetime_s
 
     async def issue(self, config: AwsStorage, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
-        """Returns one credential for all folders if they fit into one policy, else one for each; none without a role or
-        an STS. Raises `Unavailable`, `CredentialsRefused`."""
+        """Returns one credential for all folders if they fit into one policy, else several; none if `config` has no
+        role or no STS. Raises `Unavailable` if STS does not answer, and `CredentialsRefused` if it refuses."""
         if not config.assumes_role:
             return ()
         issued: list[StorageCredential] = []

@@ -73,8 +73,9 @@ class Contents:
 
 
 async def read_contents(session: Session, document: JsonObject, snapshot: JsonObject) -> Contents:
-    """Reads all manifests of a table's snapshot. Manifests of deletes are read first, so that each data file is known
-    with the deletes that apply to it. Raises `Refusal`, `Unreadable` and `StoreError`."""
+    """Reads all manifests of a table's snapshot, and returns the files in them. Manifests of deletes are read first, so
+    that each data file is known with the deletes that apply to it. Raises `Refusal`, `Unreadable` or `StoreError` if
+    one can't be read."""
     listed = await manifests_in(session, snapshot)
     data = [each for each in listed if not each.get("content")]  # v1 has none
     deletes = [each for each in listed if each.get("content")]

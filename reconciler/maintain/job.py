@@ -136,7 +136,8 @@ def _budget(parsed: argparse.Namespace) -> Budget:
 
 
 def _size(text: str) -> int:
-    """Reads a number of bytes; a suffix K, M, G or T stands for KiB, MiB, GiB or TiB. Raises `ValueError`."""
+    """Reads a number of bytes; a suffix K, M, G or T stands for KiB, MiB, GiB or TiB. Raises `ValueError` for any other
+    text, and a negative number."""
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
     unit = units.get(text[-1:].upper())
     number = int(text if unit is None else text[:-1]) * (unit or 1)

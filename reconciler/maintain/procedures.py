@@ -38,7 +38,7 @@ class Procedures(Protocol):
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
         """Calls a procedure for a table and returns the result. If the task is cancelled, the procedure is stopped.
-        Raises `ProcedureFailed`."""
+        Raises `ProcedureFailed` if the procedure fails."""
         ...
 
 

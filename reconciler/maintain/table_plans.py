@@ -59,7 +59,7 @@ async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
 
 async def policies_of(session: Session, table: TableRef) -> Mapping[str, Policy]:
     """Returns the enabled policies that apply to a table and that `maintain` executes, by type; empty if the table does
-    not exist. Raises `InvalidPolicy`."""
+    not exist. Raises `InvalidPolicy` for a policy that `maintain` can't execute."""
     types = {*POLICY_OF.values()}
     try:
         listed = await applicable_policies(session, Securable(table.namespace, table.name), None, UNPAGED)

@@ -16,7 +16,8 @@ TIMED = 10
 
 
 async def store_time(examination: Examination) -> Finding:
-    """Verifies that a store's responses have its time, and that it is close to this machine's."""
+    """Measures how far the store's clock is from this machine's. Raises `Fault` if it is 30 seconds or more, or if a
+    response has no time."""
     before_ms = examination.now_ms()
     page = await examination.store.list(examination.key("time/"))
     ahead_ms = page.now_ms - (before_ms + examination.now_ms()) // 2
@@ -39,14 +40,14 @@ async def request_ids(examination: Examination) -> Finding:
 
 
 async def throttling(examination: Examination) -> Finding:
-    """Counts the responses with the status 429 or 503, by which a store requests to slow down."""
+    """Counts the responses of a check with the status 429 or 503, by which a store requests to slow down."""
     answers = examination.answers or ()
     slow = sum(answer.status in THROTTLED for answer in answers)
     return ok("counted", f"{slow} of {len(answers):,} answers")
 
 
 async def write_latency(examination: Examination) -> Finding:
-    """Measures how long writes of new objects take, one after the other."""
+    """Measures how long `TIMED` writes take, one after the other: the median and the maximum."""
 
     async def write(number: int) -> None:
         await examination.write(examination.key(f"put/{number}"), b"x" * 1_000, ABSENT)
@@ -55,7 +56,7 @@ async def write_latency(examination: Examination) -> Finding:
 
 
 async def read_latency(examination: Examination) -> Finding:
-    """Measures how long reads of one object take, one after the other."""
+    """Measures how long `TIMED` reads of one object take, one after the other: the median and the maximum."""
     key = examination.key("get")
     await examination.write(key, b"x" * 1_000, ANY)
 

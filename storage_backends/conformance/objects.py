@@ -22,14 +22,14 @@ WRITTEN_AT_ONCE = 32
 
 
 async def absence(examination: Examination) -> Finding:
-    """Verifies that what was never written is missing."""
+    """Verifies that the store finds no object at a key that was never written. Raises `Fault` if it does."""
     if not isinstance(await examination.store.get(examination.key("never")), Missing):
         raise Fault("an object that was never written was found")
     return ok("reported as missing")
 
 
 async def creation(examination: Examination) -> Finding:
-    """Verifies that an object is created, and read as it was written."""
+    """Creates an object, and verifies that a read returns the same body and version. Raises `Fault` if not."""
     key = examination.key("create")
     version = await examination.write(key, b"first", ABSENT)
     if (await examination.require(key, b"first")).version != version:
@@ -38,7 +38,7 @@ async def creation(examination: Examination) -> Finding:
 
 
 async def second_creation(examination: Examination) -> Finding:
-    """Verifies that an object that exists is not created again."""
+    """Creates an object twice, and verifies that the second is refused and changes nothing. Raises `Fault` if not."""
     key = examination.key("create-again")
     await examination.write(key, b"first", ABSENT)
     refused(await examination.store.put(key, b"second", ABSENT), "a second creation")
@@ -47,7 +47,8 @@ async def second_creation(examination: Examination) -> Finding:
 
 
 async def current_replacement(examination: Examination) -> Finding:
-    """Verifies that a write with the object's current version as condition is applied, and makes another version."""
+    """Verifies that a write with the object's current version as condition is applied, and makes another version.
+    Raises `Fault` if not."""
     key = examination.key("replace")
     first = await examination.write(key, b"one", ABSENT)
     second = await examination.write(key, b"two", Matches(first))
@@ -58,7 +59,8 @@ async def current_replacement(examination: Examination) -> Finding:
 
 
 async def stale_replacement(examination: Examination) -> Finding:
-    """Verifies that a write with a version that was replaced as condition is refused."""
+    """Verifies that a write with a version that was replaced as condition is refused, and changes nothing. Raises
+    `Fault` if not."""
     key = examination.key("replace-stale")
     stale = await examination.write(key, b"one", ABSENT)
     await examination.write(key, b"two", Matches(stale))
@@ -68,7 +70,8 @@ async def stale_replacement(examination: Examination) -> Finding:
 
 
 async def missing_replacement(examination: Examination) -> Finding:
-    """Verifies that a write with a version as condition does not create an object."""
+    """Verifies that a write with a version as condition is refused, and creates nothing, where no object is. Raises
+    `Fault` if not."""
     version = await examination.write(examination.key("replace-other"), b"one", ABSENT)
     key = examination.key("replace-missing")
     refused(await examination.store.put(key, b"two", Matches(version)), "a write on a version of a missing object")
@@ -78,8 +81,8 @@ async def missing_replacement(examination: Examination) -> Finding:
 
 
 async def unchanged_read(examination: Examination) -> Finding:
-    """Verifies that a read returns the last write. Whether a read of an object that has not changed is answered without
-    a body is a capability."""
+    """Checks a read that sends the version that the caller has. Raises `Fault` unless it returns what was written
+    since. If nothing was, the finding is whether the store leaves out the body, which is an optional capability."""
     key = examination.key("unchanged")
     held = await examination.write(key, b"one", ABSENT)
     unchanged = await examination.store.get(key, held)
@@ -95,7 +98,8 @@ async def unchanged_read(examination: Examination) -> Finding:
 
 
 async def ranges(examination: Examination) -> Finding:
-    """Verifies that a part of an object is read exactly, and cut at the object's end."""
+    """Verifies that a part of an object is read exactly, cut at the object's end, and with the object's version. Raises
+    `Fault` if not."""
     key = examination.key("range")
     version = await examination.write(key, b"0123456789", ABSENT)
     for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):
@@ -108,7 +112,7 @@ async def ranges(examination: Examination) -> Finding:
 
 
 async def large_body(examination: Examination) -> Finding:
-    """Verifies that a body of 1 MB stays whole."""
+    """Writes a body of 1 MiB, and verifies that a read returns it. Raises `Fault` if not."""
     key, body = examination.key("large"), bytes(range(256)) * (LARGE_BYTES // 256)
     await examination.write(key, body, ABSENT)
     await examination.require(key, body)
@@ -116,7 +120,8 @@ async def large_body(examination: Examination) -> Finding:
 
 
 async def odd_names(examination: Examination) -> Finding:
-    """Verifies that names that have to be encoded and signed are written, read and listed as they are."""
+    """Verifies that keys with characters that must be encoded and signed are written, read and listed as they are.
+    Raises `Fault` if not."""
     keys = [examination.key(f"names/{name}") for name in ODD_NAMES]
     for key in keys:
         await examination.write(key, key.encode(), ABSENT)
@@ -127,7 +132,8 @@ async def odd_names(examination: Examination) -> Finding:
 
 
 async def listed_objects(examination: Examination) -> Finding:
-    """Verifies that a listing has what was written, with its version and size, and nothing of another prefix."""
+    """Verifies that a listing has exactly the objects under its prefix, with their versions and sizes, also after a
+    deletion. Raises `Fault` if not."""
     keys = [examination.key(f"list/{name}") for name in ("a", "b/c", "d")]
     versions = {key: await examination.write(key, b"1234", ABSENT) for key in keys}
     entries = await listing(examination.store, examination.key("list/"))
@@ -142,7 +148,8 @@ async def listed_objects(examination: Examination) -> Finding:
 
 
 async def listing_order(examination: Examination) -> Finding:
-    """Checks whether a listing is sorted by key. If it is not, a search for due tasks lists all waiting tasks."""
+    """Checks whether a listing is sorted by key, which is an optional capability: without it, a search for due tasks
+    lists all waiting tasks."""
     for name in ("c", "a", "b/z", "b-y"):
         await examination.write(examination.key(f"order/{name}"), b"", ABSENT)
     keys = [entry.key for entry in await listing(examination.store, examination.key("order/"))]
@@ -150,7 +157,8 @@ async def listing_order(examination: Examination) -> Finding:
 
 
 async def listing_pages(examination: Examination) -> Finding:
-    """Verifies that a listing of more objects than one page has can be continued to its end."""
+    """Writes more objects than a page of a listing has, and verifies that the pages together have each object once.
+    Raises `Fault` if not."""
     keys = {examination.key(f"pages/{number:04}") for number in range(PAGE_SIZE + 1)}
     limit = asyncio.Semaphore(WRITTEN_AT_ONCE)
 
@@ -166,7 +174,8 @@ async def listing_pages(examination: Examination) -> Finding:
 
 
 async def deletion(examination: Examination) -> Finding:
-    """Verifies that an object is missing once it was deleted, and that it can be deleted again."""
+    """Deletes an object twice, and verifies that both are applied and that the object is then missing. Raises `Fault`
+    if not."""
     key = examination.key("delete")
     await examination.write(key, b"one", ABSENT)
     for _ in range(2):
@@ -177,7 +186,8 @@ async def deletion(examination: Examination) -> Finding:
 
 
 async def version_after_deletion(examination: Examination) -> Finding:
-    """Verifies that the version of a deleted object never matches a later object with the same key."""
+    """Verifies that a write with the version of a deleted object as condition is refused, also if there is a new object
+    with the same key. Raises `Fault` if not."""
     key = examination.key("recreated")
     version = await examination.write(key, b"one", ABSENT)
     await examination.store.delete(key, ANY)
@@ -189,7 +199,8 @@ async def version_after_deletion(examination: Examination) -> Finding:
 
 
 async def conditional_deletion(examination: Examination) -> Finding:
-    """Checks whether a deletion whose condition does not hold is refused, which is an optional capability."""
+    """Checks whether a deletion whose condition does not hold is refused, which is an optional capability. Raises
+    `Fault` if one whose condition holds is not applied."""
     key = examination.key("delete-if")
     stale = await examination.write(key, b"one", ABSENT)
     current = await examination.write(key, b"two", Matches(stale))

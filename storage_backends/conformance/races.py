@@ -25,7 +25,8 @@ PAUSE_S = 0.2
 
 
 async def race_to_create(examination: Examination) -> Finding:
-    """Verifies that of many concurrent creates of one object, one is applied, and all others are refused."""
+    """Creates one object from many concurrent callers, and verifies that one is applied and the others are refused.
+    Raises `Fault` if not."""
     for number in range(ROUNDS):
         key = examination.key(f"race/{number}")
         outcomes = await asyncio.gather(
@@ -44,8 +45,8 @@ async def race_to_create(examination: Examination) -> Finding:
 
 
 async def racing_updates(examination: Examination) -> Finding:
-    """Checks, with writers that append to one object by compare-and-swap, that what was applied is in it, and what was
-    refused is not."""
+    """Lets several writers append to one object by compare-and-swap, and verifies that all applied updates are in it,
+    and no refused one. Raises `Fault` if not."""
     key = examination.key("counter")
     await examination.write(key, b"[]", ABSENT)
     outcomes: list[tuple[str, type[Outcome]]] = []

@@ -247,7 +247,7 @@ class LocalStore:
 
     def _open(self, key: str) -> tuple[int, os.stat_result] | None:
         """Opens the file of an object. Returns its descriptor, which the caller closes, and its status; None if there
-        is no such object. Raises `OSError`."""
+        is no such object. Raises `OSError` for any other failure."""
         if not self._root_seen:
             return None
         *folders, name = key.split("/")
@@ -264,7 +264,7 @@ class LocalStore:
 
     def _retry_failed_fsync(self, folders: Sequence[str]) -> None:
         """Repeats the fsync of a folder if the last one failed, so that no answer of the store is about a change that a
-        power cut may undo. Raises `OSError`."""
+        power cut may undo. Raises `OSError` if it fails once more."""
         if self._unsynced and "/".join(folders) in self._unsynced:
             with open_folder_nofollow(self._root, folders) as folder:
                 if folder is not None:

@@ -72,7 +72,8 @@ async def forget_inventory(execution: Execution) -> None:
 
 async def inventory_of(sessions: Sessions, reached: Reached, missing: list[str]) -> ListedInventory:
     """Reads the manifest lists in `reached`, and returns an inventory in memory of everything that was reached and the
-    manifests in these lists. Manifest lists that do not exist are added to `missing`. Raises `TaskFailed`."""
+    manifests in these lists. Manifest lists that do not exist are added to `missing`. Raises `TaskFailed` for one that
+    can't be read."""
     async with aclosing(manifests_of(sessions, reached, gone=missing)) as found:
         manifests = tuple([each async for each in found])
     return ListedInventory(listed_chunk(reached, manifests))

@@ -105,14 +105,15 @@ class KnownDirectories:
         self._added[entity] = entry
 
     async def write_if_due(self) -> None:
-        """Stores the records that were added, if there are many or the last write was long ago. Raises `LeaseLost`."""
+        """Stores the records that were added, if there are many or the last write was long ago. Raises `LeaseLost` if
+        the lease of the purge is over."""
         passed_ms = self._execution.runtime.boot_ms() - self._written_ms
         if len(self._added) >= WRITE_AFTER_TABLES or passed_ms >= WRITE_AFTER_MS:
             await self.write()
 
     async def write(self) -> None:
         """Stores the records that were added, and removes the records of tables that no longer exist. Raises
-        `LeaseLost`."""
+        `LeaseLost` if the lease of the purge is over."""
         shards: dict[int, dict[str, FileDirectories]] = {}
         for entity, entry in self._added.items():
             shards.setdefault(shard_of(entity), {})[entity] = entry

@@ -41,7 +41,8 @@ class PartialRead:
 
     @classmethod
     def parse(cls, fields: JsonObject) -> Self:
-        """Restores a partial read as a checkpoint stores it. Raises `InternalError`."""
+        """Restores a partial read from the fields that a checkpoint has of it. Raises `InternalError` if they are
+        malformed."""
         directories = FileDirectories.parse(mapping(fields, "directories"))
         return cls(
             texts(fields, "metadata"),
