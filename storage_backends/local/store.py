@@ -305,7 +305,9 @@ class LocalStore:
                 return (self._fsync_folder(folder, folders) if isinstance(outcome, Applied) else None) or outcome
 
     def _name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
-        """Gives a temporary file the name of an object, if the condition `when` holds, and returns the outcome."""
+        """Gives a temporary file the name of an object, if the condition `when` holds, and returns the outcome. Raises
+        `InvalidKey` if a folder or a link has that name, and `ParentRemoved` if the object's folder was removed
+        meanwhile."""
         name = key.rpartition("/")[2]
         current = status_of(folder, name)
         if not _holds(when, current):

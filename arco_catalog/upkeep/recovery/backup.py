@@ -121,7 +121,8 @@ class CatalogBackup:
 
     async def _consistent_head(self) -> RegistryState:
         """Reads HEAD, and adds pointers that the archive lacks, until the archive has the pointers of every entity in
-        HEAD and of every transaction that had committed by then. Returns that HEAD."""
+        HEAD and of every transaction that had committed by then. Returns that HEAD. Raises `Unavailable` if that takes
+        more than `MAX_ROUNDS` rounds."""
         before: str | None = None
         for _ in range(MAX_ROUNDS):
             head = await self._read_head()

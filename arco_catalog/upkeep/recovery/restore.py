@@ -61,7 +61,8 @@ async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObjec
 
 async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tuple[RegistryState | None, JsonObject]:
     """Restores HEAD if it is missing or can't be read, or if the operator replaces it. Returns the registry as it is
-    afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit."""
+    afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit.
+    Raises `BadRequest` if the chosen commit does not exist, or if HEAD can be read and may not be replaced."""
     key = session.state.paths.manifest
     stored = await read(session.state, key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))

@@ -87,7 +87,7 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
 async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
     """Makes the HEAD of a restored catalog by a commit on `head`, the HEAD in the archive. `backed_up_at` is the URI of
     the registry that was backed up; None for a backup that does not record it, which counts as another place. Returns
-    the fields of the report.
+    the fields of the report. Raises `AlreadyExists` if another process makes a HEAD first.
 
     The commit records the restore, and for a copy the URI of the original. It cancels each purge that has deleted
     nothing: the drop may have been undone in the original catalog since, and both catalogs may have the same files.
