@@ -33,7 +33,7 @@ CALLS_MS = 60_000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Executes the purges of dropped tables that are due on Spark, and prints the counts of each catalog as a line of
-    JSON. Returns 1 if a purge failed, otherwise 0."""
+    JSON. Returns 1 if a purge failed, otherwise 0. Raises `SystemExit` for a wrong option, or without a store."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
     parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")

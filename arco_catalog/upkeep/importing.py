@@ -235,7 +235,8 @@ class Importer:
 
     async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
         """Returns the current metadata file of a table in this catalog, and the file from which it was registered; None
-        for the latter if the table was created here or is followed. Raises an error if the table has no pointer."""
+        for the latter if the table was created here or is followed. Raises `InternalError` if the table has no pointer.
+        """
         followed = FollowedTable.of(entry.json)
         if followed is not None:
             return followed.metadata.location, None

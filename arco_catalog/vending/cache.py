@@ -32,7 +32,8 @@ class CredentialCache:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def get(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
-        """Returns the cached credentials of a key, or else those that `issue` returns. Raises what `issue` raises."""
+        """Returns the cached credentials of a key, or else those that `issue` returns, which concurrent calls for the
+        key share. Raises what `issue` raises."""
         kept = self._kept.get(key)
         if kept is not None and self._now_ms() < kept.until_ms:
             self._kept.move_to_end(key)

@@ -99,7 +99,7 @@ class _Connection:
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
     """Returns the credentials that the environment variables have: the account's key, or else a shared access
-    signature, or else an application's secret; None without any of them."""
+    signature, or else an application's secret, unless a connection string is set; None without any of them."""
     if key := _first(environment, "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"):
         return SharedKey(key)
     if token := _first(environment, "AZURE_STORAGE_SAS_TOKEN"):

@@ -38,7 +38,7 @@ class ClientFiles:
 
     def tls(self) -> ssl.SSLContext | None:
         """Makes the TLS context of the client's certificate and the service's authorities; None without either, for the
-        system's defaults. Raises `OSError`, and `ValueError`."""
+        system's defaults. Raises `OSError` or `ValueError` for a file that can't be used."""
         if self.authorities is None and self.certificate is None:
             return None
         context = ssl.create_default_context(cafile=self.authorities)
