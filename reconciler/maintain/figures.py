@@ -89,7 +89,8 @@ class Figures:
 
 async def read_figures(session: Session, entity: str) -> Figures | None:
     """Reads the current metadata file and manifests of a table. Returns None if the table has no pointer. Raises
-    `NotFound` if the metadata file does not exist, `Refusal`, `Unreadable` and `StoreError`."""
+    `NotFound` if the metadata file does not exist, and `Refusal`, `Unreadable` or `StoreError` for a file that can't be
+    read."""
     found = await current_file(session, entity)
     if found is None:
         return None

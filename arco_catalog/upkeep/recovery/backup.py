@@ -82,8 +82,8 @@ class CatalogBackup:
 
     async def write(self) -> RegistryState:
         """Writes all objects of the catalog except HEAD to the archive. Returns HEAD as it was read, for `write_head`
-        to write. Raises `NotFound`, `StoreError`, and `Unavailable` if transactions commit faster than their pointers
-        are read."""
+        to write. Raises `NotFound` without a HEAD, `StoreError`, and `Unavailable` if transactions commit faster than
+        their pointers are read."""
         paths = self.state.paths
         self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
         for prefix in (paths.markers, paths.events, paths.reports, paths.tasks):
