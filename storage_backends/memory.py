@@ -112,8 +112,8 @@ class MemoryStore:
         return Applied(current.version, now_ms)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes at most 1,000 objects, whatever their versions; a missing object counts as deleted. Raises ValueError
-        for more keys."""
+        """Deletes at most 1,000 objects, whatever their versions, and returns an empty `Deleted`: all are deleted, or
+        were missing before. Raises ValueError for more keys."""
         check_number(keys)
         for key in keys:
             check_key(key)

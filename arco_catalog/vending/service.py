@@ -109,7 +109,7 @@ class Vending:
     ) -> SignedRequest:
         """Returns the request with a signature, by keys that give access to the scope alone if the cloud issues such
         keys, else by the deployment's own. Raises `Forbidden` for a request that the scope does not allow or that no
-        key may sign, `Unavailable`, `CredentialsRefused`."""
+        key may sign, `Unavailable` if the cloud does not answer, and `CredentialsRefused` if it refuses."""
         if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
         if not self._allows(config):

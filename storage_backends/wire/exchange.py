@@ -91,8 +91,8 @@ class Transport(Protocol):
     """Sends one request, once: over connections of our own, or by the vendor's SDK. Belongs to one event loop."""
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """Sends one request, once, and returns its response. `clock_skew_ms` is how far the store's clock is ahead of
-        this machine's.
+        """Sends one request, and returns its response; after the status 401 it may send it a second time.
+        `clock_skew_ms` is how far the store's clock is ahead of this machine's.
 
         Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no whole answer came, and any other `StoreError`
         for a request that can't be made.

@@ -183,9 +183,10 @@ class Connection(asyncio.Protocol):
     ) -> Response:
         """Sends a request, once, and returns its answer; fails when no byte comes or goes for `idle_s`.
 
-        Raises `NeverSent` or `AnswerLost`. Only after a whole answer to a request that was sent whole may the
-        connection be `reusable`: not after a cancellation, since an answer that is still to come would be taken for
-        that of the next request, and not after an early answer, since the rest of the body would be taken for it.
+        Raises `NeverSent` if the connection is closed, and `AnswerLost` if no complete response comes. Only after a
+        whole answer to a request that was sent whole may the connection be `reusable`: not after a cancellation, since
+        an answer that is still to come would be taken for that of the next request, and not after an early answer,
+        since the rest of the body would be taken for it.
         """
         self.reusable = False
         if self._transport.is_closing():

@@ -61,8 +61,8 @@ class Pool:
         self._closed = False
 
     async def send(self, method: str, head: bytes, body: bytes) -> Response:
-        """Sends a request once, on an idle connection or a new one, and returns its answer. Raises `NeverSent` or
-        `AnswerLost`, of which `AnswerTooLarge` is one."""
+        """Sends a request once, on an idle connection or a new one, and returns its answer. Raises `NeverSent` if there
+        is no connection, and `AnswerLost` if no complete response comes in time, of which `AnswerTooLarge` is one."""
         async with self._places:
             kept = self._take_idle() or await self._connect()
             try:
