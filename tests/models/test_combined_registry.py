@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.models.checker import TooManyStates, explore
-from tests.models.combined_registry import CombinedRegistry, Rules, Scenario
+from tests.models.combined_registry import CombinedRegistry
+from tests.models.combined_values import Rules, Scenario
 
 SMALL = (
     Scenario(under_one_key=2, for_the_same_name=1),
@@ -14,6 +15,9 @@ SMALL = (
     Scenario(under_one_key=1, for_another_name=1, window=2, others=2, collections=1),
     Scenario(under_one_key=1, for_the_same_name=1, window=2, others=2, collections=1),
     Scenario(for_the_same_name=1, for_another_name=1, window=3, faults=2),
+    Scenario(under_one_key=1, for_the_same_name=1, second_attempts=True, drops=1),
+    Scenario(under_one_key=2, second_attempts=True),
+    Scenario(under_one_key=1, for_another_name=1, deadlines=1, collections=1, faults=1),
 )
 LARGE = (
     Scenario(under_one_key=2, for_the_same_name=1, others=1),
@@ -23,6 +27,9 @@ LARGE = (
     Scenario(under_one_key=2, for_another_name=1, window=3, others=1, collections=1),
     Scenario(for_the_same_name=2, for_another_name=1, faults=1),
     Scenario(under_one_key=2, window=2, faults=1, others=3, collections=1),
+    Scenario(under_one_key=2, for_the_same_name=1, second_attempts=True, drops=1),
+    Scenario(under_one_key=2, second_attempts=True, window=2, others=2, faults=1),
+    Scenario(under_one_key=1, for_the_same_name=1, second_attempts=True, drops=1, deadlines=1, collections=1),
 )
 MAX_STATES = 3_000_000
 
@@ -33,10 +40,10 @@ LEFT_OUT = {
         Scenario(under_one_key=1, for_the_same_name=1),
         "a name has two owners",
     ),
-    # A proposal that is committed already fails on its own change, unless what it read is not compared either.
+    # While the name is taken, what a committed proposal read does not hold: it takes a drop to bring that back.
     "committed only once": (
-        replace(KEEPS_ALL, committed_only_once=False, reads_must_hold=False),
-        Scenario(under_one_key=1, for_another_name=1),
+        replace(KEEPS_ALL, committed_only_once=False),
+        Scenario(under_one_key=1, for_another_name=1, drops=1),
         "a proposal is committed twice",
     ),
     "cancelled never commits": (
@@ -69,10 +76,35 @@ LEFT_OUT = {
         Scenario(for_the_same_name=1, for_another_name=1),
         "a failure is committed",
     ),
+    "a new attempt cancels": (
+        replace(KEEPS_ALL, new_attempts_cancel=False),
+        Scenario(for_another_name=2, second_attempts=True),
+        "a failure is committed",
+    ),
     "failures are final": (
         replace(KEEPS_ALL, failures_are_final=False),
         Scenario(under_one_key=2),
         "a failure is committed",
+    ),
+    "a new attempt claims": (
+        replace(KEEPS_ALL, new_attempts_claim=False),
+        Scenario(under_one_key=2, second_attempts=True),
+        "a failure is committed",
+    ),
+    "old files are left": (
+        replace(KEEPS_ALL, old_files_are_left=False),
+        Scenario(for_the_same_name=1, deadlines=1, collections=1),
+        "a change is committed without its files",
+    ),
+    "the age is that of the files": (
+        replace(KEEPS_ALL, age_of_files=False),
+        Scenario(for_the_same_name=1, deadlines=1, collections=1),
+        "a change is committed without its files",
+    ),
+    "the collector moves HEAD": (
+        replace(KEEPS_ALL, collector_moves_head=False),
+        Scenario(for_the_same_name=1, deadlines=1, collections=1),
+        "a change is committed without its files",
     ),
 }
 LEFT_OUT_LARGE = {
