@@ -14,6 +14,7 @@ from arco_catalog.state.registry import RegistryState
 OWN = frozenset(
     {
         "fence",
+        "cancel",
         "add-locations",
         "release-locations",
         "share-locations",

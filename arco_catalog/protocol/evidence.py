@@ -1,7 +1,7 @@
 """Evidence and fences: how a process learns whether an attempt committed, and makes sure that it no longer can
 (docs/design/commit.md#rule-2, docs/design/commit.md#evidence)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
@@ -110,10 +110,11 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
                 with lost.collect():
                     if moved_pointer(pointer, attempt, attempts[attempt]):
                         return attempt
-    if any(write_set.registry is not None for write_set in attempts.values()):
+    in_registry = {attempt: each for attempt, each in attempts.items() if each.registry is not None}
+    if in_registry:
         async with session.lock_registry():
-            head = await fence_registry(state, runtime)
-        for attempt, write_set in attempts.items():
+            head = await cancel_in_registry(state, runtime, in_registry)
+        for attempt, write_set in in_registry.items():
             with lost.collect():
                 if await moved_registry(state, head, attempt, write_set):
                     return attempt
@@ -147,17 +148,54 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
         raise CommitStateUnknown(undecided.message, "undecided") from undecided
 
 
+async def cancel_in_registry(state: State, runtime: Runtime, attempts: Mapping[str, WriteSet]) -> RegistryState:
+    """Makes a registry commit after which none of these attempts can commit to the registry any more, and returns it;
+    or returns HEAD as it is, if one of them has committed. A registry whose version allows it records the ids of the
+    attempts as cancelled; another one is fenced."""
+    while True:
+        head = await state.head()
+        operation = Operation(runtime.ulid(), "fence", {}, None)
+        if head.allows_cancellations:
+            absent = await _absent_from(state, head, attempts)
+            if absent is None:
+                return head
+            operation = Operation(operation.id, "cancel", {}, None, cancels=absent)
+        fenced = await _commit_without_edits(state, runtime, head, operation)
+        if fenced is not None:
+            return fenced
+        await state.pause()
+
+
+async def _absent_from(state: State, head: RegistryState, attempts: Mapping[str, WriteSet]) -> Sequence[str] | None:
+    """Returns those of the attempts that have not committed to the registry up to `head`; None if one has. An attempt
+    whose evidence is lost is not among them, because it may have committed."""
+    absent: list[str] = []
+    for attempt, write_set in attempts.items():
+        with LostEvidence().collect():
+            if await moved_registry(state, head, attempt, write_set):
+                return None
+            absent.append(attempt)
+    return absent
+
+
 async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
     """Makes a registry commit that changes nothing, and returns it."""
     while True:
         head = await state.head()
-        operation = Operation(runtime.ulid(), "fence", {}, None)
-        commit = runtime.ulid()
-        fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
-        await state.create(state.paths.registry_commit(commit), fenced.body)
-        if isinstance(await state.move_head(fenced, head.version), Applied):
+        fenced = await _commit_without_edits(state, runtime, head, Operation(runtime.ulid(), "fence", {}, None))
+        if fenced is not None:
             return fenced
         await state.pause()
+
+
+async def _commit_without_edits(
+    state: State, runtime: Runtime, head: RegistryState, operation: Operation
+) -> RegistryState | None:
+    """Makes a registry commit of one operation without edits on a HEAD, and returns it; None if HEAD had moved."""
+    commit = runtime.ulid()
+    fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
+    await state.create(state.paths.registry_commit(commit), fenced.body)
+    return fenced if isinstance(await state.move_head(fenced, head.version), Applied) else None
 
 
 async def mark_dropped(session: Session, entity: str, operation: str) -> None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, texts
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
 from arco_catalog.state.index import Edits, Index, SegmentLookup
 from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.needs import Steps
@@ -23,6 +23,9 @@ from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Spilling, spill
 from storage_backends import Version
 
+VERSION_WITH_CANCELLATIONS = 2
+"""The version of a registry in which a takeover cancels attempts by id, and the newest that this program can read. No
+command raises a registry to it yet (docs/design/registry.md#cancellations)."""
 RECENT_COMMITS = 500
 """The maximum number of commits whose operations a commit lists."""
 RECENT_OPERATIONS = 1_000
@@ -33,16 +36,19 @@ requests share each commit."""
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of a commit: its id and kind, the `detail` that `arco history` shows, and the `answer` to its
-    request in the form that markers store (planning/answers.py)."""
+    request in the form that markers store (planning/answers.py). `cancels` are the ids of attempts that must not commit
+    any more: none that the registry lists as committed."""
 
     id: str
     kind: str
     detail: JsonObject
     answer: JsonObject | None
+    cancels: Sequence[str] = ()
 
     def to_json(self) -> JsonObject:
         """Returns the form in which a registry commit stores the operation."""
-        return {"id": self.id, "kind": self.kind, **self.detail, "answer": self.answer}
+        stored: JsonObject = {"id": self.id, "kind": self.kind, **self.detail, "answer": self.answer}
+        return {**stored, "cancels": [*self.cancels]} if self.cancels else stored
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class RegistryState:
     @classmethod
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
         """Reads a stored commit of the registry. Raises `InternalError`."""
-        document = parse_record(body, where)
+        document = parse_record(body, where, newest=VERSION_WITH_CANCELLATIONS)
         return cls(document, Index.parse(mapping(document, "index")), version)
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":
@@ -85,6 +91,11 @@ class RegistryState:
     def sequence(self) -> int:
         """The number of commits of the registry up to this one."""
         return integer(self.document, "sequence")
+
+    @property
+    def allows_cancellations(self) -> bool:
+        """Whether every program that can read this registry knows cancellations."""
+        return integer(self.document, "version") >= VERSION_WITH_CANCELLATIONS
 
     @property
     def restoration(self) -> Restoration | None:
@@ -148,8 +159,25 @@ class RegistryState:
         search for several attempts."""
         return {operation: commit for commit, operations in reversed(self.recent()) for operation in operations}
 
+    def cancelled(self) -> Mapping[str, Sequence[str]]:
+        """Returns the ids of attempts that recent commits cancelled, by the ids of these commits."""
+        listed: dict[str, Sequence[str]] = {}
+        for item in sequence(self.document, "cancelled"):
+            if isinstance(item, list) and item and isinstance(item[0], str):
+                listed[item[0]] = [attempt for attempt in item[1:] if isinstance(attempt, str)]
+        return listed
+
+    def is_cancelled(self, attempt: str) -> bool:
+        """Whether a recent commit cancelled an attempt: it has not committed, and never will."""
+        return attempt in self._cancelled_attempts
+
+    @cached_property
+    def _cancelled_attempts(self) -> frozenset[str]:
+        return frozenset(attempt for attempts in self.cancelled().values() for attempt in attempts)
+
     def remembers(self, since: int) -> bool:
-        """Whether `recent` lists every commit made after sequence number `since`."""
+        """Whether `recent` lists every commit made after sequence number `since`, and `cancelled` their
+        cancellations."""
         return self.sequence - since <= len(sequence(self.document, "recent"))
 
     def operation(self, operation: str) -> JsonObject | None:
@@ -172,7 +200,9 @@ class RegistryState:
         `spilled` is the result of `index_after`, or None if the commit does not spill."""
         made: list[JsonValue] = [commit, *(operation.id for operation in operations)]
         commits = [made, *sequence(self.document, "recent")]
-        listed = _listed(commits)
+        cancels = [attempt for operation in operations for attempt in operation.cancels]
+        cancelled = {commit: cancels, **self.cancelled()} if cancels else self.cancelled()
+        listed = _listed(commits, cancelled)
         before = _commit_id(commits[listed]) if listed < len(commits) else self.before
         index, segments = (self.index.edited(edits), ()) if spilled is None else spilled
         stored = {name: value for name, value in mapping(self.document, "index").items() if name != "segments"}
@@ -187,6 +217,11 @@ class RegistryState:
             "before": before,
             "index": {**stored, **index.to_json()},
         }
+        document.pop("cancelled", None)
+        if cancelled:
+            recent = {_commit_id(item) for item in commits[:listed]}
+            still = [[each, *cancelled[each]] for each in cancelled if each in recent]
+            document |= {"cancelled": still} if still else {}
         return RegistryState(document, index, None, segments)
 
     def index_after(self, edits: Edits, spilling: Spilling) -> Steps[tuple[Index, Sequence[Segment]]]:
@@ -207,12 +242,19 @@ class RegistryState:
         return integer(self.document, "at_ms")
 
 
-def _listed(commits: Sequence[JsonValue]) -> int:
+def commit_id(body: bytes, where: str) -> str:
+    """Returns the id in a stored commit of the registry, without reading its index. Raises `InternalError`."""
+    return text(parse_record(body, where, newest=VERSION_WITH_CANCELLATIONS), "id")
+
+
+def _listed(commits: Sequence[JsonValue], cancelled: Mapping[str, Sequence[str]]) -> int:
     """Returns how many of these commits, the newest first and each with its operations, the newest one lists: itself
-    and others before it, up to the limits of commits and of their operations."""
+    and others before it, up to the limits of commits and of their operations. An attempt that a commit `cancelled`
+    counts as an operation."""
     operations = 0
     for place, item in enumerate(commits):
         operations += len(item) - 1 if isinstance(item, list) else 0
+        operations += len(cancelled.get(_commit_id(item) or "", ())) if cancelled else 0
         if place and (place == RECENT_COMMITS or operations > RECENT_OPERATIONS):
             return place
     return len(commits)

@@ -24,7 +24,7 @@ from tests.simulation.history import Event
 from tests.simulation.world import World
 
 PATHS = Paths("wh")
-NOBODYS = ("fence", "add-locations", "release-locations", "lay-names", "settle-names")
+NOBODYS = ("fence", "cancel", "add-locations", "release-locations", "lay-names", "settle-names")
 """Registry operations that are no request's own."""
 WAREHOUSE = "memory:///"
 

@@ -3,6 +3,7 @@
 import pytest
 
 from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.state import registry
 from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Operation, RegistryState
 from arco_catalog.state.segments import Segment
@@ -59,6 +60,53 @@ def test_commits_of_many_operations_are_remembered_until_these_are_too_many() ->
     assert ([commit for commit, _ in head.recent()], head.before) == (["c6"], "c5")
 
 
+def cancelling(head: RegistryState, commit: str, *attempts: str) -> RegistryState:
+    operation = Operation(f"of-{commit}", "cancel", {}, None, cancels=attempts)
+    return head.successor(commit=commit, at_ms=1, edits={}, operations=[operation])
+
+
+def test_a_cancelled_attempt_is_listed_as_long_as_the_commit_that_cancelled_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 3)
+    head = cancelling(after(RegistryState.empty(), 1), "x", "dead", "gone")
+    assert head.operation("of-x") == {
+        **{"id": "of-x", "kind": "cancel", "answer": None},
+        "cancels": ["dead", "gone"],
+    }
+    assert (head.is_cancelled("dead"), head.is_cancelled("op1"), head.commit_of("dead")) == (True, False, None)
+    later = after(cancelling(head, "y", "third"), 4)
+    assert later.cancelled() == {"y": ["third"], "x": ["dead", "gone"]}
+    assert RegistryState.parse(later.body, None, "manifest").is_cancelled("gone")
+    assert after(later, 5).cancelled() == {"y": ["third"]}
+    assert not after(later, 5).is_cancelled("gone")
+
+
+def test_a_registry_without_cancellations_has_no_field_for_them() -> None:
+    assert "cancelled" not in after(RegistryState.empty(), 1).document
+
+
+def test_a_cancelled_attempt_counts_as_an_operation_in_the_limit_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "RECENT_OPERATIONS", 5)
+    head = cancelling(after(RegistryState.empty(), 1), "x", "a", "b", "c")
+    assert head.remembers(since=0)
+    assert not after(head, 2).remembers(since=0)
+    assert after(head, 2).remembers(since=1)
+
+
+def test_the_last_cancellation_that_is_forgotten_leaves_no_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 1)
+    head = after(cancelling(RegistryState.empty(), "x", "dead"), 1)
+    assert "cancelled" not in head.document
+
+
+def test_a_registry_allows_cancellations_from_its_second_version_on() -> None:
+    head = after(RegistryState.empty(), 1)
+    raised = RegistryState.parse(
+        RegistryState({**head.document, "version": 2}, head.index, None).body, None, "manifest"
+    )
+    assert (head.allows_cancellations, raised.allows_cancellations) == (False, True)
+    assert after(raised, 2).allows_cancellations
+
+
 def test_fields_of_a_later_version_survive() -> None:
     head = RegistryState(
         {**after(RegistryState.empty(), 1).document, "later": {"x": 1}}, after(RegistryState.empty(), 1).index, None
@@ -103,7 +151,7 @@ def test_a_fence_spills_nothing() -> None:
     assert (index.edits, segments) == ({"k": {}}, ())
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"version":2}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"version":3}'])
 def test_what_is_not_a_commit_is_our_own_fault(body: bytes) -> None:
     with pytest.raises(InternalError):
         RegistryState.parse(body, None, "manifest")

@@ -25,6 +25,7 @@ class Code(StrEnum):
     COMMIT_MISSING = "commit-missing"
     COMMIT_UNREADABLE = "commit-unreadable"
     COMMIT_FOREIGN = "commit-foreign"
+    COMMIT_CANCELLED = "commit-cancelled"
     SEGMENT_MISSING = "segment-missing"
     SEGMENT_UNREADABLE = "segment-unreadable"
     SEGMENT_FOREIGN = "segment-foreign"

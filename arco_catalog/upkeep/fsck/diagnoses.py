@@ -49,6 +49,11 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         "a commit object has another id than its key, or that of HEAD differs from HEAD",
         _RESTORE,
     ),
+    Code.COMMIT_CANCELLED: Diagnosis(
+        Severity.ERROR,
+        "HEAD lists one operation as committed and as cancelled: a client may have got a failure",
+        _REPORT,
+    ),
     Code.SEGMENT_MISSING: Diagnosis(
         Severity.ERROR, "a part of the registry's index is gone: the names in it can't be resolved", _RESTORE
     ),

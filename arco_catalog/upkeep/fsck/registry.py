@@ -6,10 +6,10 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.state.fields import integer, optional_text, parse_record, sequence, text
+from arco_catalog.state.fields import integer, optional_text, sequence, text
 from arco_catalog.state.index import Index
 from arco_catalog.state.listing import list_objects
-from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry import RegistryState, commit_id
 from arco_catalog.state.registry_floor import read_registry_floor
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.transaction import Decision
@@ -57,6 +57,9 @@ async def examine_registry(examination: Examination) -> Findings:
         )
     async for finding in _examine_history(examination, head):
         yield finding
+    for attempt in [each for attempts in head.cancelled().values() for each in attempts]:
+        if (commit := head.commit_of(attempt)) is not None:
+            yield Finding(Code.COMMIT_CANCELLED, paths.manifest, f"commit {commit} has operation {attempt}")
     late = [commit for commit in commits if commit != own and commit >= ulid_of(max(0, since_ms), bytes(10))]
     async for finding in _examine_successors(examination, own, late):
         yield finding
@@ -85,7 +88,7 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
             repair = CopyHead(commit) if commit == text(head.document, "id") else None
             return [Finding(Code.COMMIT_MISSING, key, "no such object", repair)]
         try:
-            named = text(parse_record(found.body, key), "id")
+            named = commit_id(found.body, key)
         except InternalError as error:
             return [Finding(Code.COMMIT_UNREADABLE, key, error.message)]
         return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it is commit {named}")]

@@ -8,10 +8,10 @@ from arco_catalog.operations.tasks import missing_hint
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.internal_commits import settle_decided
-from arco_catalog.state.fields import parse_record, text
 from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.registry import commit_id
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import put_hint, read_task, remove_hint
 from arco_catalog.state.transaction import committed
@@ -75,7 +75,7 @@ class CopyHead:
     async def __call__(self, session: Session) -> bool:
         state = session.state
         head = await state.store.get(state.paths.manifest)
-        if not isinstance(head, Found) or text(parse_record(head.body, state.paths.manifest), "id") != self.commit:
+        if not isinstance(head, Found) or commit_id(head.body, state.paths.manifest) != self.commit:
             return False
         await state.create(state.paths.registry_commit(self.commit), head.body)
         return True
