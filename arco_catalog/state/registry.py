@@ -33,6 +33,10 @@ RECENT_OPERATIONS = 1_000
 requests share each commit."""
 
 
+_OPERATION_FIELDS = frozenset({"id", "kind", "answer", "cancels"})
+"""The fields of a stored operation that are not its detail."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of a commit: its id and kind, the `detail` that `arco history` shows, and the `answer` to its
@@ -49,6 +53,13 @@ class Operation:
         """Returns the form in which a registry commit stores the operation."""
         stored: JsonObject = {"id": self.id, "kind": self.kind, **self.detail, "answer": self.answer}
         return {**stored, "cancels": [*self.cancels]} if self.cancels else stored
+
+    @classmethod
+    def parse(cls, stored: JsonObject) -> Self:
+        """Reads the stored form. Raises `InternalError`."""
+        detail = {name: value for name, value in stored.items() if name not in _OPERATION_FIELDS}
+        answer = mapping(stored, "answer") or None
+        return cls(text(stored, "id"), text(stored, "kind"), detail, answer, texts(stored, "cancels"))
 
 
 @dataclass(frozen=True)
@@ -220,7 +231,7 @@ class RegistryState:
         document.pop("cancelled", None)
         if cancelled:
             recent = {_commit_id(item) for item in commits[:listed]}
-            still = [[each, *cancelled[each]] for each in cancelled if each in recent]
+            still: list[JsonValue] = [[each, *cancelled[each]] for each in cancelled if each in recent]
             document |= {"cancelled": still} if still else {}
         return RegistryState(document, index, None, segments)
 

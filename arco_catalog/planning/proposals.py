@@ -1,0 +1,85 @@
+"""Which proposals the process that moves HEAD takes in, and which it cancels (docs/design/registry.md#proposals)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.index import Edits, Growing
+from arco_catalog.state.needs import Steps
+from arco_catalog.state.proposal import Proposal
+from arco_catalog.state.registry import Operation, RegistryState
+
+
+class Verdict(Enum):
+    """What a leader does with a proposal."""
+
+    TAKE_IN = auto()
+    CANCEL = auto()
+    LEAVE = auto()
+    """Its attempt is committed or cancelled already, or only its own process can find out whether it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How much a commit may take in: a number of proposals, and roughly the bytes that they add to HEAD."""
+
+    proposals: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """What a commit does for other processes: the edits and operations of the proposals that it takes in, in their
+    order, and the attempts that it cancels. `is_full` is whether a proposal that holds did not fit."""
+
+    edits: Edits = field(default_factory=dict)
+    operations: Sequence[Operation] = ()
+    cancels: Sequence[str] = ()
+    is_full: bool = False
+
+
+def judge_proposal(proposal: Proposal, head: RegistryState, read_ms: int, lifetime_ms: int) -> Steps[Verdict]:
+    """Returns what a leader does with a proposal in a commit that replaces `head`, whose index has the changes before
+    it in that commit.
+
+    `read_ms` is the store's time at which the leader read `head`, and `lifetime_ms` the time of a request: a change
+    whose files are older is left, because a collection may have deleted them.
+    """
+    attempt = proposal.attempt
+    if not head.remembers(proposal.base) or head.commit_of(attempt) is not None or head.is_cancelled(attempt):
+        return Verdict.LEAVE
+    if proposal.written_ms + lifetime_ms < read_ms:
+        return Verdict.LEAVE
+    return Verdict.TAKE_IN if (yield from proposal.still_holds(head)) else Verdict.CANCEL
+
+
+def lead(
+    head: RegistryState, proposals: Iterable[Proposal], capacity: Capacity, read_ms: int, lifetime_ms: int
+) -> Steps[Leading]:
+    """Decides on proposals in the order of their attempts' ids, each on what those before it leave. The index and place
+    of `head` may have changes that are planned for the same commit. Arguments are those of `judge_proposal`."""
+    index, edits = Growing(head.index), dict[str, JsonObject | None]()
+    operations: list[Operation] = []
+    cancels: list[str] = []
+    decided: set[str] = set()
+    size, is_full = 0, False
+    for proposal in sorted(proposals, key=lambda each: (each.attempt, -each.base)):
+        if proposal.attempt in decided:
+            continue
+        now = replace(head, index=index, place=head.place + len(operations))
+        verdict = yield from judge_proposal(proposal, now, read_ms, lifetime_ms)
+        if verdict is Verdict.LEAVE:
+            continue
+        decided.add(proposal.attempt)
+        if verdict is Verdict.CANCEL:
+            cancels.append(proposal.attempt)
+        elif len(operations) == capacity.proposals or size + proposal.size > capacity.size:
+            is_full = True
+        else:
+            made = proposal.edits_on(now)
+            index.add(made)
+            edits |= made
+            operations.append(proposal.operation)
+            size += proposal.size
+    return Leading(edits, operations, cancels, is_full)

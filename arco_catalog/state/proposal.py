@@ -1,0 +1,95 @@
+"""A proposal: a change of the registry that its own process left for the process which moves HEAD next
+(docs/design/registry.md#proposals)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.fields import integer, mapping, parse_record, texts
+from arco_catalog.state.index import Edits
+from arco_catalog.state.needs import Steps
+from arco_catalog.state.reads import Reads
+from arco_catalog.state.registry import Operation, RegistryState
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A planned change of the registry: its operation, with the id of its attempt, the edits, and what the plan relies
+    on.
+
+    `base` is the sequence number of a HEAD up to which the attempt has seen that it is neither committed nor cancelled.
+    `written_ms` is the store's time of the first object that was written for the change. `tombstones` are the keys of
+    the tombstones that the change adds: these get their order from the commit that takes the change in.
+    """
+
+    operation: Operation
+    edits: Edits
+    reads: Reads
+    base: int
+    written_ms: int
+    tombstones: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls, head: RegistryState, operation: Operation, edits: Edits, reads: Reads, *, base: int, written_ms: int
+    ) -> Self:
+        """Returns the proposal of a change that was planned on a HEAD."""
+        ordered = tuple(
+            key
+            for key, entry in edits.items()
+            if entry is not None
+            and key.startswith("tombstone\n")
+            and (entry.get("operation"), entry.get("sequence")) == (operation.id, head.sequence)
+        )
+        return cls(operation, edits, reads, base, written_ms, ordered)
+
+    @property
+    def attempt(self) -> str:
+        """The id of the attempt, which is that of its operation."""
+        return self.operation.id
+
+    @property
+    def size(self) -> int:
+        """Roughly the bytes that the change adds to HEAD."""
+        return len(dumps([dict(self.edits), self.operation.to_json()]))
+
+    def still_holds(self, head: RegistryState) -> Steps[bool]:
+        """Returns whether the plan would be the same on another HEAD: if so, its edits and answer are, too. The index
+        of `head` may have further changes that are planned for the same commit."""
+        return self.reads == (yield from self.reads.on(head))
+
+    def edits_on(self, head: RegistryState) -> Edits:
+        """Returns the edits of the change in a commit on this HEAD, in which it has the place of `head`."""
+        ordered: dict[str, JsonObject | None] = dict(self.edits)
+        for key in self.tombstones:
+            ordered[key] = {**(self.edits[key] or {}), "sequence": head.sequence, "place": head.place}
+        return ordered
+
+    @property
+    def body(self) -> bytes:
+        """The bytes by which the proposal is stored."""
+        document: JsonObject = {
+            "version": 1,
+            "operation": self.operation.to_json(),
+            "edits": dict(self.edits),
+            "reads": self.reads.to_json(),
+            "base": self.base,
+            "written_ms": self.written_ms,
+            "tombstones": [*self.tombstones],
+        }
+        return dumps(document, sort_keys=True)
+
+    @classmethod
+    def parse(cls, body: bytes, where: str) -> Self:
+        """Reads a stored proposal. Raises `InternalError`."""
+        document = parse_record(body, where)
+        edits = mapping(document, "edits")
+        return cls(
+            operation=Operation.parse(mapping(document, "operation")),
+            edits={key: entry if isinstance(entry, dict) else None for key, entry in edits.items()},
+            reads=Reads.parse(mapping(document, "reads")),
+            base=integer(document, "base"),
+            written_ms=integer(document, "written_ms"),
+            tombstones=texts(document, "tombstones"),
+        )
