@@ -59,6 +59,8 @@ SETTINGS = Settings(
     allow_location_overlap=True,
 )
 TINY = replace(SETTINGS, spill=Limits(embedded=0, segment=300))
+LATE_ORPHANS = replace(SETTINGS, retention=replace(RETENTION, orphans_ms=120 * SECOND))
+"""What a lost try left goes long after its marker, as by default: until then no other collection fences it."""
 RUN_MS = 12 * SECOND
 """How long one collection may take."""
 
@@ -529,6 +531,11 @@ def a_refusal_that_is_sent_again_while_its_marker_goes(clients: CollectingClient
     return [refused(), clients.collector("g1", times=30, pause_s=4)]
 
 
+@scenario("t", settings=LATE_ORPHANS)
+def a_commit_that_is_under_way_while_its_marker_goes(clients: CollectingClients) -> list[Request]:
+    return [clients.commit_again("c1", "p1", "p2"), clients.collector("g1", times=10, pause_s=10)]
+
+
 @scenario("t")
 def a_drop_that_nobody_undoes(clients: CollectingClients) -> list[Request]:
     return [
@@ -597,6 +604,7 @@ SCENARIOS = [
     a_hasty_collector_beside_commits,
     a_hasty_collector_beside_transactions,
     a_refusal_that_is_sent_again_while_its_marker_goes,
+    a_commit_that_is_under_way_while_its_marker_goes,
     a_drop_that_nobody_undoes,
     an_undrop_at_the_last_moment,
     a_collector_that_comes_late,

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.protocol.catalog import Settings
@@ -340,6 +341,14 @@ async def together(clients: SimulatedClients, process: str, *requests: Callable[
             group.create_task(_as_task(request()))
 
 
+async def lock_held(clients: SimulatedClients, process: str, *, seconds: float) -> None:
+    """Holds a process's lock of HEAD, as a request does whose call hangs."""
+    group_committer = clients.fixture(clients.world.process(process)).catalog.group_committer
+    assert group_committer is not None
+    async with group_committer.lock(lambda: seconds):
+        await clients.world.runtime.sleep(seconds)
+
+
 @scenario("t")
 def creates_beside_each_other(clients: SimulatedClients) -> list[Awaitable[None]]:
     return [
@@ -388,6 +397,19 @@ def a_create_that_waits_while_it_is_overtaken(clients: SimulatedClients) -> list
         ),
         later(clients, 1.0, lambda: clients.create("o", "p3", name="b"), lambda: clients.drop("d", "p3", name="b")),
     ]
+
+
+@scenario("t")
+def creates_that_wait_while_their_name_is_taken_and_freed(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """A create that does not wait for the lock any more reads a HEAD in which its name is taken, and is refused: so the
+    drop that frees the name must not share its commit with it."""
+
+    async def taken_and_freed() -> None:
+        await clients.create("o", "p2", name="a", key=False)
+        await clients.drop("d", "p1", name="a", key=False)
+
+    creates = [partial(clients.create, principal, "p1", name="a", key=False) for principal in "klm"]
+    return [lock_held(clients, "p1", seconds=10.0), together(clients, "p1", *creates, taken_and_freed)]
 
 
 @scenario("t", "v", "w")
@@ -441,6 +463,7 @@ SHARED: tuple[Scenario, ...] = (
     creates_beside_each_other,
     two_processes_whose_requests_share_commits,
     a_create_that_waits_while_it_is_overtaken,
+    creates_that_wait_while_their_name_is_taken_and_freed,
     drops_and_renames_that_share_commits,
     a_transaction_beside_shared_commits,
     shared_commits_as_deployed,
