@@ -132,12 +132,13 @@ class Site:
         return Client(create_app({"wh": catalog}))
 
     async def prepare(self) -> None:
-        """Registers the table."""
+        """Registers the table, and commits to it: as of most tables, its last metadata file is one of the catalog's."""
         home = "memory:///wh/warehouse/t"
         await self.store.put("wh/warehouse/t/metadata/00000-0.metadata.json", _metadata(home), ANY)
         await expect(self.client.post("/v1/wh/namespaces", {"namespace": ["db"]}))
         register: JsonObject = {"name": "t", "metadata-location": f"{home}/metadata/00000-0.metadata.json"}
         await expect(self.client.post("/v1/wh/namespaces/db/register", register))
+        await expect(self.client.post(TABLE, set_property("a", "first")))
 
     async def load(self, client: Client) -> None:
         """One load."""
