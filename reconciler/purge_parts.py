@@ -225,8 +225,8 @@ async def _rows_of(
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
-    """Iterates over a row for each file in these manifests, and for each manifest itself, for every table that refers
-    to the manifest. Manifests are grouped by location, so that each is read once."""
+    """Iterates over a row for each file in these manifests at the purged table's locations, and for each manifest
+    there, for every table that refers to the manifest. Manifests are grouped by location, so that each is read once."""
 
     async def read(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -236,7 +236,7 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
             owners = {fact.owner for fact in references}
             try:
                 async for key, _ in _files_in(reading, own, location, gone):
-                    for owner in owners:
+                    for owner in owners if key else ():
                         yield key, SharedFile(owner.name)
             except TaskFailed as failed:
                 yield "", DamagedFile(str(failed), min(owners).name)

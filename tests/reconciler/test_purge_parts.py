@@ -153,6 +153,15 @@ def test_another_spelling_of_a_place_is_the_same_file(dropped: DroppedTable) -> 
     assert f"{dropped.place}/data/part=0/0-00001-0123456789abcdef.parquet" in keys
 
 
+def test_files_of_a_neighbour_that_lie_elsewhere_make_no_rows(dropped: DroppedTable) -> None:
+    """A row each would be as many as all other tables have files, in one group, and count as files that are shared."""
+    inside, outside = f"{dropped.place}/data/a.parquet", f"{dropped.place}-not/data/a.parquet"
+    dropped.path("metadata/0-m0.avro").write_bytes(manifest([inside, outside]))
+    rows = [(key, fact) for key, fact in dropped.others() if isinstance(fact, SharedFile)]
+    assert inside in {key for key, _ in rows}
+    assert "" not in {key for key, _ in rows}
+
+
 def test_own_files_are_told_and_those_elsewhere_are_counted(dropped: DroppedTable) -> None:
     inside, outside = f"{dropped.place}/data/a.parquet", f"{dropped.place}-not/data/a.parquet"
     dropped.path("metadata/1-m0.avro").write_bytes(manifest([inside, outside, "no uri"]))
