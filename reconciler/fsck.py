@@ -199,7 +199,7 @@ async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
     if settled is None:
         return [[Task(relation)]]
     if table.failure:
-        settled.tally.tell(_unchecked(relation, table.failure))
+        settled.tally.count(_unchecked(relation, table.failure))
     run.finish(relation, settled.tally)
     return []
 
@@ -218,7 +218,7 @@ async def _split_lost(run: _Run, tasks: Sequence[Task], lost: BaseException) -> 
         run.split[relation.entity].failure = f"{task.manifests[0].path}: {reason(lost)}"
         return await _finish_part(run, relation)
     tally = Tally()
-    tally.tell(_unchecked(relation, reason(lost)))
+    tally.count(_unchecked(relation, reason(lost)))
     run.finish(relation, tally)
     return []
 

@@ -33,13 +33,15 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
     prefix = run.paths.pointers
     names = [each.key.removeprefix(prefix).removesuffix(".json") for each in batch]
     nameless = [each for each, entity in zip(batch, names, strict=True) if await entities.is_nameless(entity)]
-    bare = await run.each(nameless, lambda each: run.unless_unreadable(each.key, _is_bare(run, each.key)))
-    await run.collect(Kind.POINTER, [each for each, yes in zip(nameless, bare, strict=True) if yes])
+    deletable = await run.each(
+        nameless, lambda each: run.unless_unreadable(each.key, _delete_metadata_of_view(run, each.key))
+    )
+    await run.collect(Kind.POINTER, [each for each, yes in zip(nameless, deletable, strict=True) if yes])
 
 
-async def _is_bare(run: Run, key: str) -> bool:
-    """Returns whether the pointer at this key may be deleted; false if it no longer exists. If it is the pointer of a
-    view, the view's metadata files are deleted first."""
+async def _delete_metadata_of_view(run: Run, key: str) -> bool:
+    """Deletes the metadata files of a view whose pointer is at this key; of a table, none. Returns true if the pointer
+    may be deleted then, false if it no longer exists."""
     found = await run.read(key)
     if found is None:
         return False

@@ -39,16 +39,16 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, old
         transaction = each.key.removeprefix(run.paths.transactions).removesuffix(".json")
         if transaction in unsettled or not is_outlived(each.written_ms, now_ms, oldest_slot_ms, run.retention):
             return False
-        return await run.unless_unreadable(each.key, _is_settled(run, each.key, transaction)) is True
+        return await run.unless_unreadable(each.key, _settle_intents(run, each.key, transaction)) is True
 
     done = await run.each(batch, look)
     await run.collect(Kind.TRANSACTION, [each for each, yes in zip(batch, done, strict=True) if yes])
 
 
-async def _is_settled(run: Run, key: str, transaction: str) -> bool:
-    """Returns whether no intent needs the decision of a transaction any more; false if the decision is missing. Settles
-    the intents of a committed transaction on pointers; those of an aborted one need no decision. Aborts an undecided
-    one, and returns false for it, since that decision is too young to be deleted. A dry run writes nothing."""
+async def _settle_intents(run: Run, key: str, transaction: str) -> bool:
+    """Settles the intents of a committed transaction on pointers; those of an aborted one need no decision. Aborts an
+    undecided one. A dry run writes nothing. Returns true if no intent needs the decision at this key any more; false if
+    the decision does not exist, or was made just now, which is too young to be deleted."""
     found = await run.read(key)
     if found is None:
         return False

@@ -96,8 +96,8 @@ class TableFiles:
         for batch in batches(manifests, MANIFESTS_AT_ONCE):
             await gather(*(self._manifest(*each) for each in batch))
 
-    def _tell(self, code: Code, where: str, found: str = "") -> None:
-        self.tally.tell(Finding(code, where, f"{self._relation.called}{': ' if found else ''}{found}"))
+    def _report(self, code: Code, where: str, found: str = "") -> None:
+        self.tally.count(Finding(code, where, f"{self._relation.called}{': ' if found else ''}{found}"))
 
     async def _read_names(self, pointer: Pointer) -> "_NamedFiles | None":
         file = pointer.metadata.location
@@ -125,14 +125,14 @@ class TableFiles:
                 )
             except NotFound as error:
                 there = await self._files.exists(file)  # one that is packed may be corrupt
-                self._tell(Code.LOGGED_FILE_UNREADABLE if there else Code.LOGGED_FILE_MISSING, file, error.message)
+                self._report(Code.LOGGED_FILE_UNREADABLE if there else Code.LOGGED_FILE_MISSING, file, error.message)
             except UnreadableMetadata as error:
-                self._tell(Code.LOGGED_FILE_UNREADABLE, file, error.message)
+                self._report(Code.LOGGED_FILE_UNREADABLE, file, error.message)
             except (BadRequest, MetadataTooLarge):
                 self.tally.unreachable[_folder(file)] += 1
             else:
                 if time_and_uuid != (logged.ms, uuid):
-                    self._tell(
+                    self._report(
                         Code.LOGGED_FILE_FOREIGN,
                         file,
                         f"its time is {time_and_uuid[0]}, its table {time_and_uuid[1]}",
@@ -143,9 +143,9 @@ class TableFiles:
     async def _statistics(self, file: str, size: JsonValue) -> None:
         differs = await self._size_differs(file, size)
         if differs is None:
-            self._tell(Code.STATISTICS_MISSING, file)
+            self._report(Code.STATISTICS_MISSING, file)
         elif differs:
-            self._tell(Code.STATISTICS_FOREIGN, file, f"it does not have {size} bytes")
+            self._report(Code.STATISTICS_FOREIGN, file, f"it does not have {size} bytes")
 
     async def _manifests(self, listed: str | Sequence[str]) -> AsyncGenerator[Manifest, None]:
         """Yields the manifests of a snapshot with their lengths. `listed` is the location of a manifest list, or, for a
@@ -161,7 +161,7 @@ class TableFiles:
                         if isinstance(manifest := record.get("manifest_path"), str):
                             yield Manifest(manifest, length if isinstance(length, int) else None)
                         else:
-                            self._tell(Code.MANIFEST_LIST_UNREADABLE, listed, "an entry has no path")
+                            self._report(Code.MANIFEST_LIST_UNREADABLE, listed, "an entry has no path")
         else:
             for each in listed:
                 yield Manifest(each, None)
@@ -179,13 +179,13 @@ class TableFiles:
                 await self._all(self._entry(manifest, record) for record in block)
         if reading.whole and length not in (None, reading.length):
             text = f"it has {reading.length:,} bytes; its manifest list has {length:,}"
-            self._tell(Code.MANIFEST_FILE_FOREIGN, manifest, text)
+            self._report(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
         named = record.get("data_file")
         file = named.get("file_path") if isinstance(named, dict) else None
         if not isinstance(named, dict) or not isinstance(file, str):
-            self._tell(Code.MANIFEST_FILE_UNREADABLE, manifest, "an entry has no file")
+            self._report(Code.MANIFEST_FILE_UNREADABLE, manifest, "an entry has no file")
             return
         digest = hash(file)
         if record.get("status") == DELETED or digest in self._seen:
@@ -195,9 +195,9 @@ class TableFiles:
         size = named.get("file_size_in_bytes")
         differs = await self._size_differs(file, size)
         if differs is None:
-            self._tell(Code.DATA_FILE_MISSING, file, f"named by {manifest}")
+            self._report(Code.DATA_FILE_MISSING, file, f"named by {manifest}")
         elif differs:
-            self._tell(Code.DATA_FILE_FOREIGN, file, f"it does not have the {size} bytes that {manifest} records")
+            self._report(Code.DATA_FILE_FOREIGN, file, f"it does not have the {size} bytes that {manifest} records")
 
     async def _size_differs(self, file: str, size: JsonValue) -> bool | None:
         """Whether the size of a file in bytes differs from `size`; None if the file does not exist. A file that can't
@@ -241,11 +241,11 @@ class TableFiles:
             reading.whole = True
         except NotFound:
             if missing is not None:
-                self._tell(missing, file)
+                self._report(missing, file)
         except BadRequest:
             self.tally.unreachable[_folder(file)] += 1
         except Unreadable as error:
-            self._tell(unreadable, file, str(error))
+            self._report(unreadable, file, str(error))
 
 
 @dataclass(slots=True)

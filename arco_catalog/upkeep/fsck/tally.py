@@ -26,7 +26,7 @@ class Tally:
         """Whether the tally has any finding."""
         return bool(self.counts or self.elsewhere or self.unreachable)
 
-    def tell(self, finding: Finding) -> None:
+    def count(self, finding: Finding) -> None:
         """Counts a finding, and keeps it if it is among the first `MAX_FINDINGS` of its code."""
         self.counts[finding.code] += 1
         if self.counts[finding.code] <= MAX_FINDINGS:

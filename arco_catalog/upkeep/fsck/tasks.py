@@ -81,7 +81,7 @@ class _Look:
         if not self._listed.numbers:
             return await self._unstored()
         found, last = await self._versions()
-        return found if last is None else [*found, *await self._judged(last)]
+        return found if last is None else [*found, *await self._examine_last(last)]
 
     @property
     def _where(self) -> str:
@@ -150,7 +150,7 @@ class _Look:
             if after == before + 1 and not may_follow(tasks[before], tasks[after])
         ]
 
-    async def _judged(self, last: _Last) -> Sequence[Finding]:
+    async def _examine_last(self, last: _Last) -> Sequence[Finding]:
         """Returns the findings about the task by the last version, compared with the tombstone and the hints."""
         task, tombstone = last.task, self._tombstone
         if tombstone is not None and _fence(tombstone) > task.number:
@@ -162,7 +162,7 @@ class _Look:
                 for key, written_ms in self._listed.hints.items()
                 if written_ms < self._lost_ms
             ]
-            return [*left, *await self._judged_end(task)]
+            return [*left, *await self._examine_end(task)]
         if not self._listed.hints and last.written_ms < self._settled_ms:
             return [self._hint_missing(f"it is {task.status}")]
         overdue = max(last.written_ms, task.next_run_ms) < self._settled_ms
@@ -170,7 +170,7 @@ class _Look:
             return [Finding(Code.TASK_STRAY, self._where, f"it is {task.status}, and the registry does not name it")]
         return []
 
-    async def _judged_end(self, task: Task) -> Sequence[Finding]:
+    async def _examine_end(self, task: Task) -> Sequence[Finding]:
         tombstone = self._tombstone
         if tombstone is None or (task.status is Status.FAILURE and tombstone.state != PURGING):
             return []

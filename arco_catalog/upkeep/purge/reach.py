@@ -226,7 +226,7 @@ async def manifests_in(execution: Sessions, location: str, gone: list[str] | Non
     found: dict[str, int] = {}  # of what the collector of cycles does not go through, half a million times
     size = 0
     async with (
-        _judged(execution, location) as read_range,
+        _range_reader(execution, location) as read_range,
         aclosing(records_of(read_range, location, MANIFEST_FIELDS, gone)) as blocks,
     ):
         async for records in blocks:
@@ -270,7 +270,7 @@ async def entries_of(
     """Yields the data files and delete files in a manifest, a block at a time, whatever the status of their entries:
     also of removed ones. A manifest that does not exist is added to `gone`. Raises `TaskFailed` if it can't be read."""
     async with (
-        _judged(execution, manifest) as read_range,
+        _range_reader(execution, manifest) as read_range,
         aclosing(records_of(read_range, manifest, ENTRY_FIELDS, gone)) as blocks,
     ):
         async for records in blocks:
@@ -340,7 +340,7 @@ def _note_corruption(
 
 
 @asynccontextmanager
-async def _judged(execution: Sessions, location: str) -> AsyncIterator[ReadRange]:
+async def _range_reader(execution: Sessions, location: str) -> AsyncIterator[ReadRange]:
     """Yields a function that reads ranges of a file. If the file proves corrupt, that is remembered in this process: a
     later read of the same version raises `CorruptFile` at once, since every purge reads the files of all other tables.
     """

@@ -38,8 +38,8 @@ def test_a_report_has_so_many_findings_of_a_code_and_all_that_can_be_mended(monk
 def test_parts_of_a_table_that_are_added_up_tell_what_one_look_does() -> None:
     whole, parts = Tally(), [Tally(), Tally()]
     for number in range(MAX_FINDINGS + 20):
-        whole.tell(missing(number))
-        parts[number % 2].tell(missing(number))
+        whole.count(missing(number))
+        parts[number % 2].count(missing(number))
     for part in (whole, parts[0]):
         part.elsewhere["s3://elsewhere/t"] += 3
     parts[0].add(parts[1])
@@ -58,7 +58,7 @@ def test_what_two_parts_tell_of_one_file_is_one_finding() -> None:
     one, other = Tally(), Tally()
     for tally, numbers in ((one, (1, 2)), (other, (2, 3))):
         for number in numbers:
-            tally.tell(missing(number))
+            tally.count(missing(number))
 
     one.add(other)
 
