@@ -48,7 +48,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _write(finding: Finding) -> None:
-    line = f"{finding.diagnosis.severity}: {finding.code} {finding.where}: {finding.found}"
+    line = f"{finding.code.severity}: {finding.code} {finding.where}: {finding.found}"
     sys.stderr.write(f"{escaped(line)}\n")
 
 

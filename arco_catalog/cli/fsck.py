@@ -184,11 +184,10 @@ def as_text(found: Sequence[Finding], examined: int) -> str:
     for finding in found:
         shown[finding.code] += 1
         if shown[finding.code] <= MAX_LISTED:
-            lines.append((finding.diagnosis.severity, finding.code, finding.where, finding.found))
+            lines.append((finding.code.severity, finding.code, finding.where, finding.found))
     left = [f"... and {count - MAX_LISTED:,} more of {code}" for code, count in counts.items() if count > MAX_LISTED]
-    first = {finding.code: finding.diagnosis for finding in found}
-    advice = [(code, diagnosis.meaning, diagnosis.remedy) for code, diagnosis in first.items()]
-    severities = Counter(finding.diagnosis.severity for finding in found)
+    advice = [(code, code.meaning, code.remedy) for code in counts]
+    severities = Counter(finding.code.severity for finding in found)
     summary = ", ".join(f"{severities[each]:,} {each}{'' if severities[each] == 1 else 's'}" for each in ORDER)
     return "\n".join(
         [table(HEADINGS, lines), *left, "", table(ADVICE, advice), "", f"{examined:,} objects were checked: {summary}."]
@@ -203,7 +202,7 @@ def repairs_as_text(repaired: Sequence[RepairResult], *, apply: bool) -> str:
         (
             each.finding.code,
             each.finding.where,
-            each.finding.diagnosis.repair,
+            each.finding.code.repair,
             f"{each.outcome}{': ' if each.error else ''}{each.error}",
         )
         for each in repaired

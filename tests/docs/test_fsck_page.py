@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
+from arco_catalog.upkeep.fsck.codes import Code
 from tests.upkeep.fsck.damage_table import as_markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fsck.md"
@@ -13,9 +13,6 @@ def test_the_table_of_damages_is_what_the_tests_of_them_expect() -> None:
 
 
 def test_the_table_of_codes_is_what_the_command_tells() -> None:
-    rows = [
-        f"| `{code}` | {diagnosis.severity} | {diagnosis.meaning} | {diagnosis.remedy} | {diagnosis.repair} |"
-        for code, diagnosis in DIAGNOSES.items()
-    ]
+    rows = [f"| `{code}` | {code.severity} | {code.meaning} | {code.remedy} | {code.repair} |" for code in Code]
 
     assert PAGE.read_text().endswith("\n".join(["| --- | --- | --- | --- | --- |", *rows, ""]))

@@ -40,7 +40,7 @@ async def _check_and_mend(fixture: CatalogFixture) -> None:
     told."""
     examination = Examination(fixture.session(deadline_ms=HOUR_MS), settling_ms=0)
     found = [finding async for finding in check(examination)]
-    errors = [finding for finding in found if finding.diagnosis.severity is Severity.ERROR]
+    errors = [finding for finding in found if finding.code.severity is Severity.ERROR]
     assert not errors, f"nothing is wrong, and this was told: {errors}"
     for finding in found:
         if finding.repair is not None:

@@ -5,8 +5,7 @@ from typing import Protocol
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.upkeep.fsck.codes import Code, Diagnosis
-from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
+from arco_catalog.upkeep.fsck.codes import Code
 
 
 class Repair(Protocol):
@@ -28,20 +27,14 @@ class Finding:
     found: str
     repair: Repair | None = field(default=None, compare=False, repr=False)
 
-    @property
-    def diagnosis(self) -> Diagnosis:
-        """The meaning and the remedy of the finding's code."""
-        return DIAGNOSES[self.code]
-
     def to_json(self) -> JsonObject:
         """Returns the fields of the finding in `--json`."""
-        diagnosis = self.diagnosis
         return {
             "code": self.code,
-            "severity": diagnosis.severity,
+            "severity": self.code.severity,
             "where": self.where,
             "found": self.found,
-            "meaning": diagnosis.meaning,
-            "remedy": diagnosis.remedy,
-            "repair": None if self.repair is None else diagnosis.repair,
+            "meaning": self.code.meaning,
+            "remedy": self.code.remedy,
+            "repair": None if self.repair is None else self.code.repair,
         }

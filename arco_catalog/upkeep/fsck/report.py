@@ -46,7 +46,7 @@ class FindingCollector:
 
 
 def _by_severity(finding: Finding) -> tuple[int, str, str]:
-    return ORDER.index(finding.diagnosis.severity), finding.code, finding.where
+    return ORDER.index(finding.code.severity), finding.code, finding.where
 
 
 class Outcome(StrEnum):
@@ -85,7 +85,7 @@ class Report:
         """Whether every finding that is an error was mended, and no repair failed. A repair that was only planned mends
         nothing."""
         mended = {id(each.finding) for each in self.repaired if each.outcome is Outcome.MENDED}
-        errors = [each for each in self.found if each.diagnosis.severity is Severity.ERROR and id(each) not in mended]
+        errors = [each for each in self.found if each.code.severity is Severity.ERROR and id(each) not in mended]
         return not errors and all(each.outcome is not Outcome.FAILED for each in self.repaired)
 
     def to_json(self) -> JsonObject:

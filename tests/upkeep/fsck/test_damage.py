@@ -11,7 +11,6 @@ from arco_catalog.state.index import Index
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.upkeep.fsck.codes import Code
-from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
 from storage_backends import Found
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
@@ -387,7 +386,3 @@ async def test_entries_that_do_not_fit_are_reported(stored: StoredCatalog) -> No
         await bare.put(head(bare), body)
         await bare.put(f"{STATE}core/commits/{document['id']}.json", body)
         assert await bare.codes() == {code}
-
-
-def test_every_code_has_a_diagnosis() -> None:
-    assert set(DIAGNOSES) == set(Code)

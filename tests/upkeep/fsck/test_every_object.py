@@ -52,7 +52,7 @@ async def test_a_finding_with_the_advice_arco_restore_is_mended_by_it(busy: Stor
             if body is not None:
                 await busy.put(key, body)
             report = await busy.found()
-            assert "`arco restore`" in report[0].diagnosis.remedy, role
+            assert "`arco restore`" in report[0].code.remedy, role
             await restore(busy.fixture.another().session(), Choices(), dry=False)
             assert await busy.codes() == set(), role
             tried.add(role)

@@ -8,7 +8,6 @@ from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.task import Status
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.codes import Code
-from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.repairs import ClaimFile, CopyHead, PutHint, RemoveHint, SettleNames, WriteReceipt
@@ -203,5 +202,5 @@ async def test_what_a_finding_repairs_is_reported_beside_its_code(stored: Stored
     repaired = [each for each in await stored.found() if each.repair is not None]
 
     assert repaired
-    assert all(DIAGNOSES[each.code].repair for each in repaired)
-    assert all(each.to_json()["repair"] == DIAGNOSES[each.code].repair for each in repaired)
+    assert all(each.code.repair for each in repaired)
+    assert all(each.to_json()["repair"] == each.code.repair for each in repaired)
