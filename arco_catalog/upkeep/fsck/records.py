@@ -1,7 +1,8 @@
 """Examines receipts, markers, transactions, claims, checkpoints and floors, and reports objects of no known kind."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.protocol.decisions import resolve_for_read
@@ -23,6 +24,7 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
 from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.repairs import WriteReceipt
+from storage_backends import Found
 
 KNOWN = ("manifest", "registry-commit", "registry-index", "registry-value", "pointer", "task", "recovery")
 """Kinds of objects that other parts examine, and copies that a recovery made, which are not examined."""
@@ -30,6 +32,8 @@ OF_SERVICE = ("task", "marker")
 """The kinds of objects that the delegation service has."""
 CATALOGS = "catalogs/"
 """The folder with the catalogs of a realm."""
+
+_Examine = Callable[[Examination, str], Awaitable[Sequence[Finding]]]
 
 
 async def examine_records(examination: Examination) -> Findings:
@@ -60,15 +64,9 @@ async def examine_records(examination: Examination) -> Findings:
             if kind == "receipt":
                 examination.receipts.add(each.key)
 
-    async def look(key: str) -> Sequence[Finding]:
-        return await _examine(examination, key)
-
-    async def look_at_marker(item: tuple[str, list[int]]) -> Sequence[Finding]:
-        return await _examine_marker(examination, *item)
-
-    async for finding in examination.each(singles, look):
+    async for finding in examination.each(singles, partial(_examine, examination)):
         yield finding
-    async for finding in examination.each(markers.items(), look_at_marker):
+    async for finding in examination.each(markers.items(), lambda item: _examine_marker(examination, *item)):
         yield finding
 
 
@@ -83,15 +81,18 @@ def _is_report(paths: Paths, key: str) -> bool:
 
 async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
     paths = examination.paths
-    looks = {
+    looks: Mapping[str, _Examine] = {
         paths.events: _examine_receipt,
         paths.transactions: _examine_transaction,
         paths.metadata_claims: _examine_claim,
-        paths.collector: _examine_floor,
-        paths.all_file_directories: _examine_file_directories,
-        paths.all_purge_chunks: _examine_purge_chunk,
-        paths.operational: _examine_checkpoint,
-        paths.page_key: _examine_page_key,
+        paths.registry_floor: _readable(Code.FLOOR_UNREADABLE, parse_registry_floor),
+        paths.collector: _readable(Code.FLOOR_UNREADABLE, parse_floors),
+        paths.all_file_directories: _readable(Code.CHECKPOINT_UNREADABLE, parse_shard),
+        paths.all_purge_chunks: _readable(Code.CHECKPOINT_UNREADABLE, lambda key, found: Chunk.parse(found.body, key)),
+        paths.operational: _readable(Code.CHECKPOINT_UNREADABLE, lambda key, found: parse_record(found.body, key)),
+        paths.page_key: _readable(
+            Code.PAGE_KEY_UNREADABLE, lambda key, found: text(parse_record(found.body, key), "key")
+        ),
     }
     look = next((look for prefix, look in looks.items() if key.startswith(prefix)), None)
     if paths.read_late_mark(key) is not None or _is_report(paths, key):
@@ -196,54 +197,19 @@ async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding
     )
 
 
-async def _examine_checkpoint(examination: Examination, key: str) -> Sequence[Finding]:
-    found = await examination.read(key)
-    try:
-        if found is not None:
-            parse_record(found.body, key)
-    except InternalError as error:
-        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
-    return []
+def _readable(code: Code, parse: Callable[[str, Found], object]) -> _Examine:
+    """Returns the examination of objects that only need to be readable, with the code of those that are not."""
 
+    async def examine(examination: Examination, key: str) -> Sequence[Finding]:
+        found = await examination.read(key)
+        try:
+            if found is not None:
+                parse(key, found)
+        except InternalError as error:
+            return [Finding(code, key, error.message)]
+        return []
 
-async def _examine_file_directories(examination: Examination, key: str) -> Sequence[Finding]:
-    found = await examination.read(key)
-    try:
-        _ = parse_shard(key, found)
-    except InternalError as error:
-        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
-    return []
-
-
-async def _examine_purge_chunk(examination: Examination, key: str) -> Sequence[Finding]:
-    found = await examination.read(key)
-    try:
-        if found is not None:
-            _ = Chunk.parse(found.body, key)
-    except InternalError as error:
-        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
-    return []
-
-
-async def _examine_floor(examination: Examination, key: str) -> Sequence[Finding]:
-    found = await examination.read(key)
-    try:
-        if found is not None:
-            parse = parse_registry_floor if key == examination.paths.registry_floor else parse_floors
-            _ = parse(key, found)
-    except InternalError as error:
-        return [Finding(Code.FLOOR_UNREADABLE, key, error.message)]
-    return []
-
-
-async def _examine_page_key(examination: Examination, key: str) -> Sequence[Finding]:
-    found = await examination.read(key)
-    try:
-        if found is not None:
-            text(parse_record(found.body, key), "key")
-    except InternalError as error:
-        return [Finding(Code.PAGE_KEY_UNREADABLE, key, error.message)]
-    return []
+    return examine
 
 
 async def _examine_marker(examination: Examination, marker: str, numbers: Sequence[int]) -> Sequence[Finding]:

@@ -30,11 +30,7 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 async def examine_relations(examination: Examination) -> Findings:
     """Examines the tables and views that the registry names, and the pointers of which it has no entity, and yields the
     findings."""
-
-    async def look(relation: Relation) -> Sequence[Finding]:
-        return await _examine(examination, relation)
-
-    async for finding in examination.each(examination.relations.values(), look):
+    async for finding in examination.each(examination.relations.values(), partial(_examine, examination)):
         yield finding
     if not examination.index_read:  # else what leads to a pointer may be in a segment that can't be read
         return
