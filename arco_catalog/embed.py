@@ -103,13 +103,20 @@ async def open_app(
 
 
 @contextmanager
-def serving(store: str, *, warehouse: str = "arco", allowed_locations: Sequence[str] = ()) -> Iterator[RunningCatalog]:
+def serving(
+    store: str,
+    *,
+    warehouse: str = "arco",
+    allowed_locations: Sequence[str] = (),
+    http: HttpOptions | None = None,
+) -> Iterator[RunningCatalog]:
     """Serves one warehouse on a free port of 127.0.0.1, from a thread of this process, until the context ends.
 
-    Raises what `open_app` raises, and `ModuleNotFoundError` without the extra `serve`.
+    Without `http`, web pages of a browser on this machine are refused, as by `arco serve` on loopback, and `/health`
+    answers. Raises what `open_app` raises, and `ModuleNotFoundError` without the extra `serve`.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = _Server(listener, store, warehouse, allowed_locations)
+        server = _Server(listener, store, warehouse, allowed_locations, _LOCAL if http is None else http)
         thread = threading.Thread(target=server.run, name="arco-catalog", daemon=True)
         thread.start()
         server.ready.result()
@@ -125,12 +132,15 @@ def serving(store: str, *, warehouse: str = "arco", allowed_locations: Sequence[
 class _Server:
     """uvicorn in a thread of its own. `ready` has a result once the store was opened, or the error why it was not."""
 
-    def __init__(self, listener: socket.socket, store: str, warehouse: str, allowed: Sequence[str]) -> None:
+    def __init__(
+        self, listener: socket.socket, store: str, warehouse: str, allowed: Sequence[str], http: HttpOptions
+    ) -> None:
         self.ready: Future[None] = Future()
         self.failure: BaseException | None = None
         """What ended the thread after it was ready."""
         self._listener = listener
         self._where = store, warehouse, allowed
+        self._http = http
         self._server: uvicorn.Server | None = None
 
     def run(self) -> None:
@@ -155,7 +165,7 @@ class _Server:
             message = f"{error.name} is not installed: install the extra 'serve' of arco-catalog"
             raise ModuleNotFoundError(message, name=error.name) from error
         store, warehouse, allowed = self._where
-        async with open_app(store, warehouse=warehouse, allowed_locations=allowed, http=_LOCAL) as app:
+        async with open_app(store, warehouse=warehouse, allowed_locations=allowed, http=self._http) as app:
             config = uvicorn.Config(
                 app,
                 http="httptools",

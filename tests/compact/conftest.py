@@ -1,18 +1,29 @@
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from arco_catalog.embed import serving
 from tests.compact.lake import ServedLake
-from tools.demo.server import serving
+from tests.support.filled_store import FilledStore
+from tools.demo.server import WAREHOUSE
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> FilledStore:
+    """Two tables with three commits each."""
+
+    def fill(url: str) -> None:
+        with serving(url, warehouse=WAREHOUSE) as server:
+            made = ServedLake(server)
+            made.append("t", "u")
+            made.append("t")
+            made.append("u")
+
+    return FilledStore.of(tmp_path_factory.mktemp("filled"), fill)
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[ServedLake]:
-    """Two tables with three commits each, over a real server."""
-    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log") as server:
-        made = ServedLake(server)
-        made.append("t", "u")
-        made.append("t")
-        made.append("u")
-        yield made
+def lake(filled: FilledStore) -> Iterator[ServedLake]:
+    """Two tables with three commits each, over a server in a thread of this process."""
+    with serving(filled.restore(), warehouse=WAREHOUSE) as server:
+        yield ServedLake(server)

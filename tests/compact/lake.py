@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyiceberg.catalog import Catalog
@@ -24,7 +25,7 @@ from reconciler.system.definition import SystemTable
 from reconciler.system.opened import SystemTables
 from reconciler.system.rest import KeyedRestCatalog
 from tools.demo.engines import pyiceberg_catalog
-from tools.demo.server import WAREHOUSE, Server
+from tools.demo.server import WAREHOUSE
 
 PATIENCE_S = 60.0
 ROW = pa.table({"a": pa.array([1], pa.int64())})
@@ -77,11 +78,20 @@ class Mortal(KeyedRestCatalog):
         return made
 
 
+class Served(Protocol):
+    """A server, in this process or another: where it answers, and over which store."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def store(self) -> str: ...
+
+
 @dataclass
 class ServedLake:
     """A catalog in a folder, and a server over it."""
 
-    server: Server
+    server: Served
 
     def __post_init__(self) -> None:
         self.config = CatalogConfig(self.server.store, WAREHOUSE)

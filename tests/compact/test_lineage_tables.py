@@ -6,12 +6,14 @@ import json
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from pyiceberg.table import Table
 
+from arco_catalog.embed import serving
+from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.watermarks import BATCH
@@ -20,22 +22,39 @@ from reconciler.system import tables
 from reconciler.system.definition import SystemTable
 from tests.compact.lake import ROW, Killed, ServedLake, in_another_thread
 from tests.compact.test_lineage import SCAN
-from tools.demo.server import WAREHOUSE, serving
+from tests.support.filled_store import FilledStore
+from tools.demo.server import WAREHOUSE
 from tools.support.openlineage import Query, dataset
 
 RUNS = 40
 PATHS = Paths(WAREHOUSE)
 
 
+@contextmanager
+def serving_reports(store: str) -> Iterator[ServedLake]:
+    """A server in a thread of this process that saves engines' reports."""
+    with serving(store, warehouse=WAREHOUSE, http=HttpOptions(keep_reports=True)) as server:
+        yield ServedLake(server)
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> FilledStore:
+    """Three tables, each of which is filled from the one before by a run that sends its events."""
+
+    def fill(url: str) -> None:
+        with serving_reports(url) as lake:
+            lake.append("raw")
+            copy(lake, "raw", "clean")
+            copy(lake, "clean", "daily")
+
+    return FilledStore.of(tmp_path_factory.mktemp("copied"), fill)
+
+
 @pytest.fixture
-def reporting(tmp_path: Path) -> Iterator[ServedLake]:
-    """Three tables, each of which is filled from the one before by a run that tells of it."""
-    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--metrics", "store") as server:
-        made = ServedLake(server)
-        made.append("raw")
-        copy(made, "raw", "clean")
-        copy(made, "clean", "daily")
-        yield made
+def reporting(copied: FilledStore) -> Iterator[ServedLake]:
+    """Those three tables, over a server."""
+    with serving_reports(copied.restore()) as lake:
+        yield lake
 
 
 def copy(lake: ServedLake, source: str, target: str) -> Query:
