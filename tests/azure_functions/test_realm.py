@@ -12,7 +12,7 @@ import pytest
 from arco_catalog.http.functions_adapter import FunctionsEndpoint, event_in
 from arco_catalog.iceberg.json import JsonObject
 from tests.azure_functions.conftest import OBJECT_ID, PRINCIPAL, WAREHOUSE, FunctionApp, principal
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tools.support.asgi_client import Answer
 from tools.support.request_bodies import schema, set_property
 

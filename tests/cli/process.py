@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -56,11 +56,15 @@ def _call(method: str, url: str, body: object) -> tuple[int, Any]:
             return error.code, json.loads(error.read())
 
 
+def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment with these variables, and with none of this machine's own ARCO_ settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("ARCO_")} | dict(settings)
+
+
 async def start(*arguments: str, **environment: str) -> Process:
     """Starts `arco`, with none of this machine's own ARCO_ settings."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("ARCO_")}
     command = [sys.executable, "-m", "arco_catalog.cli", *arguments]
-    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env={**clean, **environment})
+    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env=environment_of(environment))
 
 
 async def finished(process: Process) -> CompletedProcess:
@@ -72,7 +76,7 @@ async def finished(process: Process) -> CompletedProcess:
 
 
 async def arco(*arguments: str, **environment: str) -> CompletedProcess:
-    """Runs `arco` to its end."""
+    """Runs `arco` to its end, as a process: `tests.cli.in_process` is faster."""
     return await finished(await start(*arguments, **environment))
 
 
@@ -85,8 +89,9 @@ async def serving(store: str, *options: str, **environment: str) -> AsyncIterato
 
 @asynccontextmanager
 async def running(*arguments: str, **environment: str) -> AsyncIterator[Server]:
-    """Runs a server of `arco` for as long as it is needed."""
-    process = await start(*arguments, **environment)
+    """Runs a server of `arco` for as long as it is needed: one process, unless an option or a variable says otherwise.
+    A start of the usual number of workers takes three times as long."""
+    process = await start(*arguments, **{"ARCO_WORKERS": "1", **environment})
     assert process.stdout is not None
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):

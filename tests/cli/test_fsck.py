@@ -14,7 +14,7 @@ from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.findings import Finding
 from storage_backends import ABSENT
 from storage_backends.local.store import LocalStore
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.manifests import LIST_SCHEMA, avro, manifest
 

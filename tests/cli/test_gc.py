@@ -13,7 +13,7 @@ from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import SERVICE
 from arco_catalog.upkeep.collection.stats import CollectionStats
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tests.support.scripted_store import DOWN, Rule, ScriptedFolder, swap
 from tools.support.catalog_fixture import CatalogFixture
 from tools.support.request_bodies import set_property

@@ -10,7 +10,8 @@ import pytest
 from pyiceberg.catalog import Catalog
 
 from arco_catalog.cli.client_config import client_config
-from tests.cli.process import arco, serving
+from tests.cli.in_process import arco
+from tests.cli.process import serving
 from tests.support.gcs_protocol_fake import gcs_protocol_fake
 from tools.support.gcs_servers import GcsServer, fake_gcs_server
 

@@ -28,7 +28,8 @@ from arco_catalog.planning.answers import TableState
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, StoreUnavailable
-from tests.cli.process import arco, finished, serving
+from tests.cli.in_process import arco
+from tests.cli.process import finished
 from tests.support.scripted_store import Call, Rule, ScriptedFolder
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property, view_request
@@ -47,12 +48,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-@pytest.fixture
-async def fixture(folder: Path) -> CatalogFixture:
-    """The tables db.t and db.u, with a commit each, in the warehouse `arco` of a folder."""
+def catalog_in(folder: Path) -> CatalogFixture:
+    """The warehouse `arco` of a folder."""
     made = CatalogFixture(ScriptedFolder(folder))
     made.settings = type(made.settings)("arco")
     made.catalog = build_catalog(made.settings, made.store, f"file:{folder}", (), made.runtime)
+    return made
+
+
+@pytest.fixture
+async def fixture(folder: Path) -> CatalogFixture:
+    """The tables db.t and db.u, with a commit each, in the warehouse `arco` of a folder."""
+    made = catalog_in(folder)
     await made.namespace("db")
     for name in ("t", "u"):
         await made.table(name)
@@ -84,7 +91,7 @@ def lose_all_of_one(folder: Path) -> None:
 
 
 async def output(folder: Path, *arguments: str, code: int = 0) -> str:
-    """What a command prints, as a process of its own."""
+    """What a command prints."""
     ended = await arco(*arguments, "--store", f"file:{folder}")
     assert ended.code == code, ended.err
     return ended.out
@@ -270,8 +277,7 @@ def test_progress_is_reported_at_once_and_then_once_a_second(capsys: pytest.Capt
 async def made(tmp_path: Path) -> str:
     """A store in whose warehouse `arco` there is a namespace, and nothing in it."""
     store = f"file:{tmp_path}/made"
-    async with serving(store) as server:
-        assert (await server.call("POST", "/v1/arco/namespaces", {"namespace": ["db"]}))[0] == 200
+    await catalog_in(tmp_path / "made").namespace("db")
     return store
 
 

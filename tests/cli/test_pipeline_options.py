@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.locations import Location
 from arco_catalog.state.realm import CatalogEntry
 from storage_backends import StoreUnavailable
-from tests.cli.process import TIMEOUT_SECONDS, arco, serving
+from tests.cli.in_process import arco
+from tests.cli.process import TIMEOUT_SECONDS, serving
 from tests.support.served_realms import LOGINS, Root
 from tools.support.request_bodies import schema
 

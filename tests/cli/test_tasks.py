@@ -24,7 +24,8 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task_log import list_tasks
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends.local.store import LocalStore
-from tests.cli.process import CompletedProcess, arco, finished, start
+from tests.cli.in_process import arco
+from tests.cli.process import CompletedProcess, finished, start
 from tools.support.catalog_fixture import NS, CatalogFixture
 
 SETTINGS = Settings("arco", purge=PurgeSettings(undrop_window_ms=0))

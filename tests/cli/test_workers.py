@@ -64,7 +64,7 @@ async def test_they_serve_one_address_and_end_cleanly(store: str, how: signal.Si
 
 async def test_there_are_as_many_as_the_machine_has_room_for_unless_reported_otherwise(store: str) -> None:
     count = usual_workers(store, (256 + 100) << 20, MAX_WORKERS)
-    async with serving(store) as server:
+    async with serving(store, ARCO_WORKERS="") as server:
         assert len(workers(server)) == (count if count > 1 else 0)
         ended = await server.stop()
 
@@ -84,7 +84,7 @@ async def test_one_is_one_process(store: str) -> None:
 
 
 async def test_a_store_in_memory_is_served_by_one() -> None:
-    async with serving("memory:", "--quiet") as server:
+    async with serving("memory:", "--quiet", ARCO_WORKERS="") as server:
         assert workers(server) == set()
         assert (await server.stop()).code == 0
 

@@ -10,7 +10,7 @@ import pytest
 
 from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tests.lambda_.conftest import WAREHOUSE, Caller, Start
 from tools.gateway.events import API_ID
 from tools.support.asgi_client import Answer

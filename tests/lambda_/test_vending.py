@@ -11,7 +11,7 @@ from botocore.session import Session  # type: ignore[import-untyped]
 
 from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tests.lambda_.conftest import Caller, Start
 from tests.lambda_.test_realm import ADA, KEY, MANAGEMENT, bearer, token
 from tools.gateway.events import API_ID

@@ -10,7 +10,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from reconciler.catalog_config import CatalogConfig
 from storage_backends import ObjectStore, Outcome, When
 from storage_backends.local.store import LocalStore
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tests.reconciler.lakes import WAREHOUSE
 from tests.support.table_files import append
 from tools.support.catalog_fixture import CatalogFixture

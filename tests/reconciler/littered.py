@@ -10,7 +10,7 @@ from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.collection import DAY_MS
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tests.reconciler.lakes import WAREHOUSE
 from tests.reconciler.orphans import orphans
 from tools.support.catalog_fixture import NS, CatalogFixture, state

@@ -18,7 +18,7 @@ from arco_catalog.upkeep.collection.stats import CollectionStats
 from reconciler import parts
 from reconciler.collect import MARGIN_MS, collect_on_spark
 from storage_backends import Listed
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 from tests.reconciler.clusters import Cluster
 from tests.reconciler.lakes import failing_at
 from tests.reconciler.littered import TABLES, LitteredLake

@@ -8,7 +8,7 @@ from typing import Any
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.rest import RestCatalog
 
-from tests.cli.process import arco
+from tests.cli.in_process import arco
 
 KEY = "an-example-0123456789-abcdefghijklmnopqrstuvwxyz"
 LOGINS = {"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": KEY}
