@@ -5,6 +5,7 @@
 
 import asyncio
 import io
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 
 from arco_catalog.cli.program import main
@@ -13,15 +14,15 @@ from tests.cli.process import CompletedProcess, environment_of
 
 async def arco(*arguments: str, **environment: str) -> CompletedProcess:
     """Runs a command to its end, in a thread: it has an event loop of its own."""
-    return await asyncio.to_thread(_run, arguments, environment_of(environment))
+    return await asyncio.to_thread(run, arguments, environment_of(environment))
 
 
-def _run(arguments: tuple[str, ...], environment: dict[str, str]) -> CompletedProcess:
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> CompletedProcess:
+    """Runs a command to its end, in a thread without an event loop."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
             code = main(arguments, environment)
         except SystemExit as end:  # wrong usage
-            assert isinstance(end.code, int)
-            code = end.code
+            code = end.code if isinstance(end.code, int) else 1
     return CompletedProcess(code, out.getvalue(), err.getvalue())

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.paths import Paths
 from storage_backends import Cursor
 from storage_backends.open import open_store
-from tools.support.arco_server import ARCO
+from tests.cli.in_process import run
 
 BOUND_S = 300.0
 
@@ -73,12 +72,10 @@ class Purges:
 
     def arco(self, *arguments: str) -> str:
         """What `arco` prints."""
-        command = [str(ARCO), *arguments, "--store", self.store, "--warehouse", self.warehouse]
-        ended = subprocess.run(
-            command, env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=BOUND_S
-        )
-        assert ended.returncode == 0, f"{command}: {ended.stderr}"
-        return ended.stdout
+        command = [*arguments, "--store", self.store, "--warehouse", self.warehouse]
+        ended = run(command, {**os.environ, **self.environment})
+        assert ended.code == 0, f"{command}: {ended.err}"
+        return ended.out
 
 
 def _table_of(task: JsonObject) -> object:
