@@ -1,7 +1,7 @@
 """A catalog of a realm with something of every kind in it, for tests of what callers may do to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from arco_catalog.iceberg.json import JsonObject
 from tests.support.realm_service import RealmApp, on_catalog, table_request
@@ -68,6 +68,12 @@ class Lake:
         for target in ATTACHED:
             await self.ok(await self.manager.put(mappings, {"target": target}))
         return self
+
+    def copy(self) -> "Lake":
+        """The same in a store of its own, over a server that has cached nothing."""
+        made = replace(self, app=self.app.copy())
+        made.manager = made.app.client("manager")
+        return made
 
     async def ok(self, answer: Answer) -> JsonObject:
         """What was answered, which must be a success."""

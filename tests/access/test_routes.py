@@ -1,6 +1,7 @@
 """One table of routes and privileges, written beside the one in http/routes.py: what each request needs, and who of a
 few usual callers may make it."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -524,6 +525,12 @@ def granted_where(privilege: Privilege) -> Sequence[JsonObject]:
 GRANTS = {privilege: grants for privilege in P if (grants := granted_where(privilege))}
 
 
+@pytest.fixture(scope="module")
+def first() -> Lake:
+    """A lake that no test changes: each has a copy."""
+    return asyncio.run(Lake().start())
+
+
 def test_every_route_declares_its_requirements() -> None:
     for route in (*HEALTH, *ROUTES, TOKENS, *MANAGEMENT):
         assert (route.requires is not None) != route.public, route.endpoint
@@ -547,8 +554,8 @@ def test_every_privilege_is_tried() -> None:
 
 @each_case
 @pytest.mark.parametrize("who", CALLERS)
-async def test_who_may_do_what(case: Case, who: str) -> None:
-    lake = await Lake().start()
+async def test_who_may_do_what(first: Lake, case: Case, who: str) -> None:
+    lake = first.copy()
     client = await lake.app.principal(f"a-{who}", *map(on_catalog, CALLERS[who]))
 
     answer = await case.send(lake, client)
@@ -557,8 +564,8 @@ async def test_who_may_do_what(case: Case, who: str) -> None:
 
 
 @each_case
-async def test_what_a_route_states_suffices_and_nothing_less(case: Case) -> None:
-    lake = await Lake().start()
+async def test_what_a_route_states_suffices_and_nothing_less(first: Lake, case: Case) -> None:
+    lake = first.copy()
     client = await lake.app.principal("another", on_namespace("NAMESPACE_LIST", "other"))
     for less in case.needs:
         rest = [privilege for privilege in case.needs if privilege is not less]
@@ -579,8 +586,8 @@ async def test_what_a_route_states_suffices_and_nothing_less(case: Case) -> None
 
 
 @each_case
-async def test_no_other_privilege_does(case: Case) -> None:
-    lake = await Lake().start()
+async def test_no_other_privilege_does(first: Lake, case: Case) -> None:
+    lake = first.copy()
     client = await lake.app.principal("another")
     sufficient = [privilege for privilege in GRANTS if implied(privilege) >= {*case.needs}]
     for privilege, grants in GRANTS.items():
@@ -593,10 +600,10 @@ async def test_no_other_privilege_does(case: Case) -> None:
 
 
 @each_case
-async def test_every_privilege_that_implies_it_does(case: Case) -> None:
+async def test_every_privilege_that_implies_it_does(first: Lake, case: Case) -> None:
     for privilege, grants in GRANTS.items():
         if case.needs and implied(privilege) >= {*case.needs} and privilege in GRANTABLE["catalog"]:
-            lake = await Lake().start()
+            lake = first.copy()
             client = await lake.app.principal("another", *grants)
             answer = await case.send(lake, client)
             assert case.is_allowed(answer), (privilege, answer.status, answer.body)
