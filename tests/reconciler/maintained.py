@@ -44,7 +44,7 @@ class Maintained:
 
     def policy(self, table: str, kind: str, content: Mapping[str, JsonValue]) -> None:
         """A policy of a predefined type for one table."""
-        set_policies(self.lake.server, "db", table, {kind: {**content}})
+        set_policies(self.lake.server.uri, "db", table, {kind: {**content}})
 
     def policies(self, table: str) -> None:
         """All four, which ask for as much as they can: of snapshots three are kept, of whatever age."""

@@ -131,7 +131,7 @@ def tell(lake: Lake, server: Server) -> None:
 
 def carry_out(lake: Lake, server: Server) -> Mapping[str, int]:
     """Has policies of a table carried out; how many procedures had which outcome."""
-    set_policies(server, "tpch", "lineitem", {**POLICIES})
+    set_policies(server.uri, "tpch", "lineitem", {**POLICIES})
     rows = MaintenanceTable(system_of(server), SystemRuntime())
 
     async def work() -> Mapping[str, int]:

@@ -6,13 +6,13 @@ import re
 import requests
 
 from arco_catalog.iceberg.json import JsonObject
-from tools.demo.server import WAREHOUSE, Server
+from tools.demo.server import WAREHOUSE
 
 
-def set_policies(server: Server, namespace: str, table: str, policies: dict[str, JsonObject]) -> None:
-    """Makes policies, and attaches them to a table."""
-    config = requests.get(f"{server.uri}/v1/config", params={"warehouse": WAREHOUSE}, timeout=30).json()
-    where = f"{server.uri}/polaris/v1/{config['overrides']['prefix']}/namespaces/{namespace}/policies"
+def set_policies(uri: str, namespace: str, table: str, policies: dict[str, JsonObject]) -> None:
+    """Makes policies at the server of this URI, and attaches them to a table."""
+    config = requests.get(f"{uri}/v1/config", params={"warehouse": WAREHOUSE}, timeout=30).json()
+    where = f"{uri}/polaris/v1/{config['overrides']['prefix']}/namespaces/{namespace}/policies"
     target = {"target": {"type": "table-like", "path": [namespace, table]}}
     for kind, content in policies.items():
         name = "-".join([*re.findall(r"\w+", table), kind])
