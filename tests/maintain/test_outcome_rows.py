@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from arco_catalog.embed import serving
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.outcome_rows import MaintenanceTable
@@ -16,7 +17,7 @@ from reconciler.system import tables
 from reconciler.system.definition import Row
 from reconciler.system.opened import SystemTables
 from tests.compact.lake import Killed, ServedLake
-from tools.demo.server import WAREHOUSE, serving
+from tools.demo.server import WAREHOUSE
 
 AT_MS = 1_770_000_000_123
 TABLE = TableRef(("a", "b"), "t", "01ENTITY")
@@ -25,7 +26,7 @@ TABLE = TableRef(("a", "b"), "t", "01ENTITY")
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[ServedLake]:
     """A catalog with one table."""
-    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log") as server:
+    with serving(f"file:{tmp_path / 'store'}", warehouse=WAREHOUSE) as server:
         made = ServedLake(server)
         made.append("t")
         yield made

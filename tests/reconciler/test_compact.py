@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[ServedLake]:
     """Two tables with two commits each, over a real server."""
-    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log") as server:
+    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--workers", "1") as server:
         made = ServedLake(server)
         made.append("t", "u")
         yield made

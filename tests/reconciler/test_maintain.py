@@ -29,7 +29,9 @@ def maintained(tmp_path: Path) -> Iterator[Maintained]:
     """Tables of small files. Two have all policies, and of these one has a neighbour inside; of one only the manifests
     may be rewritten; one is left alone, and another has that one's name with a variable of Spark's behind it; and one,
     that is to be rewritten, names the files of another."""
-    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--allow-location-overlap") as server:
+    with serving(
+        f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--workers", "1", "--allow-location-overlap"
+    ) as server:
         made = Maintained(ServedLake(server))
         client = made.lake.client
         client.create_namespace("db")
@@ -93,7 +95,7 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
 
 @pytest.mark.slow
 def test_thousands_of_files_are_mended_beside_writers_by_drivers_that_are_killed(tmp_path: Path) -> None:
-    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log") as server:
+    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--workers", "1") as server:
         maintained = Maintained(ServedLake(server))
         maintained.lake.client.create_namespace("db")
         ids = range(FILES * ROWS_EACH)

@@ -30,7 +30,7 @@ BOUND_S = 300.0
 
 @pytest.fixture
 def maintained(tmp_path: Path) -> Iterator[Maintained]:
-    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log") as server:
+    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--workers", "1") as server:
         made = Maintained(ServedLake(server))
         made.lake.client.create_namespace("db")
         yield made

@@ -111,7 +111,7 @@ class Site:
 )
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     """Purges begin a second after the drop, and by no worker of the server's."""
-    options = ("--purge-undrop-window", "PT1S", "--tasks", "false", "--allow-location-overlap")
+    options = ("--workers", "1", "--purge-undrop-window", "PT1S", "--tasks", "false", "--allow-location-overlap")
     with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", *options) as server:
         yield Site(request.param, ServedLake(server), tmp_path)
 
