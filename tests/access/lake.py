@@ -70,7 +70,7 @@ class Lake:
         return self
 
     def copy(self) -> "Lake":
-        """The same in a store of its own, over a server that has cached nothing."""
+        """A copy in a store of its own, over a server with empty caches."""
         made = replace(self, app=self.app.copy())
         made.manager = made.app.client("manager")
         return made

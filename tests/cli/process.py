@@ -89,7 +89,7 @@ async def serving(store: str, *options: str, **environment: str) -> AsyncIterato
 
 @asynccontextmanager
 async def running(*arguments: str, **environment: str) -> AsyncIterator[Server]:
-    """Runs a server of `arco` for as long as it is needed: one process, unless an option or a variable says otherwise.
+    """Runs a server of `arco` for as long as it is needed: one process unless an option or a variable has more.
     A start of the usual number of workers takes three times as long."""
     process = await start(*arguments, **{"ARCO_WORKERS": "1", **environment})
     assert process.stdout is not None

@@ -78,7 +78,7 @@ class Mortal(KeyedRestCatalog):
         return made
 
 
-class Served(Protocol):
+class CatalogServer(Protocol):
     """A server, in this process or another: where it answers, and over which store."""
 
     @property
@@ -91,7 +91,7 @@ class Served(Protocol):
 class ServedLake:
     """A catalog in a folder, and a server over it."""
 
-    server: Served
+    server: CatalogServer
 
     def __post_init__(self) -> None:
         self.config = CatalogConfig(self.server.store, WAREHOUSE)
