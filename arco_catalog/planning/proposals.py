@@ -30,10 +30,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """What a commit does for other processes: the edits and operations of the proposals that it takes in, in their
-    order, and the attempts that it cancels. `is_full` is whether a proposal that holds did not fit."""
+    """What a commit does for other processes: the index changes and operations of the proposals that it takes
+    in, in their order, and the attempts that it cancels. `is_full` is whether a proposal that holds did not fit."""
 
-    edits: Edits = field(default_factory=dict)
+    changes: Edits = field(default_factory=dict)
     operations: Sequence[Operation] = ()
     cancels: Sequence[str] = ()
     is_full: bool = False
@@ -59,7 +59,7 @@ def lead(
 ) -> Steps[Leading]:
     """Decides on proposals in the order of their attempts' ids, each on what those before it leave. The index and place
     of `head` may have changes that are planned for the same commit. Arguments are those of `judge_proposal`."""
-    index, edits = Growing(head.index), dict[str, JsonObject | None]()
+    index, changes = Growing(head.index), dict[str, JsonObject | None]()
     operations: list[Operation] = []
     cancels: list[str] = []
     decided: set[str] = set()
@@ -77,9 +77,9 @@ def lead(
         elif len(operations) == capacity.proposals or size + proposal.size > capacity.size:
             is_full = True
         else:
-            made = proposal.edits_on(now)
+            made = proposal.changes_on(now)
             index.add(made)
-            edits |= made
+            changes |= made
             operations.append(proposal.operation)
             size += proposal.size
-    return Leading(edits, operations, cancels, is_full)
+    return Leading(changes, operations, cancels, is_full)

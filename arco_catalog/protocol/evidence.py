@@ -160,7 +160,7 @@ async def cancel_in_registry(state: State, runtime: Runtime, attempts: Mapping[s
             if absent is None:
                 return head
             operation = Operation(operation.id, "cancel", {}, None, cancels=absent)
-        fenced = await _commit_without_edits(state, runtime, head, operation)
+        fenced = await _commit_operation(state, runtime, head, operation)
         if fenced is not None:
             return fenced
         await state.pause()
@@ -182,16 +182,17 @@ async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
     """Makes a registry commit that changes nothing, and returns it."""
     while True:
         head = await state.head()
-        fenced = await _commit_without_edits(state, runtime, head, Operation(runtime.ulid(), "fence", {}, None))
+        fenced = await _commit_operation(state, runtime, head, Operation(runtime.ulid(), "fence", {}, None))
         if fenced is not None:
             return fenced
         await state.pause()
 
 
-async def _commit_without_edits(
+async def _commit_operation(
     state: State, runtime: Runtime, head: RegistryState, operation: Operation
 ) -> RegistryState | None:
-    """Makes a registry commit of one operation without edits on a HEAD, and returns it; None if HEAD had moved."""
+    """Makes a registry commit of one operation, which changes no entry, on a HEAD. Returns it; None if HEAD had
+    moved."""
     commit = runtime.ulid()
     fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
     await state.create(state.paths.registry_commit(commit), fenced.body)

@@ -15,8 +15,8 @@ from arco_catalog.state.registry import Operation, RegistryState
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A planned change of the registry: its operation, with the id of its attempt, the edits, and what the plan relies
-    on.
+    """A planned change of the registry: its operation, with the id of its attempt, the `changes` of the index, and what
+    the plan relies on.
 
     `base` is the sequence number of a HEAD up to which the attempt has seen that it is neither committed nor cancelled.
     `written_ms` is the store's time of the first object that was written for the change. `tombstones` are the keys of
@@ -24,7 +24,7 @@ class Proposal:
     """
 
     operation: Operation
-    edits: Edits
+    changes: Edits
     reads: Reads
     base: int
     written_ms: int
@@ -32,17 +32,17 @@ class Proposal:
 
     @classmethod
     def of(
-        cls, head: RegistryState, operation: Operation, edits: Edits, reads: Reads, *, base: int, written_ms: int
+        cls, head: RegistryState, operation: Operation, changes: Edits, reads: Reads, *, base: int, written_ms: int
     ) -> Self:
         """Returns the proposal of a change that was planned on a HEAD."""
         ordered = tuple(
             key
-            for key, entry in edits.items()
+            for key, entry in changes.items()
             if entry is not None
             and key.startswith("tombstone\n")
             and (entry.get("operation"), entry.get("sequence")) == (operation.id, head.sequence)
         )
-        return cls(operation, edits, reads, base, written_ms, ordered)
+        return cls(operation, changes, reads, base, written_ms, ordered)
 
     @property
     def attempt(self) -> str:
@@ -52,18 +52,18 @@ class Proposal:
     @property
     def size(self) -> int:
         """Roughly the bytes that the change adds to HEAD."""
-        return len(dumps([dict(self.edits), self.operation.to_json()]))
+        return len(dumps([dict(self.changes), self.operation.to_json()]))
 
     def still_holds(self, head: RegistryState) -> Steps[bool]:
-        """Returns whether the plan would be the same on another HEAD: if so, its edits and answer are, too. The index
+        """Returns whether the plan would be the same on another HEAD: if so, its changes and answer are, too. The index
         of `head` may have further changes that are planned for the same commit."""
         return self.reads == (yield from self.reads.on(head))
 
-    def edits_on(self, head: RegistryState) -> Edits:
-        """Returns the edits of the change in a commit on this HEAD, in which it has the place of `head`."""
-        ordered: dict[str, JsonObject | None] = dict(self.edits)
+    def changes_on(self, head: RegistryState) -> Edits:
+        """Returns the index changes in a commit on this HEAD, in which the proposal has the place of `head`."""
+        ordered: dict[str, JsonObject | None] = dict(self.changes)
         for key in self.tombstones:
-            ordered[key] = {**(self.edits[key] or {}), "sequence": head.sequence, "place": head.place}
+            ordered[key] = {**(self.changes[key] or {}), "sequence": head.sequence, "place": head.place}
         return ordered
 
     @property
@@ -72,7 +72,7 @@ class Proposal:
         document: JsonObject = {
             "version": 1,
             "operation": self.operation.to_json(),
-            "edits": dict(self.edits),
+            "changes": dict(self.changes),
             "reads": self.reads.to_json(),
             "base": self.base,
             "written_ms": self.written_ms,
@@ -84,10 +84,10 @@ class Proposal:
     def parse(cls, body: bytes, where: str) -> Self:
         """Reads a stored proposal. Raises `InternalError`."""
         document = parse_record(body, where)
-        edits = mapping(document, "edits")
+        changes = mapping(document, "changes")
         return cls(
             operation=Operation.parse(mapping(document, "operation")),
-            edits={key: entry if isinstance(entry, dict) else None for key, entry in edits.items()},
+            changes={key: entry if isinstance(entry, dict) else None for key, entry in changes.items()},
             reads=Reads.parse(mapping(document, "reads")),
             base=integer(document, "base"),
             written_ms=integer(document, "written_ms"),

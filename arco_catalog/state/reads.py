@@ -1,4 +1,4 @@
-"""What a plan of a registry change looked up, with digests by which another process sees whether it still holds
+"""What a plan of a registry change has read, with digests by which another process sees whether it still holds
 (docs/design/registry.md#proposals).
 
 A plan declares its lookups as `Needs` before it makes them, and is a function of what they find. If all of that is the

@@ -3,7 +3,7 @@
 A request that loses the compare-and-swap of HEAD puts its change as a *proposal*, an object that is created once. The
 process that moves HEAD, the leader, takes in every proposal that still holds, and cancels those that no longer do. A
 takeover, and a request that gives up, cancel by id in a registry commit of their own. A request whose attempt a leader
-cancelled goes on under a new id. docs/decisions/0077-changes-of-the-registry-as-proposals.md says what of it is built.
+cancelled goes on under a new id. docs/decisions/0077-changes-of-the-registry-as-proposals.md lists what of it is built.
 
 HEAD is the owners of two names and a history of events: a change was committed, or cancelled, a name was dropped, or
 anything else happened. HEAD lists the last `window` events. A walk through older commits reaches as far back as the

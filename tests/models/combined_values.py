@@ -136,7 +136,7 @@ class Rules:
     """A request under a key that goes on under a new id claims the next slot for it."""
     old_files_are_left: bool = True
     """A leader takes in a proposal only if its deadline has not passed by the store's time of the HEAD that it read. A
-    leader without this rule asks its machine's clock, which may be wrong."""
+    leader without this rule goes by its machine's clock, which may be wrong."""
     age_of_files: bool = True
     """That deadline runs from the store's time of the files, not from that of the proposal: a process may be frozen
     between the two."""

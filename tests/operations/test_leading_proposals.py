@@ -84,7 +84,7 @@ def test_a_proposal_with_old_files_is_left() -> None:
 def test_of_two_proposals_for_one_name_the_older_attempt_gets_it() -> None:
     leading = led(taking("t", "01B"), taking("t", "01A"), taking("u", "01C"))
     assert (ids(leading), leading.cancels, leading.is_full) == (["01A", "01C"], ["01B"], False)
-    assert leading.edits == {"t": {"entity": "01A"}, "u": {"entity": "01C"}}
+    assert leading.changes == {"t": {"entity": "01A"}, "u": {"entity": "01C"}}
 
 
 def test_changes_of_the_same_commit_count_as_made() -> None:
@@ -100,13 +100,13 @@ def test_one_attempt_is_taken_in_once() -> None:
 
 def test_tombstones_are_ordered_after_the_other_changes_of_the_commit() -> None:
     def dropping(attempt: str) -> Proposal:
-        edits: JsonObject = {"operation": attempt, "sequence": HEAD.sequence, "place": 0}
+        entry: JsonObject = {"operation": attempt, "sequence": HEAD.sequence, "place": 0}
         operation = Operation(attempt, "drop-table", {}, None)
-        return Proposal.of(HEAD, operation, {f"tombstone\n{attempt}": edits}, Reads.of(HEAD, []), base=2, written_ms=0)
+        return Proposal.of(HEAD, operation, {f"tombstone\n{attempt}": entry}, Reads.of(HEAD, []), base=2, written_ms=0)
 
     later = replace(moved(HEAD, 3), place=7)
-    edits = led(dropping("01A"), dropping("01B"), head=later).edits
-    places = [(entry["sequence"], entry["place"]) for entry in edits.values() if entry is not None]
+    changes = led(dropping("01A"), dropping("01B"), head=later).changes
+    places = [(entry["sequence"], entry["place"]) for entry in changes.values() if entry is not None]
     assert places == [(3, 7), (3, 8)]
 
 
@@ -139,7 +139,7 @@ def test_a_leader_decides_as_if_each_proposal_were_alone(chosen: list[Proposal],
     owners = {*taken}
     full = False
     for proposal in sorted(chosen, key=lambda each: each.attempt):
-        (name,) = proposal.edits
+        (name,) = proposal.changes
         fits = name not in owners and len(owners) - len(taken) < limit
         full = full or (name not in owners and not fits)
         assert (proposal.attempt in ids(leading)) is fits

@@ -63,7 +63,7 @@ REQUESTS: dict[str, Run] = {
 
 
 @dataclass
-class Planned:
+class PlannedChange:
     """A change that was planned and not made."""
 
     mutation: RegistryMutation
@@ -87,9 +87,9 @@ class NotMade(Exception):
     """The plan was taken before it was carried out."""
 
 
-async def plan_only(fixture: CatalogFixture, request: Run) -> Planned:
+async def plan_only(fixture: CatalogFixture, request: Run) -> PlannedChange:
     """Plans a request on HEAD, by its own code, with an index that refuses undeclared lookups."""
-    found: list[Planned] = []
+    found: list[PlannedChange] = []
 
     async def plan(self: RegistryMutation, read_set: RegistryReadSet, attempt: Attempt) -> Any:
         index = DeclaredIndex(read_set.head.index)
@@ -102,7 +102,7 @@ async def plan_only(fixture: CatalogFixture, request: Run) -> Planned:
         operation = registry_operation(self.session, self.kind, attempt, change)
         sequence = read_set.head.sequence
         proposal = Proposal.of(read_set.head, operation, change.edits, reads, base=sequence, written_ms=0)
-        found.append(Planned(self, attempt, change, Proposal.parse(proposal.body, "proposal")))
+        found.append(PlannedChange(self, attempt, change, Proposal.parse(proposal.body, "proposal")))
         raise NotMade
 
     with pytest.MonkeyPatch.context() as patch:
@@ -165,7 +165,7 @@ async def test_a_proposal_that_still_holds_is_what_its_plan_would_make(limits: L
             held.add((name, later))
             again = await planned.again(now)
             assert isinstance(again, Change), (name, later)
-            assert again.edits == planned.proposal.edits_on(now), (name, later)
+            assert again.edits == planned.proposal.changes_on(now), (name, later)
             assert again.is_made_by(planned.change), (name, later)
     assert held >= HOLD_AFTER
     assert failed >= FAIL_AFTER
@@ -187,9 +187,9 @@ async def test_all_that_a_leader_takes_in_is_what_the_plans_would_make_one_after
         planned = by_attempt[operation.id]
         again = await planned.again(replace(head, index=index, place=place))
         assert isinstance(again, Change)
-        assert again.edits == planned.proposal.edits_on(replace(head, place=place))
+        assert again.edits == planned.proposal.changes_on(replace(head, place=place))
         index = index.edited(again.edits)
-    assert [*index.scan("")] == [*head.index.edited(leading.edits).scan("")]
+    assert [*index.scan("")] == [*head.index.edited(leading.changes).scan("")]
     taken = {operation.id for operation in leading.operations}
     assert taken | {*leading.cancels} == {*by_attempt}
     assert taken.isdisjoint(leading.cancels)

@@ -39,7 +39,7 @@ def test_a_proposal_is_read_back_as_it_was_stored() -> None:
 
 def test_a_new_tombstone_gets_its_order_from_the_commit_that_takes_it_in() -> None:
     """The other tombstone is an older one that the change edits: its drop has its place already."""
-    edits = proposal_on(head_at(3)).edits_on(replace(head_at(9), place=4))
+    edits = proposal_on(head_at(3)).changes_on(replace(head_at(9), place=4))
     assert edits[KEY] == {**tombstone("01DROP", 9), "place": 4}
     assert edits[OTHER] == tombstone("01OLDER", 3)
     assert edits["relation\ndb\nt"] is None

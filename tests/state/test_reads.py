@@ -170,7 +170,7 @@ def test_another_commit_without_edits_changes_nothing() -> None:
     assert result(reads.on(head.successor(commit="c", at_ms=5, edits={}, operations=[]))) == reads
 
 
-def test_reads_in_segments_are_looked_up_there() -> None:
+def test_reads_in_segments_are_found_there() -> None:
     entries: Mapping[str, JsonObject] = {f"namespace\n\nn{number:02}": {"n": number} for number in range(40)}
     index, segments = packed(entries, Limits(embedded=20, segment=200), FakeRuntime())
     loaded = {segment.id: segment for segment in segments}

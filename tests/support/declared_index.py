@@ -9,7 +9,7 @@ from arco_catalog.state.segments import KeyRange
 
 
 class DeclaredIndex(Index):
-    """The entries of an index, to be looked up only after a computation has yielded `Needs` of them."""
+    """The entries of an index, to be found only after a computation has yielded `Needs` of them."""
 
     __slots__ = ("_holds", "_keys", "_prefixes")
 
