@@ -34,48 +34,49 @@ LOG_FORMATS = ("text", "json")
 PURGE_MODES = ("async", "sync", "off")
 PURGE_EXECUTORS = ("local", "delegated")
 
-STORE = Variable("ARCO_STORE", f"URL of the object store: {STORES}", str, metavar="URL")
+
+def _switch(name: str, help_: str, default: str = "false") -> Variable[bool]:
+    return Variable(name, help_, parse_bool, default)
+
+
+def _several(name: str, help_: str, metavar: str) -> Variable[tuple[str, ...]]:
+    return Variable(name, help_, split_csv, "", metavar)
+
+
+def _text(name: str, help_: str, metavar: str) -> Variable[str]:
+    return Variable(name, help_, str, metavar=metavar)
+
+
+STORE = _text("ARCO_STORE", f"URL of the object store: {STORES}", "URL")
 HOST = Variable("ARCO_HOST", "address to listen on", str, "127.0.0.1", "H")
 PORT = Variable("ARCO_PORT", "port to listen on; 0 takes a free one", parse_port, "8181", "P")
 WAREHOUSE = Variable("ARCO_WAREHOUSE", "name of the catalog", parse_warehouse, "arco", "NAME")
-ALLOWED_LOCATIONS = Variable(
+ALLOWED_LOCATIONS = _several(
     "ARCO_ALLOWED_LOCATIONS",
     "prefix of locations of tables besides the catalog's own folder; may be repeated or given several values; the "
     "variable is comma-separated",
-    split_csv,
-    "",
     "PREFIX",
 )
-ALLOWED_HOSTS = Variable(
+ALLOWED_HOSTS = _several(
     "ARCO_ALLOWED_HOSTS",
     "host name that requests may name, besides IP addresses and localhost; other names are refused on loopback, and "
     "everywhere once one is allowed; * allows any",
-    split_csv,
-    "",
     "NAME",
 )
-ALLOWED_ORIGINS = Variable(
+ALLOWED_ORIGINS = _several(
     "ARCO_ALLOWED_ORIGINS",
     "origin of web pages that may use the catalog from a browser, such as https://console.example.com; without one, "
     "no page of another origin may",
-    split_csv,
-    "",
     "ORIGIN",
 )
-ALLOW_LOCATION_OVERLAP = Variable(
-    "ARCO_ALLOW_LOCATION_OVERLAP",
-    "allow locations of tables, and of catalogs of a realm, to be inside each other",
-    parse_bool,
-    "false",
+ALLOW_LOCATION_OVERLAP = _switch(
+    "ARCO_ALLOW_LOCATION_OVERLAP", "allow locations of tables, and of catalogs of a realm, to be inside each other"
 )
-ALLOW_TABLE_LOCATION_OVERLAP = Variable(
-    "ARCO_ALLOW_TABLE_LOCATION_OVERLAP", "allow a table's location to be inside another's", parse_bool, "false"
+ALLOW_TABLE_LOCATION_OVERLAP = _switch(
+    "ARCO_ALLOW_TABLE_LOCATION_OVERLAP", "allow a table's location to be inside another's"
 )
-ALLOW_CATALOG_LOCATION_OVERLAP = Variable(
-    "ARCO_ALLOW_CATALOG_LOCATION_OVERLAP",
-    "allow a location of a realm's catalog to be inside another's",
-    parse_bool,
-    "false",
+ALLOW_CATALOG_LOCATION_OVERLAP = _switch(
+    "ARCO_ALLOW_CATALOG_LOCATION_OVERLAP", "allow a location of a realm's catalog to be inside another's"
 )
 IDEMPOTENCY_DIALECT = Variable(
     "ARCO_IDEMPOTENCY_DIALECT",
@@ -114,9 +115,7 @@ METRICS = Variable(
     "count",
     "MODE",
 )
-GZIP = Variable(
-    "ARCO_GZIP", "compress answers of 64 KB, not only those of 1 MB, for clients that accept it", parse_bool, "false"
-)
+GZIP = _switch("ARCO_GZIP", "compress answers of 64 KB, not only those of 1 MB, for clients that accept it")
 LOG_FORMAT = Variable(
     "ARCO_LOG_FORMAT",
     "text, or json (one object per line, and a line for each request at any level)",
@@ -124,8 +123,8 @@ LOG_FORMAT = Variable(
     "text",
     "FORMAT",
 )
-METRICS_NAMESPACE = Variable(
-    "ARCO_METRICS_NAMESPACE", "add CloudWatch embedded metrics of this namespace to the JSON lines", str, metavar="NAME"
+METRICS_NAMESPACE = _text(
+    "ARCO_METRICS_NAMESPACE", "add CloudWatch embedded metrics of this namespace to the JSON lines", "NAME"
 )
 LOG_LEVEL = Variable(
     "ARCO_LOG_LEVEL",
@@ -183,17 +182,13 @@ PURGE_UNDROP_WINDOW = Variable(
     "PT24H",
     "DURATION",
 )
-PURGE_TRUST_LOCATIONS = Variable(
+PURGE_TRUST_LOCATIONS = _switch(
     "ARCO_PURGE_TRUST_LOCATIONS",
     "purge without reading the manifests of all other tables: none has files inside another's location",
-    parse_bool,
-    "false",
 )
-PURGE_WHOLE_LOCATION = Variable(
+PURGE_WHOLE_LOCATION = _switch(
     "ARCO_PURGE_WHOLE_LOCATION",
     "purge all files at the location that the catalog made for a table, if no other table or catalog has named it",
-    parse_bool,
-    "false",
 )
 RECEIPT_RETENTION = Variable(
     "ARCO_RECEIPT_RETENTION",
@@ -209,20 +204,17 @@ UNDROP_RETENTION = Variable(
     "P30D",
     "DURATION",
 )
-TASKS = Variable("ARCO_TASKS", "work on tasks, such as purges, in the server", parse_bool, "true")
-TASK_PROPERTIES = Variable(
+TASKS = _switch("ARCO_TASKS", "work on tasks, such as purges, in the server", "true")
+TASK_PROPERTIES = _several(
     "ARCO_TASK_PROPERTIES",
     "how tasks are leased and retried, as NAME=VALUE, such as delegation.retry.TABLE_PURGE.max-attempts=10; "
     "comma-separated",
-    split_csv,
-    "",
     "NAME=VALUE",
 )
-WORK_QUEUE = Variable(
+WORK_QUEUE = _text(
     "ARCO_WORK_QUEUE",
     "URL of the SQS queue whose function works on tasks: it gets a message for each that is due within 15 minutes",
-    str,
-    metavar="URL",
+    "URL",
 )
 PURGE_EXECUTOR = Variable(
     "ARCO_PURGE_EXECUTOR",
@@ -232,66 +224,54 @@ PURGE_EXECUTOR = Variable(
     "local",
     "EXECUTOR",
 )
-DELEGATION_URL = Variable(
+DELEGATION_URL = _text(
     "ARCO_DELEGATION_URL",
     "the delegation service, such as https://delegation.example.com:8182; http is for this machine only",
-    str,
-    metavar="URL",
+    "URL",
 )
-DELEGATION_TOKEN_FILE = Variable(
+DELEGATION_TOKEN_FILE = _text(
     "ARCO_DELEGATION_TOKEN_FILE",
     "file with a token of the scope execute_tasks, read for each request to the delegation service",
-    str,
-    metavar="FILE",
+    "FILE",
 )
-DELEGATION_CLIENT_CERT = Variable(
-    "ARCO_DELEGATION_CLIENT_CERT", "file with the client certificate for the delegation service", str, metavar="FILE"
+DELEGATION_CLIENT_CERT = _text(
+    "ARCO_DELEGATION_CLIENT_CERT", "file with the client certificate for the delegation service", "FILE"
 )
-DELEGATION_CLIENT_KEY = Variable(
-    "ARCO_DELEGATION_CLIENT_KEY", "file with that certificate's private key, in the clear", str, metavar="FILE"
+DELEGATION_CLIENT_KEY = _text(
+    "ARCO_DELEGATION_CLIENT_KEY", "file with that certificate's private key, in the clear", "FILE"
 )
-DELEGATION_CA = Variable(
+DELEGATION_CA = _text(
     "ARCO_DELEGATION_CA",
     "file with the authorities that may sign the delegation service's certificate, in place of the system's",
-    str,
-    metavar="FILE",
+    "FILE",
 )
 DELEGATION_PORT = Variable("ARCO_DELEGATION_PORT", "port to listen on; 0 takes a free one", parse_port, "8182", "P")
-DELEGATION_ALLOWED_LOCATIONS = Variable(
+DELEGATION_ALLOWED_LOCATIONS = _several(
     "ARCO_DELEGATION_ALLOWED_LOCATIONS",
     "delegation.allowed-locations: prefixes where the delegation service may delete files for its callers; none unless "
     "this is set; comma-separated",
-    split_csv,
-    "",
     "PREFIX",
 )
-DELEGATION_ALLOWED_ENDPOINTS = Variable(
+DELEGATION_ALLOWED_ENDPOINTS = _several(
     "ARCO_DELEGATION_ALLOWED_ENDPOINTS",
     "endpoints of stores that callers may name besides the service's own; comma-separated",
-    split_csv,
-    "",
     "URL",
 )
-QUIET = Variable("ARCO_QUIET", "do not print client configuration at start", parse_bool, "false")
-ENDPOINT = Variable(
+QUIET = _switch("ARCO_QUIET", "do not print client configuration at start")
+ENDPOINT = _text(
     "ARCO_ENDPOINT",
     "endpoint in front of the function: http-api, rest-api or function-url; on Azure easy-auth (App Service "
     "authenticates callers) or unauthenticated",
-    str,
-    metavar="KIND",
+    "KIND",
 )
-SOURCE_PRINCIPALS = Variable(
+SOURCE_PRINCIPALS = _several(
     "ARCO_SOURCE_PRINCIPALS",
     "principals that may name the principal they act for, with * for any text; comma-separated",
-    split_csv,
-    "",
     "PATTERN",
 )
-SKIP_PROBE = Variable(
+SKIP_PROBE = _switch(
     "ARCO_SKIP_PROBE",
     "`true` if the store has passed the test for conditional writes: a cold start then does not repeat it",
-    parse_bool,
-    "false",
 )
 GCS_CLIENT = Variable(
     "ARCO_GCS_CLIENT",
@@ -315,24 +295,21 @@ S3_CLIENT = Variable(
     "auto",
     "NAME",
 )
-S3_ENCRYPTION = Variable(
+S3_ENCRYPTION = _text(
     "ARCO_S3_ENCRYPTION",
     "encryption that each write of an object requests: AES256, aws:kms or aws:kms:dsse; else the bucket's",
-    str,
-    metavar="NAME",
+    "NAME",
 )
-S3_KMS_KEY_ID = Variable("ARCO_S3_KMS_KEY_ID", "key of KMS that objects are encrypted with", str, metavar="ID")
-S3_BUCKET_OWNER = Variable(
-    "ARCO_S3_BUCKET_OWNER", "account that must own the bucket; requests to any other's fail", str, metavar="ACCOUNT"
+S3_KMS_KEY_ID = _text("ARCO_S3_KMS_KEY_ID", "key of KMS that objects are encrypted with", "ID")
+S3_BUCKET_OWNER = _text(
+    "ARCO_S3_BUCKET_OWNER", "account that must own the bucket; requests to any other's fail", "ACCOUNT"
 )
-S3_REQUESTER_PAYS = Variable("ARCO_S3_REQUESTER_PAYS", "pay for requests to another's bucket", parse_bool, "false")
+S3_REQUESTER_PAYS = _switch("ARCO_S3_REQUESTER_PAYS", "pay for requests to another's bucket")
 
-AUTH = Variable(
+AUTH = _several(
     "ARCO_AUTH",
     "how callers are authenticated: none (not at all, for this machine alone), internal (clients with an id and a "
     "secret), oidc (tokens of other issuers), gateway (by API Gateway or a function URL); comma-separated",
-    split_csv,
-    "",
     "KIND",
 )
 AUTHORIZATION = Variable(
@@ -342,12 +319,10 @@ AUTHORIZATION = Variable(
     Choice(("on", "off")),
     "on",
 )
-REALM = Variable(
+REALM = _several(
     "ARCO_REALM",
     "folders of the store with the realms to serve, where it has several: token requests that name no realm are "
     "for the first; comma-separated",
-    split_csv,
-    "",
     "NAME",
 )
 BASE_PATH = Variable(
@@ -365,29 +340,24 @@ NAMESPACE_SEPARATOR = Variable(
     "%1F",
     "CHARACTER",
 )
-TLS_CERT = Variable(
-    "ARCO_TLS_CERT", "file with the certificate for TLS, and those between it and its root", str, metavar="FILE"
-)
-TLS_KEY = Variable("ARCO_TLS_KEY", "file with the certificate's private key, in the clear", str, metavar="FILE")
-TLS_CLIENT_CA = Variable(
+TLS_CERT = _text("ARCO_TLS_CERT", "file with the certificate for TLS, and those between it and its root", "FILE")
+TLS_KEY = _text("ARCO_TLS_KEY", "file with the certificate's private key, in the clear", "FILE")
+TLS_CLIENT_CA = _text(
     "ARCO_TLS_CLIENT_CA",
     "file with the authorities that may sign clients' certificates; without it, clients need no certificate",
-    str,
-    metavar="FILE",
+    "FILE",
 )
-TOKEN_KEY = Variable(
+TOKEN_KEY = _text(
     "ARCO_TOKEN_KEY",
     "key that signs tokens, of at least 32 bytes; or several, comma-separated, of which the first signs and all verify",
-    str,
-    metavar="KEY",
+    "KEY",
 )
-TOKEN_KEY_FILE = Variable("ARCO_TOKEN_KEY_FILE", "file with these keys, one per line", str, metavar="FILE")
-TOKEN_KEY_SECRET = Variable(
+TOKEN_KEY_FILE = _text("ARCO_TOKEN_KEY_FILE", "file with these keys, one per line", "FILE")
+TOKEN_KEY_SECRET = _text(
     "ARCO_TOKEN_KEY_SECRET",
     "secret with these keys: the ARN of a secret or parameter of AWS, projects/P/secrets/S of Google Cloud, or "
     "https://V.vault.azure.net/secrets/S",
-    str,
-    metavar="REFERENCE",
+    "REFERENCE",
 )
 TOKEN_AUDIENCE = Variable(
     "ARCO_TOKEN_AUDIENCE",
@@ -399,19 +369,11 @@ TOKEN_AUDIENCE = Variable(
 TOKEN_LIFETIME = Variable(
     "ARCO_TOKEN_LIFETIME", "seconds until own tokens expire, from 10 to 86400", TOKEN_LIFETIME_S, "3600", "SECONDS"
 )
-OIDC_ISSUERS = Variable(
-    "ARCO_OIDC_ISSUERS",
-    "issuers whose tokens are accepted, as URL or REALM=URL; comma-separated",
-    split_csv,
-    "",
-    "URL",
+OIDC_ISSUERS = _several(
+    "ARCO_OIDC_ISSUERS", "issuers whose tokens are accepted, as URL or REALM=URL; comma-separated", "URL"
 )
-OIDC_AUDIENCES = Variable(
-    "ARCO_OIDC_AUDIENCES",
-    "audiences of which a token of other issuers must have one; comma-separated",
-    split_csv,
-    "",
-    "NAME",
+OIDC_AUDIENCES = _several(
+    "ARCO_OIDC_AUDIENCES", "audiences of which a token of other issuers must have one; comma-separated", "NAME"
 )
 OIDC_ALGORITHMS = Variable(
     "ARCO_OIDC_ALGORITHMS",
@@ -423,33 +385,22 @@ OIDC_ALGORITHMS = Variable(
 OIDC_PRINCIPAL_CLAIM = Variable(
     "ARCO_OIDC_PRINCIPAL_CLAIM", "claim of other issuers' tokens that holds the principal's name", str, "sub", "NAME"
 )
-OIDC_ROLES_CLAIM = Variable(
+OIDC_ROLES_CLAIM = _text(
     "ARCO_OIDC_ROLES_CLAIM",
     "claim that names the principal roles to activate, such as roles or realm_access.roles; unset, all are activated",
-    str,
-    metavar="NAME",
+    "NAME",
 )
-OIDC_LOOPBACK_HTTP = Variable(
-    "ARCO_OIDC_LOOPBACK_HTTP",
-    "accept issuers on this machine that have no TLS, for trials",
-    parse_bool,
-    "false",
-)
-GATEWAY_APIS = Variable(
-    "ARCO_GATEWAY_APIS",
-    "APIs and function URLs that authenticate callers, as ID or REALM=ID; comma-separated",
-    split_csv,
-    "",
-    "ID",
+OIDC_LOOPBACK_HTTP = _switch("ARCO_OIDC_LOOPBACK_HTTP", "accept issuers on this machine that have no TLS, for trials")
+GATEWAY_APIS = _several(
+    "ARCO_GATEWAY_APIS", "APIs and function URLs that authenticate callers, as ID or REALM=ID; comma-separated", "ID"
 )
 GATEWAY_PRINCIPAL_CLAIM = Variable(
     "ARCO_GATEWAY_PRINCIPAL_CLAIM", "claim with the principal's name, of tokens that they verified", str, "sub", "NAME"
 )
-GATEWAY_ROLES_CLAIM = Variable(
+GATEWAY_ROLES_CLAIM = _text(
     "ARCO_GATEWAY_ROLES_CLAIM",
     "claim of these that names the principal roles to activate; unset, all are activated",
-    str,
-    metavar="NAME",
+    "NAME",
 )
 VENDING_LIFETIME = Variable(
     "ARCO_VENDING_LIFETIME",
@@ -459,40 +410,31 @@ VENDING_LIFETIME = Variable(
     "3600",
     "SECONDS",
 )
-VENDING_KEYS_FILE = Variable(
+VENDING_KEYS_FILE = _text(
     "ARCO_VENDING_KEYS_FILE",
     "file with keys of S3 stores without STS, which are given to engines as they are: each opens a whole prefix",
-    str,
-    metavar="FILE",
+    "FILE",
 )
-VENDING_ENDPOINTS = Variable(
+VENDING_ENDPOINTS = _several(
     "ARCO_VENDING_ENDPOINTS",
     "URLs of S3 and STS that a catalog's storage configuration may name, besides that of AWS_ENDPOINT_URL and "
     "Amazon's own; comma-separated",
-    split_csv,
-    "",
     "URL",
 )
-VENDING_IDENTITIES = Variable(
+VENDING_IDENTITIES = _several(
     "ARCO_VENDING_IDENTITIES",
     "ARNs of roles, and service accounts of Google, that the server may act as for it, with * for any text; "
     "comma-separated; unset, any that trusts the server",
-    split_csv,
-    "",
     "PATTERN",
 )
-VENDING_CONTAINER_SCOPE = Variable(
+VENDING_CONTAINER_SCOPE = _switch(
     "ARCO_VENDING_CONTAINER_SCOPE",
     "in Azure accounts without a hierarchical namespace, give signatures that open the whole container of a table",
-    parse_bool,
-    "false",
 )
-VENDING_STRICT_SIGNATURES = Variable(
+VENDING_STRICT_SIGNATURES = _switch(
     "ARCO_VENDING_STRICT_SIGNATURES",
     "all S3 servers refuse headers and bodies that a signature does not cover, as Amazon's does: requests that write "
     "are then signed for them too",
-    parse_bool,
-    "false",
 )
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
@@ -576,12 +518,8 @@ SERVER: tuple[Variable[object], ...] = (
     TLS_KEY,
     TLS_CLIENT_CA,
 )
-DELEGATION_REALMS = Variable(
-    "ARCO_DELEGATION_REALMS",
-    "realm of another deployment whose tasks are executed, too; comma-separated",
-    split_csv,
-    "",
-    "NAME",
+DELEGATION_REALMS = _several(
+    "ARCO_DELEGATION_REALMS", "realm of another deployment whose tasks are executed, too; comma-separated", "NAME"
 )
 DELEGATION: tuple[Variable[object], ...] = (
     PURGE_EXECUTOR,
