@@ -15,7 +15,7 @@ from storage_backends.s3.carrier import open_transport
 from storage_backends.s3.config import S3Config
 from storage_backends.validation import is_key
 from storage_backends.versions import KeptVersion
-from storage_backends.wire.bucket_store import RANDOM, BucketStore
+from storage_backends.wire.bucket import RANDOM, Bucket
 from storage_backends.wire.client import Client
 from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.exchange import Request
@@ -24,14 +24,13 @@ if TYPE_CHECKING:  # a cold start must not import XML
     from xml.etree.ElementTree import Element
 
 
-class S3Versions(BucketStore):
+class S3Versions(Bucket):
     """Reads the versions that an S3 bucket keeps of the objects under `prefix`."""
 
     def __init__(self, bucket: str, prefix: str = "", *, config: S3Config) -> None:
         self._always = config.request_headers()
-        super().__init__(
-            prefix, Client(partial(open_transport, bucket, config), S3Dialect(bucket), asyncio.sleep, RANDOM)
-        )
+        client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), asyncio.sleep, RANDOM)
+        super().__init__(bucket, prefix, client)
 
     async def enabled(self) -> bool:
         """Whether the bucket keeps versions of objects. Raises `StoreError` if that can't be read."""

@@ -1,31 +1,39 @@
-"""The base class of the clouds' stores: a prefix of a bucket, and the results of reads, writes and listings made of
-HTTP responses."""
+"""The base class of the clouds' stores. It makes the results of calls of HTTP responses; each cloud's store makes the
+requests."""
 
-import random
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 from storage_backends.base import (
+    ANY,
+    MAX_DELETED,
     Absent,
     Anything,
+    Applied,
     Cursor,
+    Deleted,
     Found,
     Listed,
     Matches,
+    Missing,
+    Outcome,
     Page,
+    PreconditionFailed,
     StoreError,
     StoreUnavailable,
+    Unchanged,
+    Unknown,
     Version,
     When,
 )
-from storage_backends.validation import PAGE_SIZE, check_key, is_key
-from storage_backends.wire.client import Client
+from storage_backends.bulk import check_number
+from storage_backends.validation import check_deletable, check_range, is_key
+from storage_backends.wire.bucket import Bucket
+from storage_backends.wire.bulk import BatchAnswer, Batches
 from storage_backends.wire.dates import http_date_ms
-from storage_backends.wire.exchange import Answer
-from storage_backends.wire.http1 import Response
-
-RANDOM = random.SystemRandom().random
-"""Uniform on [0, 1). The default generator's state is shared by processes restored from one snapshot."""
+from storage_backends.wire.exchange import Answer, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +45,130 @@ class ListedPage:
     continuation: str | None
 
 
-class BucketStore:
-    """The objects of a bucket whose keys start with a prefix. Raises `InvalidKey` for a prefix that no key can have."""
+class BucketStore(Bucket, ABC):
+    """The objects of a bucket whose keys start with a prefix, as an `ObjectStore`. Versions are ETags, unless a cloud's
+    store overrides the requests and responses that have them."""
 
     version_header = "etag"
     """The header of an answer that has the object's version."""
     version_called = "an ETag"
     """What messages call it."""
-    page_size = PAGE_SIZE
-    """The number of objects that a listing requests for each page."""
+    range_header = "range"
+    """The header of a request for a part of an object."""
+    batch_size = MAX_DELETED
+    """Deletions in one request, at most."""
+    _headers: Mapping[str, str] = {}
+    """The headers of every request."""
 
-    def __init__(self, prefix: str, client: Client) -> None:
-        if prefix:
-            check_key(prefix)
-        self._prefix = f"{prefix}/" if prefix else ""
-        self._client = client
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        """Returns the object at a key, `Unchanged` if it still has the version `if_changed_from`, or `Missing` if there
+        is none."""
+        answer = await self._client.read(self._reading(self._key(key), if_changed_from))
+        return Unchanged(answer.now_ms) if answer.status == HTTPStatus.NOT_MODIFIED else self._found(answer)
 
-    async def close(self) -> None:
-        """Closes the connections; another call would open new ones."""
-        await self._client.close()
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
+        version of the object; `Missing` if there is none. Raises ValueError for a negative start or a length under 1.
+        """
+        check_range(start, length)
+        request = self._reading(self._key(key))
+        span = {self.range_header: f"bytes={start}-{start + length - 1}"}
+        answer = await self._client.read(replace(request, headers={**request.headers, **span}))
+        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return await self._past_end(key)
+        return self._found(answer)
 
-    def observe(self, see: Callable[[Response], None]) -> None:
-        """Sets the function that is called with each response of the store from now on, also with failures that are
-        retried."""
-        self._client.observe(see)
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        """Writes an object if the condition `when` holds. Returns `Applied` with the new version, `PreconditionFailed`
+        if the condition does not hold, or `Unknown` if the write may have been applied."""
+        answer = await self._client.write(self._writing(self._key(key), body, when))
+        if isinstance(answer, Unknown):
+            return answer
+        match answer.status:
+            case HTTPStatus.OK | HTTPStatus.CREATED:
+                return self._written(key, answer)
+            case HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
+                return PreconditionFailed(None, answer.now_ms)
+            case HTTPStatus.CONFLICT if isinstance(when, Absent):  # Azure's answer when an object has the key
+                return PreconditionFailed(None, answer.now_ms)
+            case HTTPStatus.NOT_FOUND if isinstance(when, Matches):  # S3's and Azure's when no object has it
+                return PreconditionFailed(None, answer.now_ms)
+        raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
 
-    def _key(self, key: str) -> str:
-        """Returns the key in the bucket of the object with this key in the store. Raises `InvalidKey` if either is
-        invalid."""
-        check_key(key)
-        check_key(self._prefix + key)  # the limit is on the whole
-        return self._prefix + key
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        """Deletes an object if the condition `when` holds, and returns the outcome: for a missing object `Applied`
+        under `ANY`, and `PreconditionFailed` under a version. Raises ValueError for `ABSENT`."""
+        condition = check_deletable(when)
+        answer = await self._client.write(self._deletion(self._key(key), condition))
+        if isinstance(answer, Unknown):
+            return answer
+        gone = condition.version if isinstance(condition, Matches) else Version("")
+        match answer.status:
+            case HTTPStatus.OK | HTTPStatus.ACCEPTED | HTTPStatus.NO_CONTENT:
+                return Applied(gone, answer.now_ms)
+            case HTTPStatus.NOT_FOUND if isinstance(condition, Anything):  # S3 itself answers 204
+                return Applied(gone, answer.now_ms)
+            case HTTPStatus.NOT_FOUND | HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
+                return PreconditionFailed(None, answer.now_ms)
+        raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
 
-    def _found(self, answer: Answer) -> Found:
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """Deletes at most 1,000 objects, whatever their versions, and returns the keys that may still exist, with the
+        reasons. Raises ValueError for more keys."""
+        check_number(keys)
+        for key in keys:
+            self._key(key)
+        return await Batches(self._client, self.batch_size, self._delete_batch, self.delete).run(keys)
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first page, or the one after the
+        cursor `after`. Names of objects that are not valid keys, such as `folder/`, are in `others`."""
+        answer = await self._client.read(self._listing(self._prefix + prefix, after))
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise StoreError(f"bucket {self._name!r} does not exist")
+        if answer.status != HTTPStatus.OK:
+            raise StoreError(f"unexpected status {answer.status} for a listing")
+        try:
+            page = self._read_page(answer.response.body)
+        except ValueError as error:
+            raise StoreUnavailable(f"the store's answer to a listing cannot be parsed: {error}") from error
+        keys = [entry.key for entry in page.entries]
+        in_order = keys == sorted(keys)  # some servers that speak a vendor's protocol list in another
+        found = [replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries]
+        entries = tuple(entry for entry in found if is_key(entry.key))
+        others = () if len(entries) == len(found) else tuple(each.key for each in found if not is_key(each.key))
+        cursor = Cursor(page.continuation) if page.continuation else None
+        return Page(entries, cursor, answer.now_ms, in_order, others)
+
+    def _reading(self, key: str, if_changed_from: Version | None = None) -> Request:
+        """Returns the request for an object, unless it still has the version `if_changed_from`."""
+        condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
+        return Request("GET", key, {**self._headers, **condition})
+
+    @abstractmethod
+    def _writing(self, key: str, body: bytes, when: When) -> Request:
+        """Returns the request that writes an object."""
+
+    def _deletion(self, key: str, when: Matches | Anything) -> Request:
+        """Returns the request that deletes an object."""
+        return Request("DELETE", key, {**self._headers, **etag_headers(when)})
+
+    @abstractmethod
+    async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
+        """Deletes at most `batch_size` objects by one request; see `Batches`."""
+
+    @abstractmethod
+    def _listing(self, prefix: str, after: Cursor | None) -> Request:
+        """Returns the request for a page of the objects whose keys in the bucket start with `prefix`."""
+
+    @abstractmethod
+    def _read_page(self, body: bytes) -> ListedPage:
+        """Returns the page in the body of the response to a listing. Raises ValueError for a body that is no page."""
+
+    def _found(self, answer: Answer) -> Found | Missing:
         """Returns the object in the response to a read. Raises `StoreError` if its version or time is missing."""
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return Missing(answer.now_ms)
         version, written = answer.header(self.version_header), answer.header("last-modified")
         if not version or not written:
             raise StoreError(
@@ -82,21 +180,17 @@ class BucketStore:
             raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
         return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
 
-    def _page(self, answer: Answer, read_page: Callable[[bytes], ListedPage]) -> Page:
-        """Returns the page in the response to a listing, which `read_page` reads; it raises ValueError for a body that
-        is no page. Names that are not valid keys, such as `folder/`, go into `others`. Raises `StoreUnavailable` if the
-        response cannot be parsed."""
-        try:
-            page = read_page(answer.response.body)
-        except ValueError as error:
-            raise StoreUnavailable(f"the store's answer to a listing cannot be parsed: {error}") from error
-        keys = [entry.key for entry in page.entries]
-        in_order = keys == sorted(keys)  # some servers that speak a vendor's protocol list in another
-        found = [replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries]
-        entries = tuple(entry for entry in found if is_key(entry.key))
-        others = () if len(entries) == len(found) else tuple(each.key for each in found if not is_key(each.key))
-        cursor = Cursor(page.continuation) if page.continuation else None
-        return Page(entries, cursor, answer.now_ms, in_order, others)
+    async def _past_end(self, key: str) -> Found | Missing:
+        """Returns the object at a key with an empty body: the response for a range past its end has no version."""
+        return self._found(await self._client.read(replace(self._reading(self._key(key)), method="HEAD")))
+
+    def _written(self, key: str, answer: Answer) -> Applied | Unknown:
+        """Returns the outcome of a write that the store answered as applied: `Unknown` if it did not return the new
+        version."""
+        version = answer.header(self.version_header)
+        if not version:
+            return Unknown(f"the store answered the write of {key!r} without {self.version_called}")
+        return Applied(Version(version), answer.now_ms)
 
 
 def etag_headers(when: When) -> dict[str, str]:

@@ -1,0 +1,42 @@
+"""A prefix of a bucket, and the client that reaches it."""
+
+import random
+from collections.abc import Callable
+
+from storage_backends.validation import PAGE_SIZE, check_key
+from storage_backends.wire.client import Client
+from storage_backends.wire.http1 import Response
+
+RANDOM = random.SystemRandom().random
+"""Uniform on [0, 1). The default generator's state is shared by processes restored from one snapshot."""
+
+
+class Bucket:
+    """The part of the bucket `name` whose keys start with `prefix`. Raises `InvalidKey` for a prefix that no key can
+    have."""
+
+    page_size = PAGE_SIZE
+    """The number of objects that a listing requests for each page."""
+
+    def __init__(self, name: str, prefix: str, client: Client) -> None:
+        if prefix:
+            check_key(prefix)
+        self._name = name
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._client = client
+
+    async def close(self) -> None:
+        """Closes the connections; another call would open new ones."""
+        await self._client.close()
+
+    def observe(self, see: Callable[[Response], None]) -> None:
+        """Sets the function that is called with each response of the store from now on, also with failures that are
+        retried."""
+        self._client.observe(see)
+
+    def _key(self, key: str) -> str:
+        """Returns the key in the bucket of the object with this key in the store. Raises `InvalidKey` if either is
+        invalid."""
+        check_key(key)
+        check_key(self._prefix + key)  # the limit is on the whole
+        return self._prefix + key
