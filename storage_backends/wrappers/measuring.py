@@ -1,27 +1,14 @@
 """Records every call of a store with its outcome, and computes the longest chain of sequential calls."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
-from storage_backends.base import (
-    ANY,
-    Cursor,
-    Deleted,
-    Found,
-    Missing,
-    ObjectStore,
-    Outcome,
-    Page,
-    Unchanged,
-    Version,
-    When,
-)
+from storage_backends.base import Found
 
 Kind = Literal["get", "put", "delete", "list"]
-_Answer = TypeVar("_Answer")
 
 
 class StoreCall:
@@ -78,7 +65,7 @@ class Measurement:
     `depth` is the longest chain of calls of which each began after the one before had ended: concurrent calls
     share a depth. It is never less than the operation's chain of dependent calls. It is more where a call
     began after an unrelated one had ended by chance, so measure over a store that takes an even time
-    (`DelayingStore`, or `MemoryStore` if nothing but the store is awaited).
+    (or `MemoryStore` if nothing but the store is awaited).
     """
 
     clock: Callable[[], float] = perf_counter
@@ -131,56 +118,3 @@ class Measurement:
             written += call.written
             unchanged += call.outcome == "Unchanged"
         return Totals(len(self.trace), depth, read, written, unchanged)
-
-
-class MeasuringStore:
-    """A store that passes every call to another one and records it in one measurement, failed ones included."""
-
-    def __init__(self, inner: ObjectStore, measurement: Measurement) -> None:
-        self._inner = inner
-        self._measurement = measurement
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads the object at a key in the inner store, and records the call. Returns `Unchanged` if it still has the
-        version `if_changed_from`, and `Missing` if there is none."""
-        return await _noted(self._measurement.call("get", key), self._inner.get(key, if_changed_from))
-
-    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads the bytes of an object from `start` up to `start + length` in the inner store, and records the call.
-        Returns `Missing` if there is no object. It counts as a get."""
-        return await _noted(self._measurement.call("get", key), self._inner.get_range(key, start, length))
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object, if the condition `when` holds, in the inner store, and records the call. Returns the
-        outcome."""
-        return await _noted(self._measurement.call("put", key, len(body)), self._inner.put(key, body, when))
-
-    async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes an object, if the condition `when` holds, in the inner store, and records the call. Returns the
-        outcome."""
-        return await _noted(self._measurement.call("delete", key), self._inner.delete(key, when))
-
-    async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes objects, whatever their versions, in the inner store, and records the call. Returns the keys that may
-        still exist. It counts as one delete, of the first key."""
-        first = keys[0] if keys else ""
-        return await _noted(self._measurement.call("delete", first), self._inner.delete_many(keys))
-
-    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix in the inner store, and records the call. Returns the first
-        page, or the one after the cursor `after`."""
-        return await _noted(self._measurement.call("list", prefix), self._inner.list(prefix, after))
-
-    async def close(self) -> None:
-        """Closes the inner store."""
-        await self._inner.close()
-
-
-async def _noted(call: StoreCall, pending: Awaitable[_Answer]) -> _Answer:
-    try:
-        answer = await pending
-    except BaseException as error:
-        call.failed(error)
-        raise
-    call.answered(answer)
-    return answer

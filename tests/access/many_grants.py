@@ -21,12 +21,12 @@ from arco_catalog.state.roles import GrantEntry, RoleEntry, catalog_role_key, gr
 from arco_catalog.state.spilling import Limits
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.measuring import Totals
 from tests.support.realm_service import RealmApp, on_catalog, on_table
 from tests.support.registry_builder import Entries, RegistryBuilder
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import schema
+from tools.support.wrapped_stores import CountingStore
 
 TABLES = "/v1/lake/namespaces/db/tables"
 GRANTS = "catalogs/lake/catalog-roles/reader-in-lake/grants"

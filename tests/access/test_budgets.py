@@ -7,12 +7,11 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.access.lake import DB, NAMESPACES, T
 from tests.support.realm_service import RealmApp, on_catalog, on_table, table_request
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import scan_report
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 SET: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 

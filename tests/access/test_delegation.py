@@ -18,7 +18,6 @@ from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends import ANY, Found, Version
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table, table_request
 from tests.vending.aws_policies import allows
@@ -26,6 +25,7 @@ from tests.vending.fake_clouds import Asked, FakeCloud, OwnKeys, connections, fa
 from tests.vending.test_sts import ROLE, answer, refusal
 from tools.support.asgi_client import Answer, Client
 from tools.support.environment import PROJECT
+from tools.support.wrapped_stores import CountingStore
 
 T = "/v1/lake/namespaces/db/tables/t"
 VENDED = {"x_iceberg_access_delegation": "vended-credentials"}

@@ -10,11 +10,11 @@ from arco_catalog.state.paths import REALM_FOLDER, Paths
 from storage_backends import ObjectStore, StoreUnavailable, Version
 from storage_backends.base import Found, Missing, Unchanged
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
 from tools.support.asgi_client import Client
 from tools.support.request_bodies import schema
+from tools.support.wrapped_stores import CountingStore
 
 URL = "memory:///"
 TABLES = "/v1/wh/namespaces/db/tables"

@@ -29,13 +29,13 @@ from storage_backends import (
     Version,
     When,
 )
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.compact.lake import ServedLake
 from tests.infra.deployments import WITH_JOBS
 from tests.infra.evaluation import Policies, Request
 from tests.infra.policies import of_bucket, statements
 from tests.infra.terraform import Plan
 from tools.demo.server import WAREHOUSE, serving
+from tools.support.wrapped_stores import DelayingStore
 
 BUCKET = "arn:aws:s3:::lake-123456789012-us-east-1"
 ROLE = "arn:aws:iam::123456789012:role/lake-pipeline"

@@ -11,10 +11,9 @@ from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import append, set_property
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 WRITERS = 8
 PATIENCE_SECONDS = 3_600.0

@@ -17,11 +17,10 @@ from arco_catalog.state.index import relation_key
 from arco_catalog.state.spilling import Limits
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.catalog_fixture import NS, CountingFixture
 from tools.support.request_bodies import set_property
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from arco_catalog.upkeep.jobs import Workplace, run_job
 from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.upkeep.reconcile_all import reconcile_all
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
 from tools.support.request_bodies import schema, set_property
+from tools.support.wrapped_stores import CountingStore
 
 URL = "memory:///"
 

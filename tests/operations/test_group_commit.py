@@ -28,10 +28,9 @@ from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, Found, Missing, Outcome, PreconditionFailed, Unchanged, Unknown, Version, When
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 MANIFEST = "wh/_catalog/core/manifest.json"
 COMMITS = "wh/_catalog/core/commits/"

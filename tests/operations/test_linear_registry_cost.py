@@ -28,7 +28,6 @@ from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from tests.iceberg.counted import assert_linear, steps_of, steps_of_task
 from tests.state.counting_index import count_indexes, keyed
 from tests.support.fake_runtime import FakeRuntime
@@ -36,6 +35,7 @@ from tests.support.registry_builder import packed
 from tests.support.steps import result
 from tools.support.catalog_fixture import NS, CatalogFixture, CountingFixture
 from tools.support.request_bodies import schema, set_property
+from tools.support.wrapped_stores import CountingStore
 
 SIZES = (20, 40, 80)
 EMBEDDED = Limits(embedded=1 << 30, segment=1 << 30, least=1 << 30)

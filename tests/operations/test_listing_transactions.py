@@ -17,12 +17,11 @@ from arco_catalog.protocol import instant
 from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.protocol.internal_commits import settle_decided
 from arco_catalog.state.transaction import Decision
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.operations.test_intents_on_names import dies_before_its_decision
 from tests.operations.test_transactions import creation
 from tests.support.scripted_store import Rule, ScriptedStore, get
 from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 Step = Callable[[], Awaitable[None]]
 

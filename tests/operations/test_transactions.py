@@ -36,12 +36,11 @@ from arco_catalog.upkeep.purge.other_table import has_name
 from storage_backends import ABSENT, ANY, StoreDenied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, get, put
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema, set_property
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 
 @pytest.fixture

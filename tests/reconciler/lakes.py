@@ -15,9 +15,9 @@ from reconciler.catalog_config import CatalogConfig
 from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local.store import LocalStore
 from storage_backends.open import StoreOpener, open_store
-from storage_backends.wrappers.counting import CountingStore
 from tools.support.catalog_fixture import CatalogFixture
 from tools.support.request_bodies import set_property
+from tools.support.wrapped_stores import CountingStore
 
 WAREHOUSE = "wh"
 

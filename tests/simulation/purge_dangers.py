@@ -17,10 +17,10 @@ from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.needs import Steps
 from storage_backends import ANY, ObjectStore, Outcome, When
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.simulation.purging import AT_ONCE, FILES, MINUTE, PLACE, POLICIES, SHORT, Purging, scenario
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema, set_property
+from tools.support.wrapped_stores import DelayingStore
 
 WHOLE = Settings("wh", purge=PurgeSettings(undrop_window_ms=0, whole_location=True, vended_ms=MINUTE))
 TRUSTING = Settings("wh", purge=PurgeSettings(undrop_window_ms=0, trust_locations=True))

@@ -26,13 +26,13 @@ from arco_catalog.tasks.lease import MARGIN_MS
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ABSENT, ObjectStore, StoreError, Version
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.simulation.explore import Scenario
 from tests.simulation.history import Event
 from tests.simulation.runtime import EPOCH_MS
 from tests.simulation.world import DIED, World
 from tests.support.table_files import append
 from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.wrapped_stores import DelayingStore
 
 PATHS = Paths("wh")
 FILES = "wh/warehouse/"

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Iterable
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.load import load_table
 from storage_backends import ANY, Found, Missing, ObjectStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.simulation.purging import AT_ONCE, FILES, IN_A_MINUTE, Purging, scenario
 from tests.support.table_files import commit_files
 from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.wrapped_stores import DelayingStore
 
 REWRITES = 6
 RESTORED_AFTER_S = 90.0

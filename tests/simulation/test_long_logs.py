@@ -16,12 +16,12 @@ from arco_catalog.state.task_log import list_tasks, read_task
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.runtime import SimRuntime
 from tests.support.table_files import append
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
+from tools.support.wrapped_stores import DelayingStore
 
 SETTINGS = Settings("wh", purge=PurgeSettings(undrop_window_ms=0))
 CALL_S = 0.02

@@ -9,8 +9,8 @@ from arco_catalog.state.compare_and_swap import StoredValue, UpdateContention, u
 from arco_catalog.state.paths import Paths
 from storage_backends import ABSENT, ANY, Applied, Found, Missing, ObjectStore, Outcome, Unknown, Version, When
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime
+from tools.support.wrapped_stores import CountingStore
 
 KEY = "key"
 

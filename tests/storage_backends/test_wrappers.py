@@ -23,11 +23,10 @@ from storage_backends import (
     When,
 )
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from storage_backends.wrappers.measuring import Measurement
 from storage_backends.wrappers.request import ObservedClock, RequestStore
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 
 class TestCountingStore(StoreContract, EveryVersionIsNew):
@@ -330,7 +329,7 @@ async def test_a_delay_comes_before_the_call(monkeypatch: pytest.MonkeyPatch) ->
         delays.append(seconds)
 
     inner = CountingStore(MemoryStore())
-    monkeypatch.setattr("storage_backends.wrappers.delaying.asyncio.sleep", sleep)
+    monkeypatch.setattr("tools.support.wrapped_stores.asyncio.sleep", sleep)
     store = DelayingStore(inner, 0.5)
     await store.get("key")
 

@@ -21,12 +21,12 @@ from arco_catalog.state.checkpoints import Checkpoints
 from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import ANY, Found, StoreUnavailable
 from storage_backends import memory as memory_module
-from storage_backends.wrappers.counting import CountingStore
 from tests.operations.test_transactions import creation
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Call, Match, Rule, ScriptedStore, put
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property, view_request
+from tools.support.wrapped_stores import CountingStore
 
 DEAD = StoreUnavailable("dead")
 

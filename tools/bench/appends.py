@@ -20,10 +20,9 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.delaying import DelayingStore
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import append
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 RETRIES = 4
 FIRST_PAUSE_S = 0.1

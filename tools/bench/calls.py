@@ -14,11 +14,11 @@ from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.protocol.catalog import Settings
 from storage_backends.open import open_store
-from storage_backends.wrappers.counting import CountingStore, Measurement
-from storage_backends.wrappers.delaying import DelayingStore
+from storage_backends.wrappers.measuring import Measurement
 from tools.support.catalog_fixture import NS, CountingFixture
 from tools.support.emulators import store_server
 from tools.support.request_bodies import set_property
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 S3_URL = "s3://arco-bench/calls"
 FARTHER_S = 0.020

@@ -29,7 +29,6 @@ from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import open_store
-from storage_backends.wrappers.counting import CountingStore
 from tools.bench.cold_folders import BARE, HANDLERS, OURS, OURS_BY_SDK, STOCK, functions, runtime_client
 from tools.bench.cost import expect
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
@@ -38,6 +37,7 @@ from tools.gateway.sandbox import Function, Sandbox
 from tools.support.asgi_client import Client
 from tools.support.request_bodies import schema, set_property
 from tools.support.s3_servers import moto_server
+from tools.support.wrapped_stores import CountingStore
 
 PROCESSES = 10
 BUCKET = "cold"

@@ -23,8 +23,7 @@ from arco_catalog.upkeep.jobs import Workplace, run_job
 from storage_backends import ANY, Matches, ObjectStore, Outcome, When
 from storage_backends.memory import MemoryStore
 from storage_backends.probe import honours_conditions
-from storage_backends.wrappers.counting import CountingStore, Measurement
-from storage_backends.wrappers.delaying import DelayingStore
+from storage_backends.wrappers.measuring import Measurement
 from tools.bench import prices
 from tools.bench.prices import (
     AVAILABLE_SERVICE,
@@ -40,6 +39,7 @@ from tools.support.asgi_client import Client
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.many_snapshots import table
 from tools.support.request_bodies import set_property, uuid7
+from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 SNAPSHOTS = 100
 IDLE_TABLES = 1_000

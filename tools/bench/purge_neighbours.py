@@ -23,11 +23,11 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.measuring import Kind, Measurement, StoreCall
 from tools.bench.generated_files import GeneratedFiles
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
+from tools.support.wrapped_stores import CountingStore
 
 PURGES = ("first", "second", "third")
 MADE_AT_ONCE = 50

@@ -19,8 +19,9 @@ from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore, Measurement
+from storage_backends.wrappers.measuring import Measurement
 from tools.support.request_bodies import schema, uuid7
+from tools.support.wrapped_stores import CountingStore
 
 NS = ("db",)
 

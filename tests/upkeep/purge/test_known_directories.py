@@ -18,13 +18,13 @@ from arco_catalog.upkeep.purge import sharing
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
-from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, get
 from tests.support.table_files import append, commit_files
 from tests.upkeep.purge.conftest import DAY_MS, Purges
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
+from tools.support.wrapped_stores import CountingStore
 
 NEIGHBOURS = 300
 SEGMENTS = 30
