@@ -12,18 +12,17 @@ from collections.abc import Callable
 from typing import Protocol
 from xml.etree import ElementTree
 
-from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.state.locations import Location
 from arco_catalog.vending.azure_sas import READ, VERSION, WRITE, DelegationKey, iso_second, user_delegation_sas
 from arco_catalog.vending.credential import StorageCredential
-from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.errors import CredentialsRefused, own_credentials
 from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.storage_config import AzureStorage
 from storage_backends.azure.config import AzureConfig
 from storage_backends.azure.credentials import BearerToken
 from storage_backends.azure.endpoint import ContainerEndpoint, endpoint_of, place_of
-from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.base import StoreError
 from storage_backends.url import StoreUrl
 from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.http1 import Response
@@ -133,14 +132,7 @@ class AzureIssuer:
         return held
 
     async def _ask(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
-        try:
-            bearer = await self._tokens.current()
-        except StoreUnavailable as error:
-            raise Unavailable(f"the catalog's own Azure credentials cannot be had now: {error}") from error
-        except StoreDenied as error:
-            raise CredentialsRefused(
-                f"the catalog has no Azure credentials to vend with: {error}", "NoCredentials"
-            ) from error
+        bearer = await own_credentials(self._tokens.current(), "Azure")
         now_ms = self._now_ms()
         start, expiry = iso_second(now_ms - SKEW_MS), iso_second(now_ms + 2 * self._lifetime_ms)
         body = (

@@ -1,6 +1,12 @@
 """Why credentials could not be had although the catalog is configured for them."""
 
-from arco_catalog.iceberg.errors import InternalError
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from arco_catalog.iceberg.errors import InternalError, Unavailable
+from storage_backends.base import StoreDenied, StoreUnavailable
+
+T = TypeVar("T")
 
 
 class CredentialsRefused(InternalError):
@@ -10,3 +16,15 @@ class CredentialsRefused(InternalError):
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+async def own_credentials(pending: Awaitable[T], cloud: str, purpose: str = "vend") -> T:
+    """Returns the catalog's own credentials of a cloud, once they are there. Raises `Unavailable` if they cannot be had
+    now, and `CredentialsRefused` if there are none, which quotes `purpose`, a verb."""
+    try:
+        return await pending
+    except StoreUnavailable as error:
+        raise Unavailable(f"the catalog's own {cloud} credentials cannot be had now: {error}") from error
+    except StoreDenied as error:
+        why = f"the catalog has no {cloud} credentials to {purpose} with: {error}"
+        raise CredentialsRefused(why, "NoCredentials") from error

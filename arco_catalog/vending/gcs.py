@@ -10,16 +10,14 @@ from datetime import datetime
 from typing import Protocol
 from urllib.parse import quote, urlencode
 
-from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.locations import Location
 from arco_catalog.vending.credential import StorageCredential
-from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.errors import CredentialsRefused, own_credentials
 from arco_catalog.vending.gcs_boundary import access_boundary, grouped
 from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.scope import Scope, common_folder
 from arco_catalog.vending.storage_config import GcpStorage
-from storage_backends.base import StoreDenied, StoreUnavailable
 from storage_backends.gcs.config import UNIVERSE
 from storage_backends.gcs.credentials import ExpiringToken
 from storage_backends.wire.http1 import Response
@@ -75,17 +73,9 @@ class GcsIssuer:
         return tuple([await self._downscoped(source, group, write=scope.write) for group in groups])
 
     async def _source(self, config: GcpStorage) -> ExpiringToken:
-        """Returns the token to narrow: the catalog's own, or that of the service account in `config`. Raises
-        `Unavailable` if Google does not answer, and `CredentialsRefused` if it refuses, or the catalog has no
-        credentials."""
-        try:
-            own = await self._tokens.expiring()
-        except StoreUnavailable as error:
-            raise Unavailable(f"the catalog's own Google credentials cannot be had now: {error}") from error
-        except StoreDenied as error:
-            raise CredentialsRefused(
-                f"the catalog has no Google credentials to vend with: {error}", "NoCredentials"
-            ) from error
+        """Returns the token to narrow: the catalog's own, or that of the account that it acts as. Raises `Unavailable`,
+        `CredentialsRefused`."""
+        own = await own_credentials(self._tokens.expiring(), "Google")
         if config.service_account is None:
             return own
         account = quote(config.service_account, safe="@")

@@ -11,7 +11,7 @@ from arco_catalog.state.locations import Location
 from arco_catalog.vending.azure import AzureIssuer
 from arco_catalog.vending.cache import CredentialCache
 from arco_catalog.vending.credential import StorageCredential, longest_first
-from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.errors import CredentialsRefused, own_credentials
 from arco_catalog.vending.gcs import GcsIssuer
 from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.scope import Scope
@@ -21,7 +21,6 @@ from arco_catalog.vending.static_keys import StaticIssuer
 from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
 from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer, session_keys
-from storage_backends.base import StoreDenied, StoreUnavailable
 from storage_backends.s3.credentials import CredentialSource
 from storage_backends.s3.signature import Credentials
 
@@ -175,14 +174,7 @@ class Vending:
                 f"Not signed: for {checked.operation} the store might take headers and bodies that are not signed: "
                 f"where it refuses them, the operator sets {VENDING_STRICT_SIGNATURES.name}=true"
             )
-        try:
-            return await self._issuers.signer.current()
-        except StoreUnavailable as error:
-            raise Unavailable(f"the catalog's own AWS credentials cannot be had now: {error}") from error
-        except StoreDenied as error:
-            raise CredentialsRefused(
-                f"the catalog has no AWS credentials to sign with: {error}", "NoCredentials"
-            ) from error
+        return await own_credentials(self._issuers.signer.current(), "AWS", "sign")
 
     async def _counted(self, pending: Awaitable[tuple[StorageCredential, ...]]) -> tuple[StorageCredential, ...]:
         try:

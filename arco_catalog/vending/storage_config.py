@@ -77,10 +77,6 @@ class GcpStorage:
 
     service_account: str | None = None
 
-    @property
-    def client_properties(self) -> Mapping[str, str]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class AzureStorage:
@@ -90,18 +86,10 @@ class AzureStorage:
     tenant_id: str
     hierarchical: bool = False
 
-    @property
-    def client_properties(self) -> Mapping[str, str]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class FileStorage:
     """Local files. There is nothing to vend."""
-
-    @property
-    def client_properties(self) -> Mapping[str, str]:
-        return {}
 
 
 StorageConfig = AwsStorage | GcpStorage | AzureStorage | FileStorage

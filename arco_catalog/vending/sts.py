@@ -14,12 +14,11 @@ from xml.etree import ElementTree
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.state.locations import Location
 from arco_catalog.vending.credential import StorageCredential
-from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.errors import CredentialsRefused, own_credentials
 from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.s3_policy import grouped, session_policy
 from arco_catalog.vending.scope import Scope, common_folder
 from arco_catalog.vending.storage_config import DEFAULT_REGION, AwsStorage
-from storage_backends.base import StoreDenied, StoreUnavailable
 from storage_backends.s3.credentials import CredentialSource
 from storage_backends.s3.endpoint import domain_of
 from storage_backends.s3.signature import Credentials, signed, signing_stamp
@@ -98,14 +97,7 @@ class StsIssuer:
         url = sts_url(config)
         body = urlencode(parameters).encode()
         path = urlsplit(url).path or "/"
-        try:
-            own = await self._credentials.current()
-        except StoreUnavailable as error:
-            raise Unavailable(f"the catalog's own AWS credentials cannot be had now: {error}") from error
-        except StoreDenied as error:
-            raise CredentialsRefused(
-                f"the catalog has no AWS credentials to vend with: {error}", "NoCredentials"
-            ) from error
+        own = await own_credentials(self._credentials.current(), "AWS")
         headers = signed(
             own,
             SigningScope(config.region or DEFAULT_REGION, "sts"),
