@@ -93,7 +93,10 @@ def test_what_cannot_be_is_refused(document: JsonObject) -> None:
 
 
 def test_clients_are_told_where_the_store_is_and_nothing_of_roles_or_the_catalogs_own_endpoints() -> None:
-    assert parse_storage_config(AWS).client_properties == {
+    storage = parse_storage_config(AWS)
+
+    assert isinstance(storage, AwsStorage)
+    assert storage.client_properties == {
         "client.region": "cn-north-1",
         "s3.region": "cn-north-1",
         "s3.endpoint": "https://s3.example.com:1234",
