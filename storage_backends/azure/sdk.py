@@ -17,11 +17,11 @@ from storage_backends.azure.endpoint import ContainerEndpoint
 from storage_backends.azure.signature import query_of
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
-from storage_backends.wire.exchange import Ambiguous, OversizedAnswer, Request
-from storage_backends.wire.http1 import AnswerLost, Response, check_end, request_head
+from storage_backends.wire.exchange import Ambiguous, Request
+from storage_backends.wire.http1 import Response, request_head
+from storage_backends.wire.sdk_responses import check_end, read_body
 
 if TYPE_CHECKING:  # the SDK is optional, and imported at the first use
-    from aiohttp import ClientResponse
     from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
     from azure.core.pipeline import AsyncPipeline
     from azure.core.pipeline.transport import AsyncHttpResponse, HttpRequest
@@ -55,7 +55,7 @@ class SdkTransport:
         try:
             async with asyncio.timeout(self._config.exchange_timeout_s):
                 answer = (await pipeline.run(self._sent(request), stream=True)).http_response
-                body = await self._read(answer.internal_response)
+                body = await read_body(answer.internal_response, self._config.max_answer_bytes)
         except ClientAuthenticationError as error:
             raise StoreDenied(f"no Azure credentials: {error}") from error
         except AzureError as error:
@@ -65,29 +65,8 @@ class SdkTransport:
         except (aiohttp.ClientError, OSError) as error:  # a TimeoutError, too
             raise Ambiguous(f"the store's answer was lost: {error!r}") from error
         response = Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
-        try:
-            check_end(request.method, response)
-        except AnswerLost as error:
-            raise Ambiguous(str(error)) from error
+        check_end(request.method, response)
         return response
-
-    async def _read(self, answer: "ClientResponse") -> bytes:
-        """Returns the body of a response. Raises `OversizedAnswer` as soon as more bytes than the limit were read."""
-        parts: list[bytes] = []
-        size = 0
-        try:
-            async for part in answer.content.iter_any():
-                parts.append(part)
-                size += len(part)
-                if size > self._config.max_answer_bytes:
-                    raise OversizedAnswer(
-                        f"the body of the store's answer is longer than {self._config.max_answer_bytes:,} bytes"
-                    )
-        finally:
-            if not answer.content.at_eof():
-                answer.close()
-            answer.release()
-        return b"".join(parts)
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -25,8 +25,9 @@ from storage_backends.gcs.config import GcsConfig
 from storage_backends.gcs.google_credentials import GoogleCredentials, failure_of, load_credentials
 from storage_backends.wire.connections import ALWAYS_SENT
 from storage_backends.wire.exchange import Ambiguous, OversizedAnswer, Request
-from storage_backends.wire.http1 import AnswerLost, Response, check_end
+from storage_backends.wire.http1 import Response
 from storage_backends.wire.multipart import CONTENT_TYPE, encode
+from storage_backends.wire.sdk_responses import check_end
 
 CHUNK_BYTES = 1024 * 1024
 NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL)
@@ -77,10 +78,7 @@ class SdkTransport:
             raise (StoreUnavailable if _was_never_sent(error) else Ambiguous)(reason) from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
         response = Response(answer.status_code, headers, body)
-        try:
-            check_end(request.method, response)
-        except AnswerLost as error:
-            raise Ambiguous(str(error)) from error
+        check_end(request.method, response)
         return response
 
     def _sent(self, request: Request) -> requests.Response:

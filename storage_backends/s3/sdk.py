@@ -25,8 +25,9 @@ from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.s3.config import Addressing, S3Config
 from storage_backends.s3.credentials import CredentialSource, credentials_of
 from storage_backends.s3.deletion import keys_in
-from storage_backends.wire.exchange import Ambiguous, OversizedAnswer, Request
-from storage_backends.wire.http1 import AnswerLost, Response, check_end, check_headers
+from storage_backends.wire.exchange import Ambiguous, Request
+from storage_backends.wire.http1 import Response, check_headers
+from storage_backends.wire.sdk_responses import check_end, read_body
 
 _OPERATIONS = {"GET": "get_object", "HEAD": "head_object", "PUT": "put_object", "DELETE": "delete_object"}
 _OF_BUCKETS = {"GET": "list_objects_v2", "POST": "delete_objects"}
@@ -125,31 +126,12 @@ class SdkTransport:
         except BotoCoreError as error:
             raise _failure(error) from error
         try:
-            body = await self._read(answer.raw)
+            body = await read_body(answer.raw, self._config.max_answer_bytes)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Ambiguous(f"the connection to the store was lost: {error!r}") from error
-        finally:
-            if not answer.raw.content.at_eof():
-                answer.raw.close()
-            answer.raw.release()
         response = Response(answer.status_code, dict(answer.headers), body)
-        try:
-            check_end(request.method, response)
-        except AnswerLost as error:
-            raise Ambiguous(str(error)) from error
+        check_end(request.method, response)
         raise _UnreadAnswer(response)
-
-    async def _read(self, raw: aiohttp.ClientResponse) -> bytes:
-        parts: list[bytes] = []
-        size = 0
-        async for part in raw.content.iter_any():
-            size += len(part)
-            if size > self._config.max_answer_bytes:
-                raise OversizedAnswer(
-                    f"the body of the store's answer is longer than {self._config.max_answer_bytes:,} bytes"
-                )
-            parts.append(part)
-        return b"".join(parts)
 
 
 class _Once(AIOHTTPSession):  # type: ignore[misc]

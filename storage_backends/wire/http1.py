@@ -67,15 +67,6 @@ def may_end_with_its_connection(method: str, status: int) -> bool:
     return status >= 300 or method in ("PUT", "DELETE")
 
 
-def check_end(method: str, response: Response) -> None:
-    """Raises `AnswerLost` for a response that announces no length, so that its end may be missing, unless the method
-    and status need no body. It is for transports that do not see the end of the connection."""
-    framed = {"content-length", "transfer-encoding"} & response.headers.keys()
-    bodiless = method == "HEAD" or response.status in (204, 304)
-    if not framed and not bodiless and not may_end_with_its_connection(method, response.status):
-        raise AnswerLost("the end of the server's answer may be missing: it announces no length")
-
-
 class ResponseReader:
     """Parses the response to one request. Once the response is whole, `keep_alive` is whether the connection may carry
     another request."""
