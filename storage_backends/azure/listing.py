@@ -6,6 +6,7 @@ from urllib.parse import unquote
 from storage_backends.base import Listed, Version
 from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import http_date_ms
+from storage_backends.wire.xml import parse_xml
 
 if TYPE_CHECKING:  # a cold start without a listing must not import XML
     from xml.etree.ElementTree import Element
@@ -14,14 +15,7 @@ if TYPE_CHECKING:  # a cold start without a listing must not import XML
 def read_listing(body: bytes) -> ListedPage:
     """Parses a page of a container's listing. Directories of a hierarchical namespace are left out. Raises ValueError
     unless the page is complete, so that no error is taken for an empty listing."""
-    from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests list
-
-    try:
-        root = ElementTree.fromstring(body)
-    except ElementTree.ParseError as error:
-        raise ValueError(f"the listing is not XML: {error}") from error
-    if root.tag != "EnumerationResults":
-        raise ValueError(f"the root element of the listing is {root.tag}, expected EnumerationResults")
+    root = parse_xml(body, "the listing", "EnumerationResults")
     blobs, marker = root.find("Blobs"), root.find("NextMarker")
     if blobs is None or marker is None:
         raise ValueError("the listing has no Blobs or no NextMarker")

@@ -6,6 +6,7 @@ from hashlib import md5
 
 from storage_backends.base import StoreError
 from storage_backends.s3.answers import failure_of_key
+from storage_backends.wire.xml import local_name, parse_xml
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -34,24 +35,11 @@ def keys_in(body: bytes) -> list[str]:
 def read_deletion(body: bytes) -> Mapping[str, StoreError]:
     """Reads the response to a deletion of many objects. Returns the failures by the keys of objects that were not, or
     perhaps not, deleted. Raises ValueError for a body that is no complete response."""
-    from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests delete
-
-    try:
-        root = ElementTree.fromstring(body)
-    except ElementTree.ParseError as error:
-        raise ValueError(f"the answer to the deletion is not XML: {error}") from error
-    if _local(root.tag) != "DeleteResult":
-        raise ValueError(f"the root element of the answer to the deletion is {root.tag}, expected DeleteResult")
     failures: dict[str, StoreError] = {}
-    for element in root:
-        if _local(element.tag) == "Error":
-            texts = {_local(child.tag): child.text or "" for child in element}
+    for element in parse_xml(body, "the answer to the deletion", "DeleteResult"):
+        if local_name(element) == "Error":
+            texts = {local_name(child): child.text or "" for child in element}
             failure = failure_of_key(texts.get("Code", ""), texts.get("Message", ""))
             if failure is not None:
                 failures[texts.get("Key", "")] = failure
     return failures
-
-
-def _local(tag: str) -> str:
-    """Returns the name of an XML element without its namespace."""
-    return tag[tag.rfind("}") + 1 :]

@@ -6,6 +6,7 @@ from urllib.parse import unquote_plus
 from storage_backends.base import Listed, Version
 from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import iso_date_ms
+from storage_backends.wire.xml import local_name, parse_xml
 
 if TYPE_CHECKING:  # a cold start without a listing must not import XML
     from xml.etree.ElementTree import Element
@@ -14,18 +15,11 @@ if TYPE_CHECKING:  # a cold start without a listing must not import XML
 def read_listing(body: bytes) -> ListedPage:
     """Parses a page of a listing. Raises ValueError unless it is complete, so that no error is taken for an empty
     listing."""
-    from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests list
-
-    try:
-        root = ElementTree.fromstring(body)
-    except ElementTree.ParseError as error:
-        raise ValueError(f"the listing is not XML: {error}") from error
-    if _local(root.tag) != "ListBucketResult":
-        raise ValueError(f"the root element of the listing is {root.tag}, expected ListBucketResult")
+    root = parse_xml(body, "the listing", "ListBucketResult")
     texts = {"EncodingType": "", "IsTruncated": "", "NextContinuationToken": ""}
     objects: list[Element] = []
     for element in root:  # one pass: paths would walk the whole page for each name
-        name = _local(element.tag)
+        name = local_name(element)
         if name == "Contents":
             objects.append(element)
         elif name in texts:
@@ -38,14 +32,9 @@ def read_listing(body: bytes) -> ListedPage:
 
 
 def _entry(element: "Element", escaped: bool) -> Listed:
-    texts = {_local(child.tag): child.text or "" for child in element}
+    texts = {local_name(child): child.text or "" for child in element}
     try:
         key, version, size, written = texts["Key"], texts["ETag"], texts["Size"], texts["LastModified"]
     except KeyError as error:
         raise ValueError(f"an object of the listing has no {error}") from error
     return Listed(unquote_plus(key) if escaped else key, Version(version), int(size), iso_date_ms(written))
-
-
-def _local(tag: str) -> str:
-    """Returns the name of an XML element without its namespace."""
-    return tag[tag.rfind("}") + 1 :]

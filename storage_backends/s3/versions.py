@@ -19,6 +19,7 @@ from storage_backends.wire.bucket import RANDOM, Bucket
 from storage_backends.wire.client import Client
 from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.exchange import Request
+from storage_backends.wire.xml import local_name, parse_xml
 
 if TYPE_CHECKING:  # a cold start must not import XML
     from xml.etree.ElementTree import Element
@@ -73,17 +74,10 @@ class S3Versions(Bucket):
 def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
     """Reads a page of a listing of versions. Returns the versions in it, and the query parameters for the next page,
     which are empty after the last. Raises `ValueError` or `KeyError` if the body is no such page."""
-    from xml.etree import ElementTree
-
-    try:
-        root = ElementTree.fromstring(body)
-    except ElementTree.ParseError as error:
-        raise ValueError(f"the listing of versions is not XML: {error}") from error
-    if _local(root) != "ListVersionsResult":
-        raise ValueError(f"the root element of the listing of versions is {root.tag}, expected ListVersionsResult")
-    texts = {_local(child): child.text or "" for child in root}
+    root = parse_xml(body, "the listing of versions", "ListVersionsResult")
+    texts = {local_name(child): child.text or "" for child in root}
     escaped = texts.get("EncodingType") == "url"
-    found = [_version(child, escaped) for child in root if _local(child) in ("Version", "DeleteMarker")]
+    found = [_version(child, escaped) for child in root if local_name(child) in ("Version", "DeleteMarker")]
     if texts.get("IsTruncated") != "true":
         return found, {}
     marker = texts["NextKeyMarker"]
@@ -103,13 +97,8 @@ def _complete(found: Sequence[KeptVersion], *, more: bool) -> tuple[list[KeptVer
 
 
 def _version(element: "Element", escaped: bool) -> KeptVersion:
-    texts = {_local(child): child.text or "" for child in element}
-    version = Version(texts["ETag"]) if _local(element) == "Version" else None
+    texts = {local_name(child): child.text or "" for child in element}
+    version = Version(texts["ETag"]) if local_name(element) == "Version" else None
     key = unquote_plus(texts["Key"]) if escaped else texts["Key"]
     latest = texts.get("IsLatest") == "true"
     return KeptVersion(key, texts["VersionId"], version, iso_date_ms(texts["LastModified"]), latest)
-
-
-def _local(element: "Element") -> str:
-    """Returns the name of an XML element without its namespace."""
-    return element.tag[element.tag.rfind("}") + 1 :]
