@@ -25,13 +25,20 @@ _CLIENT = Column("client", Type.STRING, "products of the client's User-Agent")
 _RUN = Column("run_id", Type.STRING, "the Servo run, of a commit by Servo")
 _TASK = Column("task_id", Type.STRING, "the Servo task, of a commit by Servo")
 _USER = Column("user_id", Type.STRING, "the user of the admin API, of a commit by it")
-_PARENT_RUN = Column("parent_run_id", Type.STRING, "the run of which it is a part (facet parent)")
-_ROOT_RUN = Column("root_run_id", Type.STRING, "the run that started it and its parents (facet parent, root)")
-_JOB_NAMESPACE = Column("job_namespace", Type.STRING, "where the job is known: its scheduler, often")
-_JOB_NAME = Column("job_name", Type.STRING, "what ran")
-_SENDER = Column("principal", Type.STRING, "who sent the event, or committed")
+_PARENT_RUNS = (
+    Column("parent_run_id", Type.STRING, "the run of which it is a part (facet parent)"),
+    Column("root_run_id", Type.STRING, "the run that started it and its parents (facet parent, root)"),
+)
+_JOB = (
+    Column("job_namespace", Type.STRING, "where the job is known: its scheduler, often"),
+    Column("job_name", Type.STRING, "what ran"),
+    Column("principal", Type.STRING, "who sent the event, or committed"),
+)
 _LINEAGE_COMMIT = Column("commit_key", Type.STRING, "the commit that wrote it; null if none is known")
 _PROPERTIES = Column("properties", Type.PROPERTIES, "its properties")
+
+_COMMIT = (_ENTITY, _COMMIT_KEY, _COMMITTED_AT, _NAMESPACE, _NAME)
+_CALLER = (_PRINCIPAL, _SOURCE_KIND, _CLIENT, _RUN, _TASK, _USER)
 
 COMMITS = SystemTable(
     watermarks.COMMITS,
@@ -90,19 +97,14 @@ CATALOG_EVENTS = SystemTable(
         _NAME,
         Column("to_namespace", Type.STRING, "of a rename: the namespace that it has since"),
         Column("to_name", Type.STRING, "of a rename: the name that it has since"),
-        _PRINCIPAL,
-        _SOURCE_KIND,
-        _CLIENT,
-        _RUN,
-        _TASK,
-        _USER,
+        *_CALLER,
         Column("details", Type.STRING, "the registry's record of the operation, as JSON"),
     ),
     order=("sequence",),
     day="at",
     watermark=watermarks.REGISTRY_SEQUENCE,
 )
-_VERSION = (_ENTITY, _COMMIT_KEY, _COMMITTED_AT, _NAMESPACE, _NAME, _METADATA, _CURRENT)
+_VERSION = (*_COMMIT, _METADATA, _CURRENT)
 TABLES = SystemTable(
     "tables",
     "One row for each version of a table, from the metadata file.",
@@ -175,11 +177,7 @@ SNAPSHOTS = SystemTable(
     "snapshots",
     "One row for each snapshot that a commit added to a table.",
     (
-        _ENTITY,
-        _COMMIT_KEY,
-        _COMMITTED_AT,
-        _NAMESPACE,
-        _NAME,
+        *_COMMIT,
         Column("snapshot_id", Type.LONG, "its id", True),
         Column("parent_id", Type.LONG, "the snapshot before it"),
         Column("sequence_number", Type.LONG, "its sequence number"),
@@ -207,11 +205,7 @@ FILES_HEALTH = SystemTable(
     "files_health",
     "One row for each snapshot that was current when a batch read the table: the counts of the manifests.",
     (
-        _ENTITY,
-        _COMMIT_KEY,
-        _COMMITTED_AT,
-        _NAMESPACE,
-        _NAME,
+        *_COMMIT,
         Column("snapshot_id", Type.LONG, "whose files these are", True),
         Column("data_files", Type.LONG, "live data files"),
         Column("small_files", Type.LONG, "data files under three quarters of the table's target size"),
@@ -261,11 +255,8 @@ LINEAGE_EVENTS = SystemTable(
         Column("happened_at", Type.TIME, "the event's own time, by the sender's clock", True),
         Column("state", Type.STRING, "START, RUNNING, COMPLETE, ABORT, FAIL or OTHER; null if it is of no run"),
         Column("run_id", Type.STRING, "the run, a uuid; null for an event about a job or dataset alone"),
-        _PARENT_RUN,
-        _ROOT_RUN,
-        _JOB_NAMESPACE,
-        _JOB_NAME,
-        _SENDER,
+        *_PARENT_RUNS,
+        *_JOB,
         Column("role", Type.STRING, "input or output; null if the event names no dataset"),
         Column("dataset_namespace", Type.STRING, "of the dataset, as the event names it: s3://bucket, file, ..."),
         Column("dataset_name", Type.STRING, "of the dataset, in that namespace: a path, often"),
@@ -296,12 +287,9 @@ LINEAGE = SystemTable(
         _LINEAGE_COMMIT,
         Column("matched_by", Type.STRING, "how the commit was found: snapshot, run or time; null if it was not"),
         Column("run_id", Type.STRING, "the run: OpenLineage's uuid, or the ULID of Servo's", True),
-        _PARENT_RUN,
-        _ROOT_RUN,
+        *_PARENT_RUNS,
         Column("task_id", Type.STRING, "the Servo task, if it made the commit"),
-        _JOB_NAMESPACE,
-        _JOB_NAME,
-        _SENDER,
+        *_JOB,
         Column("event", Type.STRING, "the event with the edge; null if it is from the receipt of a Servo task"),
         Column("lineage_confidence", Type.STRING, "Verified or DeclaredUnverified", True),
     ),
@@ -318,12 +306,7 @@ REPORTS = SystemTable(
         Column("entity", Type.STRING, "the table; null for one that was staged"),
         _NAMESPACE,
         _NAME,
-        _PRINCIPAL,
-        _SOURCE_KIND,
-        _CLIENT,
-        _RUN,
-        _TASK,
-        _USER,
+        *_CALLER,
         Column("snapshot_id", Type.LONG, "that was read or written"),
         Column("sequence_number", Type.LONG, "of the snapshot that was written"),
         Column("operation", Type.STRING, "of a commit: append, overwrite, delete, replace"),
