@@ -104,11 +104,7 @@ async def health_row(session: Session, version: Version, found: SnapshotManifest
     except (Refusal, Unreadable) as error:
         counted = {"unreadable": str(error)}
     return {
-        "entity": version.entity,
-        "commit_key": version.commit_key,
-        "committed_at": version.committed_ms,
-        "namespace": version.namespace,
-        "name": version.name,
+        **version.commit_columns,
         "snapshot_id": version.snapshot_id,
         "target_bytes": health.target_bytes,
         "snapshots": found.snapshots,

@@ -110,9 +110,7 @@ def _view_row(version: Version, document: Metadata) -> Row:
 
 
 def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    shared: Row = {
-        name: value for name, value in version.columns.items() if name not in ("metadata_location", "current")
-    }
+    shared = version.commit_columns
     if isinstance(document, MissingMetadata):
         for snapshot in version.added_snapshot_ids:
             yield {**shared, "snapshot_id": snapshot, "metadata_gone": document.value}

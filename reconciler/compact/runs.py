@@ -12,18 +12,8 @@ from reconciler.compact.versions import milliseconds
 from reconciler.system.definition import DAY_MS, Row
 
 COLUMNS = (
-    *(
-        "event",
-        "received_on",
-        "happened_at",
-        "state",
-        "run_id",
-        "parent_run_id",
-        "root_run_id",
-        "job_namespace",
-        "job_name",
-        "principal",
-    ),
+    *("event", "received_on", "happened_at", "state", "run_id", "parent_run_id", "root_run_id"),
+    *("job_namespace", "job_name", "principal"),
     *("role", "dataset_namespace", "dataset_name", "further_names", "further_namespaces", "snapshot_id"),
 )
 """The columns of `lineage_events` from which `run_events` makes events."""

@@ -44,17 +44,20 @@ class Version:
     newest_schema: bool = False
 
     @property
-    def columns(self) -> Row:
-        """The columns of this version that all tables made of metadata files have."""
+    def commit_columns(self) -> Row:
+        """The columns of the commit that made this version."""
         return {
             "entity": self.entity,
             "commit_key": self.commit_key,
             "committed_at": self.committed_ms,
             "namespace": self.namespace,
             "name": self.name,
-            "metadata_location": self.metadata_location,
-            "current": self.newest,
         }
+
+    @property
+    def columns(self) -> Row:
+        """The columns of this version that all tables with a row for each version have."""
+        return {**self.commit_columns, "metadata_location": self.metadata_location, "current": self.newest}
 
     @property
     def sets_schema(self) -> bool:

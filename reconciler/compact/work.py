@@ -63,13 +63,13 @@ class _Part:
         self.unreadable: list[str] = []
         self.read = 0
 
-    async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> None:
-        """Calls `work` with each item, `AT_ONCE` concurrently. An item for which `work` raises `InternalError` or
-        `MalformedJson` is reported."""
+    async def each(self, items: Sequence[T], work: Callable[["_Part", T], Awaitable[None]]) -> None:
+        """Calls `work` with this part and each item, `AT_ONCE` items concurrently. An item for which `work` raises
+        `InternalError` or `MalformedJson` is reported."""
 
         async def attempt(item: T) -> None:
             try:
-                await work(item)
+                await work(self, item)
             except (InternalError, MalformedJson) as error:
                 self.unreadable.append(str(error))
 
@@ -118,89 +118,74 @@ def write_commits(
     rows of `commits`. Receipts of entities in `own`, or in the namespace `system`, are left out. Returns the new data
     files, and the counts of objects that were read or could not be."""
 
-    async def work(part: _Part) -> None:
-        async def one(key: str) -> None:
-            body = await part.record(key)
-            if body is None:
-                return  # it was deleted after it was listed
-            fields = receipt.with_current_names(receipt.parse(body, key), receipt.COMMITTED)
-            if fields.get("entity") in own or texts_of(fields.get("namespace"))[:1] == [NAMESPACE]:
-                return
-            location = text_of(fields.get("metadata_location"))
-            if location is not None and needs_metadata(fields):
-                row = await part.metadata(location, lambda metadata: commit_row(fields, metadata, batch))
-            else:
-                row = commit_row(fields, None, batch)
-            part.writer.add(COMMITS.name, row)
+    async def one(part: _Part, key: str) -> None:
+        body = await part.record(key)
+        if body is None:
+            return  # it was deleted after it was listed
+        fields = receipt.with_current_names(receipt.parse(body, key), receipt.COMMITTED)
+        if fields.get("entity") in own or texts_of(fields.get("namespace"))[:1] == [NAMESPACE]:
+            return
+        location = text_of(fields.get("metadata_location"))
+        if location is not None and needs_metadata(fields):
+            row = await part.metadata(location, lambda metadata: commit_row(fields, metadata, batch))
+        else:
+            row = commit_row(fields, None, batch)
+        part.writer.add(COMMITS.name, row)
 
-        await part.each(keys, one)
-
-    return _run(config, [target], work)
+    return _run(config, [target], keys, one)
 
 
 def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
     """Reads the OpenLineage events with these keys, and writes rows of `lineage_events`. Returns the new data files,
     and the counts of objects that were read or could not be."""
 
-    async def work(part: _Part) -> None:
-        async def one(key: str) -> None:
-            body, day = await part.record(key), part.session.state.paths.read_lineage_day(key)
-            if body is None or day is None:
-                return
-            for row in lineage_event_rows(decode_event(body, key), _name(key), day, batch):
-                part.writer.add(LINEAGE_EVENTS.name, row)
+    async def one(part: _Part, key: str) -> None:
+        body, day = await part.record(key), part.session.state.paths.read_lineage_day(key)
+        if body is None or day is None:
+            return
+        for row in lineage_event_rows(decode_event(body, key), _name(key), day, batch):
+            part.writer.add(LINEAGE_EVENTS.name, row)
 
-        await part.each(keys, one)
-
-    return _run(config, [target], work)
+    return _run(config, [target], keys, one)
 
 
 def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
     """Reads the reports of scans and commits with these keys, and writes rows of `reports`. Returns the new data files,
     and the counts of objects that were read or could not be."""
 
-    async def work(part: _Part) -> None:
-        async def one(key: str) -> None:
-            body = await part.record(key)
-            if body is not None:
-                part.writer.add(REPORTS.name, report_row(parse_record(body, key), _name(key), batch))
+    async def one(part: _Part, key: str) -> None:
+        body = await part.record(key)
+        if body is not None:
+            part.writer.add(REPORTS.name, report_row(parse_record(body, key), _name(key), batch))
 
-        await part.each(keys, one)
-
-    return _run(config, [target], work)
+    return _run(config, [target], keys, one)
 
 
 def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> PartResult:
     """Reads the registry commits with these ids, and writes rows of `catalog_events`. Returns the new data files, and
     the counts of objects that were read or could not be."""
 
-    async def work(part: _Part) -> None:
-        async def one(commit: str) -> None:
-            key = part.session.state.paths.registry_commit(commit)
-            body = await part.record(key)
-            for row in event_rows(parse_record(body, key)) if body is not None else ():
-                part.writer.add(CATALOG_EVENTS.name, row)
+    async def one(part: _Part, commit: str) -> None:
+        key = part.session.state.paths.registry_commit(commit)
+        body = await part.record(key)
+        for row in event_rows(parse_record(body, key)) if body is not None else ():
+            part.writer.add(CATALOG_EVENTS.name, row)
 
-        await part.each(commits, one)
-
-    return _run(config, [target], work)
+    return _run(config, [target], commits, one)
 
 
 def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> PartResult:
     """Reads the last versions of the tasks with these ids, and writes rows of `tasks` for those that have ended.
     Returns the new data files, and the counts of objects that were read or could not be."""
 
-    async def work(part: _Part) -> None:
-        async def one(task: str) -> None:
-            part.read += 1
-            stored = await read_task(part.session.state, task)
-            row = None if stored is None else task_row(stored.task)
-            if row is not None:
-                part.writer.add(TASKS.name, row)
+    async def one(part: _Part, task: str) -> None:
+        part.read += 1
+        stored = await read_task(part.session.state, task)
+        row = None if stored is None else task_row(stored.task)
+        if row is not None:
+            part.writer.add(TASKS.name, row)
 
-        await part.each(tasks, one)
-
-    return _run(config, [target], work)
+    return _run(config, [target], tasks, one)
 
 
 def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> PartResult:
@@ -209,39 +194,33 @@ def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: S
     objects that were read or could not be."""
     reads_manifests = any(target.table.name == FILES_HEALTH.name for target in targets)
 
-    async def work(part: _Part) -> None:
-        async def one(version: Version) -> None:
-            def use(metadata: Metadata) -> tuple[list[tuple[str, Row]], SnapshotManifests | None]:
-                rows = [*project(version, metadata)]
-                if (
-                    not reads_manifests
-                    or not version.newest
-                    or version.is_view
-                    or isinstance(metadata, MissingMetadata)
-                ):
-                    return rows, None
-                return rows, find_snapshot_manifests(version, metadata)
+    async def one(part: _Part, version: Version) -> None:
+        def use(metadata: Metadata) -> tuple[list[tuple[str, Row]], SnapshotManifests | None]:
+            rows = [*project(version, metadata)]
+            if not reads_manifests or not version.newest or version.is_view or isinstance(metadata, MissingMetadata):
+                return rows, None
+            return rows, find_snapshot_manifests(version, metadata)
 
-            rows, manifests = await part.metadata(version.metadata_location, use)
-            for table, row in rows:
-                part.writer.add(table, row)
-            if manifests is not None:
-                part.writer.add(FILES_HEALTH.name, await health_row(part.session, version, manifests))
+        rows, manifests = await part.metadata(version.metadata_location, use)
+        for table, row in rows:
+            part.writer.add(table, row)
+        if manifests is not None:
+            part.writer.add(FILES_HEALTH.name, await health_row(part.session, version, manifests))
 
-        await part.each(versions, one)
-
-    return _run(config, targets, work)
+    return _run(config, targets, versions, one)
 
 
 def _name(key: str) -> str:
     return key.rpartition("/")[2].removesuffix(".json")
 
 
-def _run(config: CatalogConfig, targets: Sequence[Target], work: Callable[[_Part], Awaitable[None]]) -> PartResult:
+def _run(
+    config: CatalogConfig, targets: Sequence[Target], items: Sequence[T], work: Callable[[_Part, T], Awaitable[None]]
+) -> PartResult:
     async def run() -> PartResult:
         async with config.session() as session:
             part = _Part(session, targets)
-            await work(part)
+            await part.each(items, work)
             return part.finish()
 
     return asyncio.run(run())
