@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 from storage_backends.base import (
     ANY,
-    Absent,
-    Anything,
     Applied,
     Cursor,
     Deleted,
     Found,
     Listed,
-    Matches,
     Missing,
     Outcome,
     Page,
@@ -25,7 +22,7 @@ from storage_backends.base import (
 )
 from storage_backends.bulk import check_number
 from storage_backends.clock import system_now_ms
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +83,9 @@ class MemoryStore:
         await asyncio.sleep(0)
         now_ms = self._now_ms()
         current = self._objects.get(key)
-        if not _holds(when, current):
-            return PreconditionFailed(current.version if current else None, now_ms)
+        version = None if current is None else current.version
+        if not holds(when, version):
+            return PreconditionFailed(version, now_ms)
         self._versions_made += 1
         version = Version(str(self._versions_made))
         self._objects[key] = _Object(bytes(body), version, now_ms)
@@ -103,8 +101,9 @@ class MemoryStore:
         await asyncio.sleep(0)
         now_ms = self._now_ms()
         current = self._objects.get(key)
-        if not _holds(when, current):
-            return PreconditionFailed(current.version if current else None, now_ms)
+        version = None if current is None else current.version
+        if not holds(when, version):
+            return PreconditionFailed(version, now_ms)
         if current is None:
             return Applied(Version(""), now_ms)
         del self._objects[key]
@@ -141,13 +140,3 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Does nothing: what was stored stays."""
-
-
-def _holds(when: When, current: _Object | None) -> bool:
-    match when:
-        case Absent():
-            return current is None
-        case Matches(version):
-            return current is not None and current.version == version
-        case Anything():
-            return True

@@ -1,8 +1,8 @@
-"""Checks keys, ranges and conditions that callers pass to any store."""
+"""Checks keys, ranges and conditions that callers pass to any store, and whether a condition holds."""
 
 import re
 
-from storage_backends.base import Absent, Anything, InvalidKey, Matches, When
+from storage_backends.base import Absent, Anything, InvalidKey, Matches, Version, When
 
 MAX_KEY_BYTES = 1_024
 """S3, GCS and Azure all stop here."""
@@ -54,3 +54,14 @@ def check_deletable(when: When) -> Matches | Anything:
     if isinstance(when, Absent):
         raise ValueError("a deletion cannot have the condition ABSENT")
     return when
+
+
+def holds(when: When, current: Version | None) -> bool:
+    """Whether the condition of a write holds for an object with the version `current`; None if there is none."""
+    match when:
+        case Absent():
+            return current is None
+        case Matches(version):
+            return current == version
+        case Anything():
+            return True

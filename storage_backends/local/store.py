@@ -57,7 +57,7 @@ from storage_backends.local.files import (
     written_ms_of,
 )
 from storage_backends.local.listing import Listing, PausedWalks, Walk
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, holds
 
 PRIVATE_FOLDER = ".arco-store"
 STRIPES = 256
@@ -129,14 +129,7 @@ class LocalStore:
         """Returns the object at a key, `Unchanged` if it still has the version `if_changed_from`, or `Missing` if there
         is none."""
         _check_path(key)
-        if self._may_read_at_once():
-            try:
-                return self._get(key, if_changed_from, at_once=True)
-            except NotInMemory:
-                pass  # in a thread, then
-            except OSError as error:
-                raise store_error(key, error) from error
-        return await self._in_thread(key, lambda: self._get(key, if_changed_from, at_once=False))
+        return await self._read_object(key, lambda at_once: self._get(key, if_changed_from, at_once=at_once))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
@@ -144,14 +137,7 @@ class LocalStore:
         """
         _check_path(key)
         check_range(start, length)
-        if self._may_read_at_once():
-            try:
-                return self._get_range(key, start, length, at_once=True)
-            except NotInMemory:
-                pass  # in a thread, then
-            except OSError as error:
-                raise store_error(key, error) from error
-        return await self._in_thread(key, lambda: self._get_range(key, start, length, at_once=False))
+        return await self._read_object(key, lambda at_once: self._get_range(key, start, length, at_once=at_once))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """Writes an object if the condition `when` holds. Returns `Applied` with the new version, `PreconditionFailed`
@@ -190,6 +176,18 @@ class LocalStore:
         """Waits for the calls under way and ends the threads."""
         await asyncio.to_thread(self._threads.shutdown)
         self._walks.close()
+
+    async def _read_object(self, key: str, read: Callable[[bool], _Answer]) -> _Answer:
+        """Returns what `read` returns. Calls it with True at once if it may be tried without a thread, and with False
+        in a thread if it may not, or if the object is not in memory."""
+        if self._may_read_at_once():
+            try:
+                return read(True)
+            except NotInMemory:
+                pass  # in a thread, then
+            except OSError as error:
+                raise store_error(key, error) from error
+        return await self._in_thread(key, lambda: read(False))
 
     async def _in_thread(self, key: str, work: Callable[[], _Answer], *, writes: bool = False) -> _Answer:
         def guarded() -> _Answer:
@@ -296,7 +294,7 @@ class LocalStore:
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
             current = None if folder is None else status_of(folder, name)
-            if folder is None or not _holds(when, current):  # a lost race, which is common, writes nothing
+            if folder is None or not holds(when, _version(current)):  # a lost race, which is common, writes nothing
                 return self._refused(current)
             with self._temporary(body) as temporary:
                 with self._exclusive_lock(key) as lock:
@@ -310,7 +308,7 @@ class LocalStore:
         meanwhile."""
         name = key.rpartition("/")[2]
         current = status_of(folder, name)
-        if not _holds(when, current):
+        if not holds(when, _version(current)):
             return self._refused(current)
         version = self._stamp(temporary.descriptor, _read_high_water(lock) if current is None else current.st_mtime_ns)
         try:
@@ -342,7 +340,7 @@ class LocalStore:
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders) as folder, self._exclusive_lock(key) as lock:
             current = None if folder is None else status_of(folder, name)
-            if not _holds(when, current):
+            if not holds(when, _version(current)):
                 return self._refused(current)
             if folder is None or current is None:
                 return Applied(Version(""), self._now_ms())
@@ -455,7 +453,7 @@ class LocalStore:
         return exclusive_lock(path, self._config.lock_timeout_s)
 
     def _refused(self, current: os.stat_result | None) -> PreconditionFailed:
-        return PreconditionFailed(version_of(current) if current else None, self._now_ms())
+        return PreconditionFailed(_version(current), self._now_ms())
 
 
 @lru_cache(REMEMBERED_KEYS)  # those that are refused, of any length, are not remembered
@@ -468,14 +466,9 @@ def _check_path(key: str) -> None:
         raise InvalidKey(f"a segment of the key is longer than 255 bytes: {key!r}")
 
 
-def _holds(when: When, current: os.stat_result | None) -> bool:
-    match when:
-        case Absent():
-            return current is None
-        case Matches(version):
-            return current is not None and version_of(current) == version
-        case Anything():
-            return True
+def _version(current: os.stat_result | None) -> Version | None:
+    """Returns the version of the object that is there, if there is one."""
+    return None if current is None else version_of(current)
 
 
 def _unknown_if_io(error: OSError) -> Unknown:
