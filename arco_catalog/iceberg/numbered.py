@@ -5,6 +5,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.shapes import following_id
 
 T = TypeVar("T")
@@ -80,3 +81,14 @@ class NumberedObjects(Generic[T]):
         for number, each in self._first.items():
             sizes.setdefault(self._size(each), []).append((number, each))
         return sizes
+
+
+def unique_ids(what: str, ids: Iterable[int]) -> set[int]:
+    """Returns the ids in metadata that a client registers. Raises `BadRequest`, which names them by `what`, if one is
+    there twice."""
+    seen: set[int] = set()
+    for each in ids:
+        if each in seen:
+            raise BadRequest(f"Invalid metadata: {what} {each} is there twice")
+        seen.add(each)
+    return seen

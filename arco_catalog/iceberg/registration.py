@@ -3,7 +3,7 @@
 It makes the checks of every reader, and those on which later commits rely. Other content of the file is not checked.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TypeVar, cast
 
@@ -19,6 +19,7 @@ from arco_catalog.iceberg.metadata import (
     default_order,
     default_spec,
 )
+from arco_catalog.iceberg.numbered import unique_ids
 from arco_catalog.iceberg.partition import PARTITION_FIELD, PARTITION_SPEC, check_names, check_spec
 from arco_catalog.iceberg.properties import SUPPORTED_FORMAT_VERSION
 from arco_catalog.iceberg.schema import SCHEMA, columns_by_id
@@ -156,18 +157,10 @@ def _check_v1(document: JsonObject) -> None:
 
 
 def _check_ids(table: TableMetadata) -> None:
-    _unique("schema-id", (schema.get("schema-id", 0) for schema in table["schemas"]))
-    _unique("spec-id", (spec.get("spec-id", 0) for spec in table["partition-specs"]))
-    _unique("order-id", (order.get("order-id", 0) for order in table["sort-orders"]))
-    _unique("snapshot-id", (snapshot["snapshot-id"] for snapshot in table["snapshots"]))
-
-
-def _unique(what: str, ids: Iterable[int]) -> None:
-    seen: set[int] = set()
-    for each in ids:
-        if each in seen:
-            raise BadRequest(f"Invalid metadata: {what} {each} is there twice")
-        seen.add(each)
+    unique_ids("schema-id", (schema.get("schema-id", 0) for schema in table["schemas"]))
+    unique_ids("spec-id", (spec.get("spec-id", 0) for spec in table["partition-specs"]))
+    unique_ids("order-id", (order.get("order-id", 0) for order in table["sort-orders"]))
+    unique_ids("snapshot-id", (snapshot["snapshot-id"] for snapshot in table["snapshots"]))
 
 
 def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:

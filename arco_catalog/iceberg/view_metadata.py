@@ -1,11 +1,12 @@
 """A view's metadata document: the versions of its SQL, each in one or several dialects (view spec, "View Metadata")."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import NotRequired, TypedDict, cast
 
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest, IllegalArgument
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.numbered import unique_ids
 from arco_catalog.iceberg.schema import SCHEMA, NameBudget, Schema, columns_by_id
 from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, check, list_of, record
 
@@ -104,8 +105,8 @@ def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadl
     checkpoint()
     if view["format-version"] != FORMAT_VERSION:
         raise BadRequest(f"Unsupported format version: {view['format-version']}")
-    schemas = _unique("schema-id", (schema.get("schema-id", 0) for schema in view["schemas"]))
-    versions = _unique("version-id", (version["version-id"] for version in view["versions"]))
+    schemas = unique_ids("schema-id", (schema.get("schema-id", 0) for schema in view["schemas"]))
+    versions = unique_ids("version-id", (version["version-id"] for version in view["versions"]))
     current = view["current-version-id"]
     if current not in versions:
         raise BadRequest(f"Cannot find current version {current} in view versions: {sorted(versions)}")
@@ -117,15 +118,6 @@ def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadl
         columns_by_id(schema, names)
         checkpoint()
     return document
-
-
-def _unique(what: str, ids: Iterable[int]) -> set[int]:
-    seen: set[int] = set()
-    for each in ids:
-        if each in seen:
-            raise BadRequest(f"Invalid metadata: {what} {each} is there twice")
-        seen.add(each)
-    return seen
 
 
 def current_version(view: ViewMetadata) -> ViewVersion:

@@ -28,13 +28,15 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
     await change_registry(session, "settle-names", detail, lambda head: immediately(settling(head.index, decided)))
 
 
-async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
-    """Settles intents as `settle_decided` does, but only counts a failure: a later request that reads an intent settles
-    it, and so does the reconciler."""
+async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
+    """Settles intents as `settle_decided` does, and returns whether it did. It only counts a failure: a later request
+    that reads an intent settles it, and so does the reconciler."""
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:
         session.note_failed_write("the commit that settles names", error)
+        return False
+    return True
 
 
 async def internal_commit(

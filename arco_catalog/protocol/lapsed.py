@@ -11,7 +11,7 @@ from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import abort_if_undecided, read_decision
-from arco_catalog.protocol.internal_commits import settle_decided
+from arco_catalog.protocol.internal_commits import try_to_settle
 from arco_catalog.state.transaction import committed
 from storage_backends import StoreError
 
@@ -37,13 +37,7 @@ async def settle_lapsed(
             break
         outcomes = await gather(*(_outcome(session, transaction) for transaction in batch))
         decided = {each: committed for each, committed in zip(batch, outcomes, strict=True) if committed is not None}
-        if not decided:
-            continue
-        try:
-            await settle_decided(session, decided)
-        except (StoreError, CommitStateUnknown) as error:
-            session.note_failed_write("the commit that settles names", error)
-        else:
+        if decided and await try_to_settle(session, decided):
             settled += len(decided)
     return settled
 
