@@ -25,18 +25,14 @@ def governance_of(namespace: str, *, advertised: bool) -> Sequence[Route]:
 def _pair(template: str, of: str, reads: Privilege, on_securable: SecurableReader, advertised: bool) -> Iterator[Route]:
     """Iterates over the route that reads a governance document and the route that changes it."""
     yield Route(
-        "GET",
-        f"{template}/governance",
-        f"governance.of_{of}",
-        advertised=advertised,
-        requires=needs(reads, on_securable),
+        "GET", f"{template}/governance", f"governance.of_{of}", needs(reads, on_securable), advertised=advertised
     )
     yield Route(
         "POST",
         f"{template}/governance",
         f"governance.change_of_{of}",
+        on.governs(reads, on_securable),
         Effect.MUTATES,
         advertised=advertised,
         body_types=MERGE_PATCH,
-        requires=on.governs(reads, on_securable),
     )

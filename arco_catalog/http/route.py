@@ -46,6 +46,7 @@ class Route:
     method: str
     template: str
     handling: Handler | str
+    requires: Requires | None = None
     effect: Effect = Effect.READS
     advertised: bool = True
     takes_json: bool = True
@@ -53,7 +54,6 @@ class Route:
     optional_json: bool = False
     takes_form: bool = False
     public: bool = False
-    requires: Requires | None = None
     in_external: bool = True
     bare_field: str | None = None
     """The field of the body whose value the client may also send as the whole body."""

@@ -188,7 +188,7 @@ async def test_an_unexpected_error_is_logged_and_not_sent(
         raise ZeroDivisionError("the reactor's password is hunter2")
 
     client = Client(
-        App({"wh": HttpService().catalog()}, HttpOptions(), [Route("GET", "/v1/{prefix}/x", explode, effect)])
+        App({"wh": HttpService().catalog()}, HttpOptions(), [Route("GET", "/v1/{prefix}/x", explode, effect=effect)])
     )
 
     answer = await client.get("/v1/wh/x")

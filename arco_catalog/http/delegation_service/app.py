@@ -37,8 +37,8 @@ def create_delegation_app(
     options = options or HttpOptions()
     tasks = Tasks(service)
     routes = (
-        Route("POST", f"{BASE}/tasks/execute/synchronous", tasks.execute, Effect.MUTATES),
-        Route("POST", f"{BASE}/tasks", tasks.submit, Effect.MUTATES),
+        Route("POST", f"{BASE}/tasks/execute/synchronous", tasks.execute, effect=Effect.MUTATES),
+        Route("POST", f"{BASE}/tasks", tasks.submit, effect=Effect.MUTATES),
         Route("GET", f"{BASE}/tasks", tasks.list),
         Route("GET", f"{BASE}/tasks/{{task}}", tasks.show),
         *(HEALTH if options.health else ()),

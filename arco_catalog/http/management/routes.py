@@ -45,23 +45,17 @@ def _route(
         method,
         template,
         f"management.{handling}",
+        requires,
         effect,
         advertised=False,
         takes_json=not optional,
         optional_json=optional,
-        requires=requires,
         bare_field=None if body is None else body.name,
     )
 
 
 TOKENS = Route(
-    "POST",
-    "/v1/oauth/tokens",
-    "oauth.get_token",
-    advertised=False,
-    takes_json=False,
-    takes_form=True,
-    public=True,
+    "POST", "/v1/oauth/tokens", "oauth.get_token", advertised=False, takes_json=False, takes_form=True, public=True
 )
 """The route that issues tokens on a server with realms, in place of the one that returns an error to every client."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from arco_catalog.http.polaris import requires as on_polaris
+from arco_catalog.http.polaris import requires as on
 from arco_catalog.http.requires import namespace, needs
 from arco_catalog.http.route import Effect, Route
 from arco_catalog.planning.privileges import Privilege
@@ -24,64 +24,40 @@ POLARIS: Sequence[Route] = (
         "POST",
         "/v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications",
         "polaris.notifications.send",
+        on.notify,
         MUTATES,
-        requires=on_polaris.notify,
     ),
-    Route("GET", GENERIC_TABLES, "polaris.generic_tables.list_", requires=needs(Privilege.TABLE_LIST, namespace)),
+    Route("GET", GENERIC_TABLES, "polaris.generic_tables.list_", needs(Privilege.TABLE_LIST, namespace)),
+    Route("POST", GENERIC_TABLES, "polaris.generic_tables.create", needs(Privilege.TABLE_CREATE, namespace), MUTATES),
+    Route("GET", GENERIC_TABLE, "polaris.generic_tables.load", on.load_generic_table),
     Route(
-        "POST",
-        GENERIC_TABLES,
-        "polaris.generic_tables.create",
-        MUTATES,
-        requires=needs(Privilege.TABLE_CREATE, namespace),
+        "DELETE", GENERIC_TABLE, "polaris.generic_tables.drop", needs(Privilege.TABLE_DROP, on.generic_table), MUTATES
     ),
-    Route("GET", GENERIC_TABLE, "polaris.generic_tables.load", requires=on_polaris.load_generic_table),
+    Route("GET", SEMANTIC_MODELS, "polaris.semantic_models.list_", needs(Privilege.TABLE_LIST, namespace)),
+    Route("POST", SEMANTIC_MODELS, "polaris.semantic_models.create", needs(Privilege.TABLE_CREATE, namespace), MUTATES),
     Route(
-        "DELETE",
-        GENERIC_TABLE,
-        "polaris.generic_tables.drop",
-        MUTATES,
-        requires=needs(Privilege.TABLE_DROP, on_polaris.generic_table),
-    ),
-    Route("GET", SEMANTIC_MODELS, "polaris.semantic_models.list_", requires=needs(Privilege.TABLE_LIST, namespace)),
-    Route(
-        "POST",
-        SEMANTIC_MODELS,
-        "polaris.semantic_models.create",
-        MUTATES,
-        requires=needs(Privilege.TABLE_CREATE, namespace),
-    ),
-    Route(
-        "GET",
-        SEMANTIC_MODEL,
-        "polaris.semantic_models.load",
-        requires=needs(Privilege.TABLE_READ_PROPERTIES, on_polaris.semantic_model),
+        "GET", SEMANTIC_MODEL, "polaris.semantic_models.load", needs(Privilege.TABLE_READ_PROPERTIES, on.semantic_model)
     ),
     Route(
         "PUT",
         SEMANTIC_MODEL,
         "polaris.semantic_models.replace",
+        needs(Privilege.TABLE_WRITE_PROPERTIES, on.semantic_model),
         MUTATES,
-        requires=needs(Privilege.TABLE_WRITE_PROPERTIES, on_polaris.semantic_model),
     ),
     Route(
         "DELETE",
         SEMANTIC_MODEL,
         "polaris.semantic_models.drop",
+        needs(Privilege.TABLE_DROP, on.semantic_model),
         MUTATES,
-        requires=needs(Privilege.TABLE_DROP, on_polaris.semantic_model),
     ),
-    Route("GET", POLICIES, "polaris.policies.list_", requires=needs(Privilege.POLICY_LIST, namespace)),
-    Route("POST", POLICIES, "polaris.policies.create", MUTATES, requires=needs(Privilege.POLICY_CREATE, namespace)),
-    Route("GET", POLICY, "polaris.policies.load", requires=needs(Privilege.POLICY_READ, on_polaris.policy)),
-    Route("PUT", POLICY, "polaris.policies.update", MUTATES, requires=needs(Privilege.POLICY_WRITE, on_polaris.policy)),
-    Route("DELETE", POLICY, "polaris.policies.drop", MUTATES, requires=needs(Privilege.POLICY_DROP, on_polaris.policy)),
-    Route("PUT", MAPPINGS, "polaris.policies.attach", MUTATES, requires=on_polaris.attach),
-    Route("POST", MAPPINGS, "polaris.policies.detach", MUTATES, requires=on_polaris.detach),
-    Route(
-        "GET",
-        f"{CATALOG}/applicable-policies",
-        "polaris.policies.applicable",
-        requires=on_polaris.read_applicable,
-    ),
+    Route("GET", POLICIES, "polaris.policies.list_", needs(Privilege.POLICY_LIST, namespace)),
+    Route("POST", POLICIES, "polaris.policies.create", needs(Privilege.POLICY_CREATE, namespace), MUTATES),
+    Route("GET", POLICY, "polaris.policies.load", needs(Privilege.POLICY_READ, on.policy)),
+    Route("PUT", POLICY, "polaris.policies.update", needs(Privilege.POLICY_WRITE, on.policy), MUTATES),
+    Route("DELETE", POLICY, "polaris.policies.drop", needs(Privilege.POLICY_DROP, on.policy), MUTATES),
+    Route("PUT", MAPPINGS, "polaris.policies.attach", on.attach, MUTATES),
+    Route("POST", MAPPINGS, "polaris.policies.detach", on.detach, MUTATES),
+    Route("GET", f"{CATALOG}/applicable-policies", "polaris.policies.applicable", on.read_applicable),
 )
