@@ -45,8 +45,8 @@ class WrappedStore(ABC):
         return await self._pass_on("get", key, 0, lambda: self._inner.get(key, if_changed_from))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Reads the bytes of an object from `start` up to `start + length` in the inner store. Returns `Missing` if there
-        is no object. It counts as a get."""
+        """Reads the bytes of an object from `start` up to `start + length` in the inner store. Returns `Missing` if
+        there is no object. It counts as a get."""
         return await self._pass_on("get", key, 0, lambda: self._inner.get_range(key, start, length))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
@@ -58,8 +58,8 @@ class WrappedStore(ABC):
         return await self._pass_on("delete", key, 0, lambda: self._inner.delete(key, when))
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes objects, whatever their versions, in the inner store. Returns the keys that may still exist. It counts
-        as one delete, of the first key."""
+        """Deletes objects, whatever their versions, in the inner store. Returns the keys that may still exist. It
+        counts as one delete, of the first key."""
         return await self._pass_on("delete", keys[0] if keys else "", 0, lambda: self._inner.delete_many(keys))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
