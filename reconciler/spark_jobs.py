@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from pyspark import SparkContext
@@ -10,6 +11,18 @@ T = TypeVar("T")
 
 CANCEL_SECONDS = 20.0
 """How long to wait for cancelled Spark jobs; executors end later ones by themselves."""
+
+
+async def run_cancellable(action: Callable[[], T], cancel: Callable[[], None]) -> T:
+    """Calls a function that runs Spark jobs, in a thread, and returns the result. If the asyncio task is cancelled,
+    `cancel`, which ends these jobs, is called, and the function is awaited for at most `CANCEL_SECONDS`."""
+    running = asyncio.get_running_loop().run_in_executor(None, action)
+    try:
+        return await asyncio.shield(running)  # the thread cannot be cancelled; its Spark jobs can
+    except asyncio.CancelledError:
+        await asyncio.to_thread(cancel)
+        await asyncio.wait([running], timeout=CANCEL_SECONDS)
+        raise
 
 
 class SparkJobs:
@@ -30,10 +43,4 @@ class SparkJobs:
             self._spark.setJobGroup(self._group, self._description, interruptOnCancel=True)
             return action()
 
-        running = asyncio.get_running_loop().run_in_executor(None, job)
-        try:
-            return await asyncio.shield(running)  # the thread cannot be cancelled; its Spark jobs can
-        except asyncio.CancelledError:
-            await asyncio.to_thread(self._spark.cancelJobGroup, self._group)
-            await asyncio.wait([running], timeout=CANCEL_SECONDS)
-            raise
+        return await run_cancellable(job, partial(self._spark.cancelJobGroup, self._group))

@@ -29,7 +29,7 @@ from arco_catalog.iceberg.schema import (
     highest_id,
 )
 from arco_catalog.iceberg.sort import UNSORTED_ID, SortOrder, check_order, unsorted
-from arco_catalog.iceberg.updates import LAST_ADDED
+from arco_catalog.iceberg.updates import resolved_id
 
 
 def assign_uuid(draft: TableDraft, uuid: str) -> None:
@@ -75,10 +75,7 @@ def add_schema(draft: TableDraft, schema: Schema) -> None:
 def set_current_schema(draft: TableDraft, schema_id: int) -> None:
     """Makes a known schema the current one; `LAST_ADDED` is the one that this commit added last. Whether the default
     spec and order fit it is checked at the end of the commit. Raises `BadRequest` for an unknown schema."""
-    if schema_id == LAST_ADDED:
-        if draft.last_added_schema is None:
-            raise BadRequest("Cannot set last added schema: no schema has been added")
-        schema_id = draft.last_added_schema
+    schema_id = resolved_id("schema", schema_id, draft.last_added_schema)
     if schema_id == draft.metadata["current-schema-id"]:
         return
     if schema_id not in draft.schemas.by_id:
@@ -117,10 +114,7 @@ def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
 def set_default_spec(draft: TableDraft, spec_id: int) -> None:
     """Makes a known spec the default; `LAST_ADDED` is the one that this commit added last. Raises `BadRequest` for an
     unknown spec."""
-    if spec_id == LAST_ADDED:
-        if draft.last_added_spec is None:
-            raise BadRequest("Cannot set last added spec: no spec has been added")
-        spec_id = draft.last_added_spec
+    spec_id = resolved_id("spec", spec_id, draft.last_added_spec)
     if spec_id == draft.metadata["default-spec-id"]:
         return
     if spec_id not in draft.specs.by_id:
@@ -149,10 +143,7 @@ def add_sort_order(draft: TableDraft, order: SortOrder) -> None:
 def set_default_sort_order(draft: TableDraft, order_id: int) -> None:
     """Makes a known order the default; `LAST_ADDED` is the one that this commit added last, 0 the unsorted one. Raises
     `BadRequest` for an unknown order."""
-    if order_id == LAST_ADDED:
-        if draft.last_added_order is None:
-            raise BadRequest("Cannot set last added sort order: no sort order has been added")
-        order_id = draft.last_added_order
+    order_id = resolved_id("sort order", order_id, draft.last_added_order)
     if order_id == draft.metadata["default-sort-order-id"]:
         return
     if order_id not in draft.orders.by_id:

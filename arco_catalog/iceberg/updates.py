@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from arco_catalog.iceberg.encryption import ENCRYPTED_KEY, EncryptedKey
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec
 from arco_catalog.iceberg.primitives import UUID
@@ -35,6 +36,16 @@ from arco_catalog.iceberg.sort import SORT_ORDER, SortOrder
 
 LAST_ADDED = -1
 """Stands for the schema, spec, order or view version that the same commit added last."""
+
+
+def resolved_id(what: str, wanted: int, last_added: int | None) -> int:
+    """Returns the id that an update names: `last_added` for `LAST_ADDED`, otherwise `wanted`. Raises `BadRequest` if
+    the commit has added none; `what` is the kind of object in the message."""
+    if wanted != LAST_ADDED:
+        return wanted
+    if last_added is None:
+        raise BadRequest(f"Cannot set last added {what}: no {what} has been added")
+    return last_added
 
 
 @dataclass(frozen=True, slots=True)

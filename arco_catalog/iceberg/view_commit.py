@@ -24,6 +24,7 @@ from arco_catalog.iceberg.updates import (
     SetLocation,
     SetProperties,
     UpgradeFormatVersion,
+    resolved_id,
 )
 from arco_catalog.iceberg.view_metadata import (
     FORMAT_VERSION,
@@ -211,10 +212,7 @@ class ViewDraft:
         """Stores a version under the id of an equal one, else under its own id if that is higher than all others, else
         under the next id. Raises `BadRequest` for an unknown schema, and `IllegalArgument` for two queries of one
         dialect."""
-        if version["schema-id"] == LAST_ADDED:
-            if self.last_added_schema is None:
-                raise BadRequest("Cannot set last added schema: no schema has been added")
-            version = {**version, "schema-id": self.last_added_schema}
+        version = {**version, "schema-id": resolved_id("schema", version["schema-id"], self.last_added_schema)}
         known = self.versions.id_of(version)
         if known is not None:
             self.last_added_version = known

@@ -1,8 +1,8 @@
 """Calls Iceberg's procedures on Spark, which reaches tables through the catalog's REST endpoint."""
 
-import asyncio
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -12,9 +12,8 @@ from pyspark.sql import SparkSession
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from reconciler.maintain.calls import Call
 from reconciler.session import NO_SUBSTITUTION
+from reconciler.spark_jobs import run_cancellable
 
-CANCEL_SECONDS = 20.0
-"""How long to wait for cancelled Spark jobs; executors end later ones by themselves."""
 CONFLICTS = re.compile(
     r"org\.apache\.iceberg\.exceptions\.(CommitFailed|Validation|CommitStateUnknown)Exception[^\n]*"
     r"|[^\n]*(No such file or directory|FileNotFoundException)[^\n]*"
@@ -65,13 +64,7 @@ class SparkProcedures:
             finally:
                 context.removeJobTag(tag)
 
-        running = asyncio.get_running_loop().run_in_executor(None, run)
-        try:
-            return await asyncio.shield(running)  # the thread cannot be cancelled; its Spark jobs can
-        except asyncio.CancelledError:
-            await asyncio.to_thread(context.cancelJobsWithTag, tag)
-            await asyncio.wait([running], timeout=CANCEL_SECONDS)
-            raise
+        return await run_cancellable(run, partial(context.cancelJobsWithTag, tag))
 
 
 def _result(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
