@@ -30,7 +30,6 @@ from arco_catalog.upkeep.purge.sharing import known_tables
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
     DamagedFile,
-    DeletionResult,
     Fact,
     Facts,
     Manifest,
@@ -48,6 +47,7 @@ from reconciler.purge_parts import (
     read_manifests,
     read_manifests_of_others,
     read_others,
+    sum_counts,
 )
 from reconciler.spark_jobs import SparkJobs
 from storage_backends import StoreUnavailable
@@ -228,7 +228,7 @@ class SparkDeletion(Deletion):
         while self.progress.done < parts:
             now = range(self.progress.done, min(parts, self.progress.done + _parallel_tasks(shared.spark)))
             action = partial(shared.spark.runJob, files, partial(delete_part, shared.job), [*now])
-            done = DeletionResult.sum(await shared.jobs.run(action))
+            done = sum_counts(await shared.jobs.run(action))
             self._keep(done.kept, done.kept_for)
             progress = self.progress
             progress = progress.with_unaddressable(done.unaddressable, done.unaddressable_examples)

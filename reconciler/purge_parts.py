@@ -7,9 +7,9 @@ the file. A row with an empty key has a fact for the driver.
 import asyncio
 import zlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
@@ -111,38 +111,6 @@ class DamagedFile(NamedTuple):
 Fact = OwnFile | SharedFile | Manifest | OutsideFiles | MissingFile | UnchangedTable | MissingManifest | DamagedFile
 Row = tuple[str, Fact]
 Facts = tuple[str, Iterable[Fact]]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionResult:
-    """The counts of a deletion: deleted files and bytes, kept files, kept files by the names of the tables that refer
-    to them, and files with a location that cannot be addressed in a store, with examples."""
-
-    files: int = 0
-    bytes: int = 0
-    kept: int = 0
-    kept_for: Mapping[str, int] = field(default_factory=dict)
-    unaddressable: int = 0
-    unaddressable_examples: tuple[str, ...] = ()
-
-    @classmethod
-    def sum(cls, parts: Iterable["DeletionResult"]) -> "DeletionResult":
-        """Returns the sum of the counts of all deletions."""
-        progress, kept, kept_for = Progress(), 0, Counter[str]()
-        for part in parts:
-            files, size = progress.files + part.files, progress.bytes + part.bytes
-            progress = replace(progress, files=files, bytes=size)
-            progress = progress.with_unaddressable(part.unaddressable, part.unaddressable_examples)
-            kept += part.kept
-            kept_for.update(part.kept_for)
-        return cls.of(progress, kept, kept_for)
-
-    @classmethod
-    def of(cls, progress: Progress, kept: int, kept_for: Mapping[str, int]) -> "DeletionResult":
-        """Returns the result of a deletion: the counts of a removal, the number of kept files, and for each other table
-        the number that were kept for it."""
-        examples = progress.unaddressable_examples
-        return cls(progress.files, progress.bytes, kept, kept_for, progress.unaddressable, examples)
 
 
 class Reading:
@@ -274,12 +242,12 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
     return _run_with_catalog(job.config, manifests, read)
 
 
-def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResult]:
+def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Progress]:
     """Deletes those of these files that only the purged table refers to, for as long as the driver's lease holds
     (docs/design/purge.md#rule-21), and yields the counts once. Raises `LeaseLost` when that lease is over, and
     `StoreError`."""
 
-    async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[DeletionResult, None]:
+    async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Progress, None]:
         lease = FollowedLease(catalog, job.task, job.lease)
         removal = Removal(lease, job.locations, Progress())
         kept, kept_for = 0, Counter[str]()
@@ -288,9 +256,20 @@ def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResul
             await removal.delete(ReachedFile(*own) for own, others in batch if not others)
             kept += sum(1 for _, others in batch if others)
             kept_for.update(name for _, others in batch for name in others)
-        yield DeletionResult.of(removal.progress, kept, kept_for)
+        yield replace(removal.progress, kept=kept, kept_for=kept_for)
 
     return _run_with_catalog(job.config, files, delete)
+
+
+def sum_counts(parts: Iterable[Progress]) -> Progress:
+    """Returns the sums of what the deletions of several parts have counted."""
+    total, kept_for = Progress(), Counter[str]()
+    for part in parts:
+        total = total.with_unaddressable(part.unaddressable, part.unaddressable_examples)
+        files, size, kept = total.files + part.files, total.bytes + part.bytes, total.kept + part.kept
+        total = replace(total, files=files, bytes=size, kept=kept)
+        kept_for.update(part.kept_for)
+    return replace(total, kept_for=kept_for)
 
 
 def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]]]:

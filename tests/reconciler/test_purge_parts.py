@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.state.fields import text
+from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.task_log import append_task, read_task
 from arco_catalog.tasks.lease import LeaseLost
 from arco_catalog.upkeep.purge.sharing import other_relations
@@ -17,7 +18,6 @@ from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
     NO_POINTER,
     DamagedFile,
-    DeletionResult,
     Fact,
     Facts,
     Manifest,
@@ -34,6 +34,7 @@ from reconciler.purge_parts import (
     read_manifests,
     read_manifests_of_others,
     read_others,
+    sum_counts,
 )
 from tests.reconciler.dropped_table import WAREHOUSE, PurgedLake, drop_shared_table
 from tools.support.manifests import manifest
@@ -187,7 +188,7 @@ def test_what_nobody_else_leads_to_is_deleted(dropped: DroppedTable) -> None:
 
     [done] = delete_part(dropped.job, [*facts, nobodys])
 
-    assert done == DeletionResult(1, 1, 1, {"n": 1})
+    assert (done.files, done.bytes, done.kept, done.kept_for) == (1, 1, 1, {"n": 1})
     assert [dropped.path(name).exists() for name in (mine, ours, "metadata/1-m0.avro")] == [False, True, True]
 
 
@@ -199,6 +200,6 @@ def test_nothing_is_deleted_without_the_lease(dropped: DroppedTable) -> None:
 
 
 def test_what_executors_could_not_address_is_counted_and_some_of_it_named() -> None:
-    parts = [DeletionResult(files=1, unaddressable=4, unaddressable_examples=("a", "b", "c", "d"))] * 2
-    total = DeletionResult.sum(parts)
+    parts = [Progress(files=1, unaddressable=4, unaddressable_examples=("a", "b", "c", "d"))] * 2
+    total = sum_counts(parts)
     assert (total.files, total.unaddressable, total.unaddressable_examples) == (2, 8, ("a", "b", "c", "d", "a"))
