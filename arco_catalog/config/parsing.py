@@ -103,16 +103,12 @@ def parse_separator(text: str) -> str:
 
 def parse_port(text: str) -> int:
     """Returns a TCP port, from 0 to 65535. Raises `ValueError` for any other text."""
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise ValueError(f"expected a port from 0 to 65535, got {text!r}")
-    return int(text)
+    return _whole(text, 0, 65535, "a port from 0 to 65535")
 
 
 def parse_count(text: str) -> int:
     """Returns a number from 1 to 10**9. Raises `ValueError` for any other text."""
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
-        raise ValueError(f"expected a whole number from 1 to 1,000,000,000, got {text!r}")
-    return int(text)
+    return _whole(text, 1, 10**9, "a whole number from 1 to 1,000,000,000")
 
 
 def parse_key_lifetime(text: str) -> int:
@@ -129,8 +125,12 @@ def parse_workers(text: str) -> int | None:
     text."""
     if text == AUTO_WORKERS:
         return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_WORKERS:
-        raise ValueError(f"expected a number of workers from 1 to {MAX_WORKERS}, got {text!r}")
+    return _whole(text, 1, MAX_WORKERS, f"a number of workers from 1 to {MAX_WORKERS}")
+
+
+def _whole(text: str, low: int, high: int, expected: str) -> int:
+    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+        raise ValueError(f"expected {expected}, got {text!r}")
     return int(text)
 
 
@@ -147,9 +147,7 @@ class Seconds:
     high: int
 
     def __call__(self, text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not self.low <= int(text) <= self.high:
-            raise ValueError(f"expected a number of seconds from {self.low} to {self.high}, got {text!r}")
-        return int(text)
+        return _whole(text, self.low, self.high, f"a number of seconds from {self.low} to {self.high}")
 
 
 TOKEN_LIFETIME_S = Seconds(10, 86_400)

@@ -49,12 +49,7 @@ class Query:
     def flag(self, name: str) -> bool:
         """Returns the value of a boolean parameter in upper or lower case (Python clients send `True`), False if it is
         absent. Raises `BadRequest`."""
-        value = self.one(name)
-        if value is None:
-            return False
-        if value.lower() not in ("true", "false"):
-            raise BadRequest(f"Query parameter {name!r} must be true or false, not {value[:64]!r}")
-        return value.lower() == "true"
+        return self.choice(name, ("true", "false"), "false") == "true"
 
     def positive(self, name: str) -> int | None:
         """Returns the value of an integer parameter of at least 1, None if it is absent. Raises `BadRequest`."""
