@@ -1,13 +1,15 @@
 """Describes the catalog to work on by plain values that the driver sends to executors, which open the catalog
 themselves."""
 
+import argparse
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE, WAREHOUSE
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.operations.catalogs import deployed_catalogs, realm_exists
+from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs, realm_exists
 from arco_catalog.operations.open import build_with_recorded
 from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -33,6 +35,14 @@ def own_environment() -> Mapping[str, str]:
     return os.environ
 
 
+def environment_with(options: argparse.Namespace) -> Mapping[str, str]:
+    """Returns the environment variables of this process, in which the options that name the catalog take the places of
+    theirs."""
+    given = {STORE.name: options.store, REALM.name: options.realm, WAREHOUSE.name: options.warehouse}
+    given[ALLOWED_LOCATIONS.name] = ",".join(options.allowed_location) or None
+    return {**own_environment(), **{name: value for name, value in given.items() if value is not None}}
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogConfig:
     """The settings with which driver and executors open a catalog: the URL of the store, the warehouse, and the allowed
@@ -47,6 +57,20 @@ class CatalogConfig:
     opens: StoreOpener = open_by_environment
     realm: str | None = None
     max_metadata_bytes: int = MAX_METADATA_BYTES
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str], catalog: DeployedCatalog, opens: StoreOpener = open_by_environment
+    ) -> "CatalogConfig":
+        """Returns the settings of a catalog of the store that these environment variables name."""
+        return cls(
+            STORE.require(environment),
+            catalog.name,
+            tuple(ALLOWED_LOCATIONS.read(environment)),
+            opens,
+            catalog.realm if REALM.read(environment) else None,
+            MAX_METADATA.read(environment),
+        )
 
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:

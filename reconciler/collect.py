@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 
 from pyspark import SparkContext
 
-from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE
+from arco_catalog.config.variables import REALM, STORE
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, take_inventory
 from arco_catalog.operations.environment import catalog_from_env, opened
@@ -215,14 +215,7 @@ async def collect_on_spark(
         )
 
     def job_of(session: Session, owner: DeployedCatalog) -> CollectionJob:
-        config = CatalogConfig(
-            STORE.require(environment),
-            owner.name,
-            tuple(ALLOWED_LOCATIONS.read(environment)),
-            opens=opens,
-            realm=owner.realm if REALM.read(environment) else None,
-            max_metadata_bytes=MAX_METADATA.read(environment),
-        )
+        config = CatalogConfig.from_environment(environment, owner, opens)
         retention = session.settings.retention
         return CollectionJob(config, retention, delete, session.request.deadline_ms, runtime.ulid())
 

@@ -5,14 +5,13 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from arco_catalog.config.variables import ALLOWED_LOCATIONS, REALM, STORE, WAREHOUSE
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.upkeep.collection.report import as_document
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.pace import Pace
-from reconciler.catalog_config import TIMEOUT_MS, own_environment
+from reconciler.catalog_config import TIMEOUT_MS, environment_with
 from reconciler.collect import MARGIN_MS, collect_on_spark
 from reconciler.session import spark_of
 
@@ -30,9 +29,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Runs the job `collect`: counts or deletes objects on Spark, and writes the counts to stderr once a second.
     Returns the JSON of `arco gc --json`, and the exit status: 1 if an object could not be read, otherwise 0. Raises
     `SystemExit` with `NOT_FOUND` if there is no catalog."""
-    options = {STORE.name: parsed.store, WAREHOUSE.name: parsed.warehouse, REALM.name: parsed.realm}
-    options[ALLOWED_LOCATIONS.name] = ",".join(parsed.allowed_location) or None
-    environment = {**own_environment(), **{name: value for name, value in options.items() if value is not None}}
+    environment = environment_with(parsed)
     timeout_ms = TIMEOUT_MS if parsed.seconds is None else parsed.seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     progress = _StatusLine(runtime.now_ms).write

@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError as error:
     raise SystemExit("reconciler: pyspark is not installed: install the extra 'spark' of arco-catalog") from error
 
-from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE, WAREHOUSE
+from arco_catalog.config.variables import STORE
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.environment import opened, task_policies_from_env
 from arco_catalog.operations.tasks import find_task, retry_task
@@ -24,7 +24,7 @@ from arco_catalog.tasks.execution import task_session
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.upkeep.purge.worker import task_worker
 from reconciler.anti_join import SparkAntiJoin
-from reconciler.catalog_config import CatalogConfig, own_environment
+from reconciler.catalog_config import CatalogConfig, environment_with
 from reconciler.packages import shipped
 from reconciler.session import NO_SUBSTITUTION
 
@@ -41,9 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
     parser.add_argument("--task", help="execute this task, also if it has failed; else all purges that are due")
     options = parser.parse_args(arguments)
-    given = {STORE.name: options.store, REALM.name: options.realm, WAREHOUSE.name: options.warehouse}
-    given[ALLOWED_LOCATIONS.name] = ",".join(options.allowed_location) or None
-    environment = {**own_environment(), **{name: value for name, value in given.items() if value is not None}}
+    environment = environment_with(options)
     if STORE.name not in environment:
         parser.error("--store URL is required (or ARCO_STORE)")
 
@@ -69,23 +67,16 @@ async def purge(
     catalog, realm or task, `BadRequest` if the task changes while it is submitted again, `ValueError` for a wrong
     variable, `RuntimeError` for a store that ignores preconditions, and `StoreError`."""
     runtime, policies = SystemRuntime(), task_policies_from_env(environment)
-    realms = REALM.read(environment)
     found = False
     async with opened(environment, runtime) as inventory:
         for each in inventory.catalogs:
             if warehouse is not None and each.realm is not None and each.name != warehouse:
                 continue
-            config = CatalogConfig(
-                STORE.require(environment),
-                each.name,
-                tuple(ALLOWED_LOCATIONS.read(environment)),
-                realm=each.realm if realms else None,
-                max_metadata_bytes=MAX_METADATA.read(environment),
-            )
             catalog = each.open()
             if task is not None and not await _is_ready(catalog, task):
                 continue
             found = True
+            config = CatalogConfig.from_environment(environment, each)
             worker = task_worker(catalog, policies, anti_join=SparkAntiJoin(spark, config))
             await (worker.run_until_idle() if task is None else worker.run_task(task))
             yield each.name, worker.take_stats()
