@@ -73,8 +73,9 @@ class GcsIssuer:
         return tuple([await self._downscoped(source, group, write=scope.write) for group in groups])
 
     async def _source(self, config: GcpStorage) -> ExpiringToken:
-        """Returns the token to narrow: the catalog's own, or that of the account that it acts as. Raises `Unavailable`,
-        `CredentialsRefused`."""
+        """Returns the token to narrow: the catalog's own, or that of the service account in `config`. Raises
+        `Unavailable` if Google does not answer, and `CredentialsRefused` if it refuses, or the catalog has no
+        credentials."""
         own = await own_credentials(self._tokens.expiring(), "Google")
         if config.service_account is None:
             return own
