@@ -6,23 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage_backends.base import (
-    ANY,
-    Applied,
-    Cursor,
-    Deleted,
-    Found,
-    Missing,
-    ObjectStore,
-    Outcome,
-    Page,
-    StoreError,
-    Unchanged,
-    Version,
-    When,
-)
+from storage_backends.base import Applied, ObjectStore, StoreError
 from storage_backends.conformance.check import Check, Examination, Fault, Finding, Grade
 from storage_backends.conformance.checks import CHECKS, CREATION
+from storage_backends.wrappers.measuring import Measurement
+from storage_backends.wrappers.request import RequestStore
 
 if TYPE_CHECKING:  # imports httptools, which local stores do not need
     from storage_backends.wire.http1 import Response
@@ -31,6 +19,8 @@ CHECK_S = 60.0
 ALL_S = 300.0
 CLEANING_S = 120.0
 DELETED_AT_ONCE = 16
+MAX_CALL_MS = 3_600_000
+"""Longer than any check: what ends a call is the check's own time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +29,6 @@ class ExaminationReport:
 
     findings: dict[str, Finding]
     left_behind: Sequence[str]
-
-
-class _RecordingStore:
-    """Passes calls to a store, and records the keys that are written."""
-
-    def __init__(self, inner: ObjectStore) -> None:
-        self._inner = inner
-        self.written: dict[str, None] = {}
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        return await self._inner.get(key, if_changed_from)
-
-    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        return await self._inner.get_range(key, start, length)
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        self.written[key] = None
-        return await self._inner.put(key, body, when)
-
-    async def delete(self, key: str, when: When = ANY) -> Outcome:
-        return await self._inner.delete(key, when)
-
-    async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        return await self._inner.delete_many(keys)
-
-    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        return await self._inner.list(prefix, after)
-
-    async def close(self) -> None:
-        await self._inner.close()
 
 
 async def examine(
@@ -86,10 +46,11 @@ async def examine(
     Ends within minutes, whatever the store does, and removes the objects that it wrote also if it is cancelled. Raises
     no error of the store: a failure is a finding.
     """
-    remembering = _RecordingStore(store)
+    calls = Measurement()
+    recorded = RequestStore(store, lambda: MAX_CALL_MS, measurement=calls)
     findings: dict[str, Finding] = {}
-    examination = Examination(remembering, folder, answers)
-    async with _removing(remembering) as left_behind:
+    examination = Examination(recorded, folder, answers)
+    async with _removing(store, calls) as left_behind:
         ends = asyncio.get_running_loop().time() + ALL_S
         for check in checks:
             reason = _skipped(check, findings, examination, costly=costly)
@@ -124,18 +85,18 @@ async def _run(check: Check, examination: Examination, ends: float) -> Finding:
 
 
 @asynccontextmanager
-async def _removing(store: _RecordingStore) -> AsyncIterator[list[str]]:
-    """Yields an empty list. On exit deletes the objects that were written to the store meanwhile, and adds to the list
-    the keys of those that could not be deleted."""
+async def _removing(store: ObjectStore, calls: Measurement) -> AsyncIterator[list[str]]:
+    """Yields an empty list. On exit deletes the objects that these calls have written, and adds to the list the keys of
+    those that could not be deleted."""
     left: list[str] = []
     try:
         yield left
     finally:
-        left += await _remove(store)
+        left += await _remove(store, [key for kind, key in calls.log if kind == "put"])
 
 
-async def _remove(store: _RecordingStore) -> list[str]:
-    limit, left = asyncio.Semaphore(DELETED_AT_ONCE), dict(store.written)
+async def _remove(store: ObjectStore, keys: Sequence[str]) -> list[str]:
+    limit, left = asyncio.Semaphore(DELETED_AT_ONCE), dict.fromkeys(keys)
 
     async def remove(key: str) -> None:
         async with limit:
@@ -148,7 +109,7 @@ async def _remove(store: _RecordingStore) -> list[str]:
 
     try:
         async with asyncio.timeout(CLEANING_S):
-            await asyncio.gather(*(remove(key) for key in store.written))
+            await asyncio.gather(*map(remove, [*left]))
     except TimeoutError:
         return [*left]
     return [*left]

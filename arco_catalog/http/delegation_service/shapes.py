@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from arco_catalog.http.responses import Response, json_response
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.state.fields import optional_text
 from arco_catalog.state.task import Status, Task
 from arco_catalog.upkeep.delegation_service.submission import lacks_credentials
@@ -34,22 +34,12 @@ def accepted(task: Task, base_path: str) -> JsonObject:
 def ended(task: Task) -> Response:
     """Returns the response to a synchronous execution: the result of a successful task, or the error of a failed
     one."""
+    shown: JsonObject = {"delegation_task_id": task.id, "status": WORDS[task.status]}
     if task.status is Status.SUCCESS:
-        body: JsonObject = {
-            "delegation_task_id": task.id,
-            "status": WORDS[task.status],
-            "message": task.summary,
-            "execution_result": execution_result(task),
-        }
-        return json_response(body)
+        return json_response({**shown, "message": task.summary, "execution_result": execution_result(task)})
     status, code = failure_of(task)
-    body = {
-        "delegation_task_id": task.id,
-        "status": WORDS[task.status],
-        "error_code": code,
-        "message": task.summary or "The task has failed",
-    }
-    return Response(status, json_response(body).body, error_type=code)
+    body = dumps({**shown, "error_code": code, "message": task.summary or "The task has failed"})
+    return Response(status, body, error_type=code)
 
 
 def failure_of(task: Task) -> tuple[int, str]:
