@@ -58,11 +58,6 @@ def is_generated(secret: str) -> bool:
     return _GENERATED.fullmatch(secret) is not None
 
 
-def with_secret(stored: Iterable[Secret], secret: Secret) -> tuple[Secret, ...]:
-    """Adds a secret to those of a principal: the newest first, and no more than are valid at once."""
-    return (secret, *stored)[:VALID]
-
-
 def fingerprint(secret: Secret) -> str:
     """A digest that identifies a principal's stored secret without revealing it. A token carries the fingerprint of the
     secret it was issued for."""

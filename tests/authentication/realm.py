@@ -1,18 +1,23 @@
 """A realm in memory, and what signs its tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from arco_catalog.authentication.keys import KeySource, from_text
-from arco_catalog.authentication.secrets import Secrets, new_client_id, new_secret, with_secret
+from arco_catalog.authentication.secrets import VALID, Secrets, new_client_id, new_secret
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
-from arco_catalog.state.realm import PrincipalEntry
+from arco_catalog.state.realm import PrincipalEntry, Secret
 from arco_catalog.state.runtime import SystemRuntime
 from tests.support.fake_runtime import FakeRuntime
 
 KEY = "a-key-of-this-test-that-signs-tokens-0123456789"
 OTHER_KEY = "another-key-of-this-test-that-signs-0123456789"
+
+
+def with_secret(stored: Iterable[Secret], secret: Secret) -> tuple[Secret, ...]:
+    """Adds a secret to those of a principal: the newest first, and no more than are valid at once."""
+    return (secret, *stored)[:VALID]
 
 
 @dataclass

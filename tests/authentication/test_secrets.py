@@ -18,11 +18,11 @@ from arco_catalog.authentication.secrets import (
     is_generated,
     new_client_id,
     new_secret,
-    with_secret,
 )
 from arco_catalog.iceberg.errors import IllegalArgument, TooManyRequests
 from arco_catalog.state.realm import Secret
 from arco_catalog.state.runtime import SystemRuntime
+from tests.authentication.realm import with_secret
 
 entropy = SystemRuntime().entropy
 CHOSEN = "correct horse battery staple"
