@@ -262,7 +262,7 @@ def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Progress]:
 
 
 def sum_counts(parts: Iterable[Progress]) -> Progress:
-    """Returns the sums of what the deletions of several parts have counted."""
+    """Returns the sums of what the deletions of parts have counted."""
     total, kept_for = Progress(), Counter[str]()
     for part in parts:
         total = total.with_unaddressable(part.unaddressable, part.unaddressable_examples)

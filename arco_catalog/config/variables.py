@@ -39,7 +39,7 @@ def _switch(name: str, help_: str, default: str = "false") -> Variable[bool]:
     return Variable(name, help_, parse_bool, default)
 
 
-def _several(name: str, help_: str, metavar: str) -> Variable[tuple[str, ...]]:
+def _listed(name: str, help_: str, metavar: str) -> Variable[tuple[str, ...]]:
     return Variable(name, help_, split_csv, "", metavar)
 
 
@@ -51,19 +51,19 @@ STORE = _text("ARCO_STORE", f"URL of the object store: {STORES}", "URL")
 HOST = Variable("ARCO_HOST", "address to listen on", str, "127.0.0.1", "H")
 PORT = Variable("ARCO_PORT", "port to listen on; 0 takes a free one", parse_port, "8181", "P")
 WAREHOUSE = Variable("ARCO_WAREHOUSE", "name of the catalog", parse_warehouse, "arco", "NAME")
-ALLOWED_LOCATIONS = _several(
+ALLOWED_LOCATIONS = _listed(
     "ARCO_ALLOWED_LOCATIONS",
     "prefix of locations of tables besides the catalog's own folder; may be repeated or given several values; the "
     "variable is comma-separated",
     "PREFIX",
 )
-ALLOWED_HOSTS = _several(
+ALLOWED_HOSTS = _listed(
     "ARCO_ALLOWED_HOSTS",
     "host name that requests may name, besides IP addresses and localhost; other names are refused on loopback, and "
     "everywhere once one is allowed; * allows any",
     "NAME",
 )
-ALLOWED_ORIGINS = _several(
+ALLOWED_ORIGINS = _listed(
     "ARCO_ALLOWED_ORIGINS",
     "origin of web pages that may use the catalog from a browser, such as https://console.example.com; without one, "
     "no page of another origin may",
@@ -205,7 +205,7 @@ UNDROP_RETENTION = Variable(
     "DURATION",
 )
 TASKS = _switch("ARCO_TASKS", "work on tasks, such as purges, in the server", "true")
-TASK_PROPERTIES = _several(
+TASK_PROPERTIES = _listed(
     "ARCO_TASK_PROPERTIES",
     "how tasks are leased and retried, as NAME=VALUE, such as delegation.retry.TABLE_PURGE.max-attempts=10; "
     "comma-separated",
@@ -246,13 +246,13 @@ DELEGATION_CA = _text(
     "FILE",
 )
 DELEGATION_PORT = Variable("ARCO_DELEGATION_PORT", "port to listen on; 0 takes a free one", parse_port, "8182", "P")
-DELEGATION_ALLOWED_LOCATIONS = _several(
+DELEGATION_ALLOWED_LOCATIONS = _listed(
     "ARCO_DELEGATION_ALLOWED_LOCATIONS",
     "delegation.allowed-locations: prefixes where the delegation service may delete files for its callers; none unless "
     "this is set; comma-separated",
     "PREFIX",
 )
-DELEGATION_ALLOWED_ENDPOINTS = _several(
+DELEGATION_ALLOWED_ENDPOINTS = _listed(
     "ARCO_DELEGATION_ALLOWED_ENDPOINTS",
     "endpoints of stores that callers may name besides the service's own; comma-separated",
     "URL",
@@ -264,7 +264,7 @@ ENDPOINT = _text(
     "authenticates callers) or unauthenticated",
     "KIND",
 )
-SOURCE_PRINCIPALS = _several(
+SOURCE_PRINCIPALS = _listed(
     "ARCO_SOURCE_PRINCIPALS",
     "principals that may name the principal they act for, with * for any text; comma-separated",
     "PATTERN",
@@ -306,7 +306,7 @@ S3_BUCKET_OWNER = _text(
 )
 S3_REQUESTER_PAYS = _switch("ARCO_S3_REQUESTER_PAYS", "pay for requests to another's bucket")
 
-AUTH = _several(
+AUTH = _listed(
     "ARCO_AUTH",
     "how callers are authenticated: none (not at all, for this machine alone), internal (clients with an id and a "
     "secret), oidc (tokens of other issuers), gateway (by API Gateway or a function URL); comma-separated",
@@ -319,7 +319,7 @@ AUTHORIZATION = Variable(
     Choice(("on", "off")),
     "on",
 )
-REALM = _several(
+REALM = _listed(
     "ARCO_REALM",
     "folders of the store with the realms to serve, where it has several: token requests that name no realm are "
     "for the first; comma-separated",
@@ -369,10 +369,10 @@ TOKEN_AUDIENCE = Variable(
 TOKEN_LIFETIME = Variable(
     "ARCO_TOKEN_LIFETIME", "seconds until own tokens expire, from 10 to 86400", TOKEN_LIFETIME_S, "3600", "SECONDS"
 )
-OIDC_ISSUERS = _several(
+OIDC_ISSUERS = _listed(
     "ARCO_OIDC_ISSUERS", "issuers whose tokens are accepted, as URL or REALM=URL; comma-separated", "URL"
 )
-OIDC_AUDIENCES = _several(
+OIDC_AUDIENCES = _listed(
     "ARCO_OIDC_AUDIENCES", "audiences of which a token of other issuers must have one; comma-separated", "NAME"
 )
 OIDC_ALGORITHMS = Variable(
@@ -391,7 +391,7 @@ OIDC_ROLES_CLAIM = _text(
     "NAME",
 )
 OIDC_LOOPBACK_HTTP = _switch("ARCO_OIDC_LOOPBACK_HTTP", "accept issuers on this machine that have no TLS, for trials")
-GATEWAY_APIS = _several(
+GATEWAY_APIS = _listed(
     "ARCO_GATEWAY_APIS", "APIs and function URLs that authenticate callers, as ID or REALM=ID; comma-separated", "ID"
 )
 GATEWAY_PRINCIPAL_CLAIM = Variable(
@@ -415,13 +415,13 @@ VENDING_KEYS_FILE = _text(
     "file with keys of S3 stores without STS, which are given to engines as they are: each opens a whole prefix",
     "FILE",
 )
-VENDING_ENDPOINTS = _several(
+VENDING_ENDPOINTS = _listed(
     "ARCO_VENDING_ENDPOINTS",
     "URLs of S3 and STS that a catalog's storage configuration may name, besides that of AWS_ENDPOINT_URL and "
     "Amazon's own; comma-separated",
     "URL",
 )
-VENDING_IDENTITIES = _several(
+VENDING_IDENTITIES = _listed(
     "ARCO_VENDING_IDENTITIES",
     "ARNs of roles, and service accounts of Google, that the server may act as for it, with * for any text; "
     "comma-separated; unset, any that trusts the server",
@@ -511,7 +511,7 @@ SERVER: tuple[Variable[object], ...] = (
     NAMESPACE_SEPARATOR,
     *_TLS,
 )
-DELEGATION_REALMS = _several(
+DELEGATION_REALMS = _listed(
     "ARCO_DELEGATION_REALMS", "realm of another deployment whose tasks are executed, too; comma-separated", "NAME"
 )
 DELEGATION: tuple[Variable[object], ...] = (

@@ -87,7 +87,7 @@ async def _run(check: Check, examination: Examination, ends: float) -> Finding:
 @asynccontextmanager
 async def _removing(store: ObjectStore, calls: Measurement) -> AsyncIterator[list[str]]:
     """Yields an empty list. On exit deletes the objects that these calls have written, and adds to the list the keys of
-    those that could not be deleted."""
+    objects that could not be deleted."""
     left: list[str] = []
     try:
         yield left

@@ -1,4 +1,4 @@
-"""Reads the responses that a vendor's SDK has received, as strictly as those over our own connections are read."""
+"""Reads the responses that a vendor's SDK has received, as strictly as our own connections read theirs."""
 
 from typing import TYPE_CHECKING
 
