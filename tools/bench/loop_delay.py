@@ -8,7 +8,9 @@ that thread's CPU time.
 """
 
 import asyncio
+import ctypes
 import mmap
+import os
 import struct
 import sys
 import time
@@ -63,35 +65,54 @@ class DelayFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """The clocks at a tick, in seconds."""
+class Reading:
+    """The clocks at a tick, in seconds. `waited` is how long the thread has waited for a core, 0 where that is
+    unknown."""
 
     wall: float
     process: float
     thread: float
     waited: float
 
-    @classmethod
-    def take(cls) -> "_Reading":
-        waited = int(_SCHEDULING.read_text().split()[1]) / 1e9 if _SCHEDULING.exists() else 0.0
-        return cls(time.perf_counter(), time.process_time(), time.thread_time(), waited)
-
-    def until(self, now: "_Reading") -> Lateness:
+    def until(self, now: "Reading") -> Lateness:
+        """Returns how late the loop was between this reading and a later one."""
         late = now.wall - self.wall - TICK_S - (now.waited - self.waited)
         return Lateness(now.thread - self.thread, min(late, now.process - self.process))
+
+
+class Clocks:
+    """The clocks of the thread that makes this object. A reading keeps Python's lock: a call that releases the lock, as
+    each of a Python file does, gets it back only after a piece of another thread's work, and the loop would be late by
+    its own probe."""
+
+    def __init__(self) -> None:
+        self._file = os.open(_SCHEDULING, os.O_RDONLY) if _SCHEDULING.exists() else None
+        self._buffer = ctypes.create_string_buffer(128)
+        self._pread = ctypes.PyDLL(None).pread
+        self._pread.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_long)
+
+    def read(self) -> Reading:
+        """Reads the clocks."""
+        return Reading(time.perf_counter(), time.process_time(), time.thread_time(), self._waited())
+
+    def _waited(self) -> float:
+        if self._file is None:
+            return 0.0
+        count = self._pread(self._file, self._buffer, len(self._buffer), 0)
+        return int(self._buffer.raw[:count].split()[1]) / 1e9
 
 
 def probed(make: Callable[[], asyncio.AbstractEventLoop], delays: DelayFile) -> Callable[[], asyncio.AbstractEventLoop]:
     """Event loops with a probe: a timer that records by how much it is late."""
 
     def make_probed() -> asyncio.AbstractEventLoop:
-        loop = make()
-        before = _Reading.take()
+        loop, clocks = make(), Clocks()
+        before = clocks.read()
 
         def tick() -> None:
             nonlocal before
-            delays.record(before.until(_Reading.take()))
-            before = _Reading.take()
+            delays.record(before.until(clocks.read()))
+            before = clocks.read()
             loop.call_later(TICK_S, tick)
 
         loop.call_later(TICK_S, tick)
