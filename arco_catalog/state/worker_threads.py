@@ -3,6 +3,7 @@
 
 import asyncio
 import gc
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -20,6 +21,10 @@ LARGE_BYTES = 1 << 20
 and with two such threads the event loop would wait for both."""
 THREADS = 2
 """The number of threads. Python runs one at a time, so more would only make the event loop wait longer."""
+
+SWITCH_S = 0.001
+"""How long the event loop waits for the interpreter lock before it asks a working thread to release it. A request is
+several steps of the loop, and each begins with that wait: Python's default of 5 ms would be most of its time."""
 
 MAX_YOUNG = 50_000
 """The number of young objects that a collection traverses in a few milliseconds."""
@@ -91,5 +96,7 @@ def _run(size: int, work: Callable[[], T]) -> T:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Returns the pool of worker threads, which is created at the first call."""
+    """Returns the pool of worker threads, which is created at the first call. From then on threads of this process
+    change places within `SWITCH_S`."""
+    sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
     return ThreadPoolExecutor(THREADS, thread_name_prefix="arco-work")

@@ -2,17 +2,24 @@
 
 import asyncio
 import gc
+import sys
 import threading
 import weakref
 from contextlib import suppress
 from functools import partial
 
-from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, off_loop, wait_for_threads
+from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, SWITCH_S, off_loop, wait_for_threads
 
 
 async def test_small_work_is_done_in_place_and_long_work_by_a_thread() -> None:
     assert await off_loop(SMALL_BYTES - 1, threading.current_thread) is threading.main_thread()
     assert await off_loop(SMALL_BYTES, threading.current_thread) is not threading.main_thread()
+
+
+async def test_the_loop_waits_a_fifth_of_python_s_default_for_the_lock_of_a_thread() -> None:
+    await off_loop(SMALL_BYTES, threading.current_thread)
+
+    assert sys.getswitchinterval() <= SWITCH_S <= 0.005 / 5
 
 
 async def test_values_made_by_long_work_are_old_to_the_collector() -> None:
