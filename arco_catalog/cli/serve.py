@@ -167,13 +167,14 @@ def run_server(options: LogOptions, serving: Coroutine[object, object, None]) ->
 
 
 def check(options: ServeOptions) -> None:
-    """Checks everything that a start checks before it listens: options, certificate, store and realms. Raises
-    `CliError` for the first error."""
+    """Checks everything that a start checks before it listens: options, certificate, telemetry, store and realms.
+    Raises `CliError` for the first error."""
 
     async def open_and_close() -> None:
         parsed_each("--allowed-host", parse_host, options.allowed_hosts)
         parsed_each("--allowed-origin", parse_origin, options.allowed_origins)
         certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
+        telemetry_of(options)
         async with _served(options, WakeUp()):
             pass
 

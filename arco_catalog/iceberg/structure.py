@@ -103,7 +103,7 @@ def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
     spec = with_field_ids(spec, draft.field_ids, draft.metadata["last-partition-id"])
     check_spec(spec, draft.current_columns())
     if is_v1 and not has_sequential_ids(spec):
-        raise BadRequest("Spec does not use sequential IDs that are required in v1")
+        raise BadRequest("Spec does not use sequential IDs that are required in v1: 1000, 1001, and so on, in order")
     spec_id = draft.specs.next_id("partition spec")
     draft.specs.add(spec_id, {**spec, "spec-id": spec_id})
     draft.field_ids.update(known_field_ids([spec]))

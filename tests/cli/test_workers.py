@@ -244,6 +244,15 @@ async def test_an_address_in_use_hides_no_other_mistake(store: str, workers: str
     assert ended.err.startswith("arco: cannot open the store ftp://x")
 
 
+async def test_an_address_in_use_hides_no_setting_of_telemetry(store: str) -> None:
+    async with serving(store, "--workers", "1", "--quiet") as server:
+        port = server.uri.rpartition(":")[2]
+        ended = await arco("serve", "--store", store, "--port", port, "--workers", "2", "--metrics-namespace", "arco")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("arco: --metrics-namespace requires --log-format json")
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_a_start_prints_how_much_is_in_the_store(store: str, workers: str) -> None:
     async with serving(store, "--workers", workers) as server:
