@@ -281,8 +281,9 @@ def requested_roles(scope: str | None, granted: frozenset[str] | None) -> frozen
 
 
 def _requested(scope: str | None, granted: frozenset[str] | None) -> tuple[frozenset[str] | None, bool]:
-    """The principal roles that a scope requests, and whether it includes the word for tasks. The roles are an empty set
-    if the scope is that word alone, and None for all roles. Raises `OAuthError`."""
+    """Returns the principal roles that a scope requests, and whether it includes the word for tasks. The roles are
+    `granted` (None for all) if the scope names none, and an empty set if it is the word for tasks alone. Raises
+    `OAuthError` for an unknown scope, and for roles that are not `granted`."""
     rest, executes_tasks = without_tasks(scope or "")
     if executes_tasks and not rest:
         return frozenset(), True

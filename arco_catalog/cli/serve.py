@@ -343,7 +343,8 @@ class Server(uvicorn.Server):
 
 
 def _listener(options: ServeOptions) -> socket.socket:
-    """Returns the supervisor's socket if there is one, else opens a listening socket."""
+    """Returns the listening socket that the supervisor of several workers opened for this one (`--listener`); opens one
+    for a server without a supervisor."""
     if options.listener is None:
         return listen(options.host, options.port)
     return socket.socket(fileno=options.listener)

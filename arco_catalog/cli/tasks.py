@@ -75,8 +75,8 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
 
 
 def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
-    """Executes the tasks of a catalog that are due, or one task, and displays how many were executed. Returns 0. Raises
-    `CliError`."""
+    """Executes the tasks of a catalog that are due, or only `task` if it is due and no worker has it, and displays how
+    many were executed. Returns 0. Raises `CliError`, also if the catalog has no such task."""
 
     async def work() -> int:
         policies = task_policies_from_env(options.environment)

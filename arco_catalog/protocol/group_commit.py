@@ -202,7 +202,7 @@ class GroupCommitter:
 
     async def _lead(self, leader: PendingCommit) -> None:
         """Makes a commit for all requests that wait, and tries again while other processes win, at most `MAX_ROUNDS`
-        times. Then the leader falls back to the driver."""
+        times. After that the leader's request alone falls back to the driver; one of the others leads next."""
         for _ in range(MAX_ROUNDS):
             head = await self._base_head(leader.state)
             replans = self._replan_all(head, leader)

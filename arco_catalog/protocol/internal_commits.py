@@ -29,8 +29,8 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
 
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
-    """Settles intents as `settle_decided` does, and returns whether it did. It only counts a failure: a later request
-    that reads an intent settles it, and so does the reconciler."""
+    """Settles intents on names as `settle_decided` does, not those on pointers, and returns whether it did. Only logs
+    and counts a failure: a later request that reads an intent settles it, and so does the reconciler."""
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:

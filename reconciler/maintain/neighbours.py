@@ -71,8 +71,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         session.files.forget(file.location)
         if file.location == read:
             raise TaskFailed(
-                f"the manifest or manifest list {gone[0]} does not exist, so it is not known whether the table refers to "
-                "files outside of its locations: restore that file"
+                f"the manifest or manifest list {gone[0]} does not exist, so it is not known whether the table refers "
+                "to files outside of its locations: restore that file"
             )
         read, gone = file.location, []
         reached = Reached()
