@@ -23,8 +23,8 @@ THREADS = 2
 """The number of threads. Python runs one at a time, so more would only make the event loop wait longer."""
 
 SWITCH_S = 0.001
-"""How long the event loop waits for the interpreter lock before it asks a working thread to release it. A request is
-several steps of the loop, and each begins with that wait: Python's default of 5 ms would be most of its time."""
+"""The time after which a worker thread must release the interpreter lock if the event loop waits for it. The loop
+waits several times for each request, so with Python's default of 5 ms these waits would be most of its time."""
 
 MAX_YOUNG = 50_000
 """The number of young objects that a collection traverses in a few milliseconds."""
