@@ -53,7 +53,8 @@ class Check:
 
 
 class Checks:
-    """Runs all checks of one catalog. They make no catalog: conditional writes are tried only if there is one."""
+    """Runs the checks of `arco doctor` on a store: on its catalog, or on all catalogs of its realm. They make no
+    catalog: conditional writes are tried only in a store that has a catalog or a realm."""
 
     def __init__(self, options: CatalogOptions) -> None:
         self._options = options

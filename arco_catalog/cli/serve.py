@@ -343,7 +343,7 @@ class Server(uvicorn.Server):
 
 
 def _listener(options: ServeOptions) -> socket.socket:
-    """Returns the listening socket that the supervisor of several workers opened for this one (`--listener`); opens one
+    """Returns the listening socket that the supervisor opened for this worker (`--listener`); opens one
     for a server without a supervisor."""
     if options.listener is None:
         return listen(options.host, options.port)

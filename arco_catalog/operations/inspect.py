@@ -1,4 +1,8 @@
-"""Reads all records of one table or view, for an operator who examines why a request is stuck. Writes nothing."""
+"""Reads the records that decide about one table, view or other entity, for an operator who examines why a request is
+stuck: its entry or newest tombstone, its pointer, its intent, and the markers of requests in progress.
+
+It writes nothing.
+"""
 
 from collections.abc import Sequence
 

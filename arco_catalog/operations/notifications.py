@@ -1,6 +1,7 @@
 """Applies notifications of another catalog to the tables that follow its own (docs/design/polaris.md#notifications).
 
-Each notification is one registry commit, which changes name, metadata file and time together.
+A notification that changes something is one registry commit, which changes name, metadata file and time together. One
+of type VALIDATE is only checked.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,8 @@ from arco_catalog.state.registry import Operation, RegistryState
 
 
 class Verdict(Enum):
-    """What a leader does with a proposal."""
+    """What a leader, the process that makes the next registry commit, does with another process's proposal: take it
+    into the commit, cancel its attempt, or leave it."""
 
     TAKE_IN = auto()
     CANCEL = auto()

@@ -29,7 +29,7 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
 
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
-    """Settles intents on names as `settle_decided` does, not those on pointers, and returns whether it did. Only logs
+    """Settles intents on names as `settle_decided` does, not intents on pointers, and returns whether it did. Only logs
     and counts a failure: a later request that reads an intent settles it, and so does the reconciler."""
     try:
         await settle_decided(session, decided)

@@ -53,7 +53,7 @@ class KeyPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedPolicy:
-    """A policy that the catalog had until a time of the store's clock."""
+    """A policy of idempotency keys that the catalog had, or may have had, until a time of the store's clock."""
 
     policy: KeyPolicy
     until_ms: int
