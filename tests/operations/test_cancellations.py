@@ -1,7 +1,6 @@
 """A takeover cancels earlier attempts by id, in a registry whose version allows it (docs/design/registry.md)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -21,6 +20,7 @@ from arco_catalog.upkeep.fsck.examination import Examination
 from storage_backends import ABSENT, Applied, Version
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.registry_versions import raise_version
 from tools.support.catalog_fixture import CatalogFixture
 
 DEAD = "01DEAD"
@@ -39,13 +39,6 @@ async def fixture(clock: FakeRuntime) -> CatalogFixture:
     await made.namespace("db")
     await raise_version(made.session().state)
     return made.another()
-
-
-async def raise_version(state: State) -> None:
-    """Makes the registry commit with which a later command may raise the version."""
-    head = await state.head()
-    raised = replace(head, document={**head.document, "version": 2})
-    await make(state, raised.successor(commit="raised", at_ms=1, edits={}, operations=[]), head.version)
 
 
 async def make(state: State, commit: RegistryState, expected: Version | None) -> None:

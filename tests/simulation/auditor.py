@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, mapping, sequence, text
+from arco_catalog.state.fields import integer, mapping, sequence, text, texts
 from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
@@ -105,6 +105,8 @@ class Auditor:
         """Each transaction with each entity, or name, on which it placed an intent."""
         self._entries: dict[str, JsonObject] = {}
         self._segments: dict[str, bytes] = {}
+        self._committed: set[str] = set()
+        self._cancelled: set[str] = set()
         world.observe(self.see)
 
     def ask(self, ask: Ask) -> Ask:
@@ -220,6 +222,9 @@ class Auditor:
         self._see_tombstones(event.at)
         for operation in sequence(head, "operations"):
             assert isinstance(operation, dict)
+            self._committed.add(text(operation, "id"))
+            self._cancelled.update(texts(operation, "cancels"))
+            assert self._committed.isdisjoint(self._cancelled), "an attempt is committed and cancelled"
             if operation["kind"] == "drop-table":
                 self.burials[text(operation, "entity")] = text(operation, "principal")
             if operation["kind"] not in NOBODYS:

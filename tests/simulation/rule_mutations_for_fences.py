@@ -11,6 +11,7 @@ from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.group_commit import GroupCommitter, PendingCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.transaction import Decision, Status
 from arco_catalog.upkeep.collection import markers
@@ -73,6 +74,15 @@ def a_registry_not_fenced_for_unfinished_markers(patch: pytest.MonkeyPatch) -> N
 
     patch.setattr(markers, "fence_registry", leave)
     patch.setattr(markers, "_fence", fence)
+
+
+def attempts_cancelled_without_a_search(patch: pytest.MonkeyPatch) -> None:
+    """On the HEAD that the cancellation replaces. An earlier search has found nothing."""
+
+    async def search(state: State, head: RegistryState, attempts: Mapping[str, WriteSet]) -> Sequence[str]:
+        return [*attempts]
+
+    patch.setattr(evidence, "_absent_from", search)
 
 
 def deadlines_that_no_step_checks(patch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,12 @@ from functools import partial
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.access import State
 from arco_catalog.state.spilling import Limits
 from tests.simulation.clients import AS_DEPLOYED, EAGER, SimulatedClients
 from tests.simulation.explore import Scenario
 from tests.simulation.world import World
+from tests.support.registry_versions import raise_version
 
 
 def scenario(
@@ -26,6 +28,7 @@ def scenario(
         chosen = EAGER if settings == "eager" else AS_DEPLOYED
         run = _played(requests, tables, chosen, requests.__name__)
         _SPILLED[run] = _played(requests, tables, replace(chosen, spill=TINY), f"{requests.__name__}, spilled")
+        _CANCELLING[run] = _played(requests, tables, chosen, f"{requests.__name__}, cancelling", raise_version)
         return run
 
     return decorate
@@ -36,10 +39,13 @@ def _played(
     tables: tuple[str, ...],
     settings: Settings,
     name: str,
+    prepare: Callable[[State], Awaitable[None]] | None = None,
 ) -> Scenario:
     async def run(world: World) -> None:
         clients = SimulatedClients(world, settings)
         await clients.set_up(*tables)
+        if prepare is not None:
+            await prepare(clients.fixture(world.process("setup")).session().state)
         async with asyncio.TaskGroup() as group:
             for request in requests(clients):
                 group.create_task(_as_task(request))
@@ -57,6 +63,14 @@ _SPILLED: dict[Scenario, Scenario] = {}
 def spilled(scenario: Scenario) -> Scenario:
     """The same, with an index that is spilled from the first commit on."""
     return _SPILLED[scenario]
+
+
+_CANCELLING: dict[Scenario, Scenario] = {}
+
+
+def cancelling(scenario: Scenario) -> Scenario:
+    """The same, with a registry in which takeovers cancel attempts by id."""
+    return _CANCELLING[scenario]
 
 
 async def _as_task(request: Awaitable[None]) -> None:

@@ -1,0 +1,16 @@
+"""The registry of a later version, before there is a command that raises it."""
+
+from dataclasses import replace
+
+from arco_catalog.state.access import State
+from arco_catalog.state.registry import VERSION_WITH_CANCELLATIONS
+from storage_backends import Applied
+
+
+async def raise_version(state: State) -> None:
+    """Makes the registry commit after which takeovers cancel attempts by id."""
+    head = await state.head()
+    raised = replace(head, document={**head.document, "version": VERSION_WITH_CANCELLATIONS})
+    commit = raised.successor(commit="raised", at_ms=head.at_ms, edits={}, operations=[])
+    await state.create(state.paths.registry_commit("raised"), commit.body)
+    assert isinstance(await state.move_head(commit, head.version), Applied)
