@@ -2,16 +2,15 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.crowd import Crowd, max_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import listen, uri_of
-from arco_catalog.cli.options import same_named
 from arco_catalog.cli.serve import (
     Server,
     followed,
@@ -21,8 +20,9 @@ from arco_catalog.cli.serve import (
     server_config,
     telemetry_of,
 )
+from arco_catalog.cli.served_realms import authentication_setup
+from arco_catalog.cli.server_options import ServerOptions
 from arco_catalog.cli.tls import certificate_of
-from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE
 from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import is_loopback, parse_host
 from arco_catalog.http.delegation_service.app import create_delegation_app
@@ -36,7 +36,6 @@ from arco_catalog.operations.delegation_service_state import service_state
 from arco_catalog.operations.open import location_of, long_lived
 from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.catalog import Catalog, Settings
-from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
@@ -48,52 +47,22 @@ from storage_backends.open import canonical_url
 GOODBYE_SECONDS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class DelegationOptions:
-    """The options of `arco delegation-service`, from the command line and the environment."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationOptions(ServerOptions):
+    """The options of `arco delegation-service`."""
 
-    store: str
-    host: str
-    port: int
-    warehouse: str
-    allowed_locations: Sequence[str]
     delegation_locations: Sequence[str]
     delegation_endpoints: Sequence[str]
     delegation_realms: Sequence[str]
-    allowed_hosts: Sequence[str]
-    dialect: Dialect
-    log_format: str
-    metrics_namespace: str | None
-    log_level: str
-    max_connections: int
-    request_memory: int
-    cache_memory: int
-    max_body: int
-    max_metadata: int
-    task_properties: Sequence[str]
-    realm: Sequence[str]
-    auth: Sequence[str]
-    token_key_file: str | None
-    base_path: str
-    tls_cert: str | None
-    tls_key: str | None
-    tls_client_ca: str | None
-    environment: Mapping[str, str] = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, parsed: argparse.Namespace) -> "DelegationOptions":
-        """Returns the options of `arco delegation-service` that the parser read."""
-        given = same_named(parsed, cls)
-        given |= {
-            "allowed_locations": parsed.allowed_location,
+    def _renamed(cls, parsed: argparse.Namespace) -> dict[str, Any]:
+        return {
+            **ServerOptions._renamed(parsed),
             "delegation_locations": parsed.delegation_location,
             "delegation_endpoints": parsed.delegation_endpoint,
             "delegation_realms": parsed.delegation_realm,
-            "allowed_hosts": parsed.allowed_host,
-            "dialect": Dialect(parsed.idempotency_dialect),
-            "task_properties": parsed.task_property,
         }
-        return cls(**given)
 
 
 def run(options: DelegationOptions) -> int:
@@ -153,7 +122,7 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
     runtime = SystemRuntime()
     realms = realms_beside(catalog, _url(options), options.realm)
     try:
-        setup = _authentication_setup(options, realms[0].name, runtime)
+        setup = authentication_setup(options, realms[0].name, runtime)
     except ValueError as error:
         raise CliError(str(error)) from error
     if setup is None or setup.open:
@@ -168,13 +137,6 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
         yield Authentication((TaskAuthenticator(setup.authentication, {realm.name: realm for realm in realms}),))
     finally:
         await setup.close()
-
-
-def _authentication_setup(options: DelegationOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
-    variables = {AUTH.name: ",".join(options.auth)}
-    if options.token_key_file is not None and INTERNAL in options.auth:
-        variables[TOKEN_KEY_FILE.name] = options.token_key_file
-    return load_authentication({**options.environment, **variables}, realm, runtime)
 
 
 def _service(options: DelegationOptions, catalog: Catalog) -> DelegationService:

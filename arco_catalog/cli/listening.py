@@ -4,13 +4,13 @@ import errno
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from arco_catalog.authentication.setup import NONE
 from arco_catalog.cli.client_config import Login, client_config
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.server_options import ServeOptions
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.state.restoration import describe_copy
 
@@ -23,34 +23,6 @@ REALM_HEADER = "Polaris-Realm"
 
 class AddressError(CliError):
     """No socket can listen at the address."""
-
-
-class StartOptions(Protocol):
-    """The options of a server that its start-up message repeats."""
-
-    @property
-    def store(self) -> str: ...
-
-    @property
-    def warehouse(self) -> str: ...
-
-    @property
-    def auth(self) -> Sequence[str]: ...
-
-    @property
-    def realm(self) -> Sequence[str]: ...
-
-    @property
-    def base_path(self) -> str: ...
-
-    @property
-    def tls_cert(self) -> str | None: ...
-
-    @property
-    def quiet(self) -> bool: ...
-
-    @property
-    def environment(self) -> Mapping[str, str]: ...
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -108,7 +80,7 @@ class StoreReport:
     key_warning: str | None = None
 
 
-def announce(options: StartOptions, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
+def announce(options: ServeOptions, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
     """Displays the start-up message: the server's URI and its `workers`, warnings on stderr, and the configuration of
     engines. With --quiet it prints the URI and warnings only."""
     uri = uri_of(listener, tls=options.tls_cert is not None) + options.base_path

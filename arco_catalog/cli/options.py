@@ -2,9 +2,8 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from arco_catalog.config.parsing import parse_bool, parse_count, split_csv
 from arco_catalog.config.variable import Variable
@@ -125,9 +124,3 @@ def instant(text: str) -> int:
         ) from error
     in_utc = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return (in_utc - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-
-
-def same_named(parsed: argparse.Namespace, options: type) -> dict[str, Any]:
-    """Returns the parsed values of the options that have a field of the same name in a dataclass."""
-    names = {field.name for field in fields(options)}
-    return {name: value for name, value in vars(parsed).items() if name in names}

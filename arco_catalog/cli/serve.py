@@ -1,6 +1,5 @@
 """`arco serve`: one process that serves a catalog, or the catalogs of realms, until SIGINT or SIGTERM."""
 
-import argparse
 import asyncio
 import json
 import logging
@@ -9,8 +8,8 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
-from typing import Protocol, cast
+from dataclasses import asdict, replace
+from typing import cast
 
 import uvicorn
 import uvloop
@@ -22,8 +21,8 @@ from arco_catalog.cli.crowd import Crowd, max_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
-from arco_catalog.cli.options import same_named
 from arco_catalog.cli.served_realms import served
+from arco_catalog.cli.server_options import ServeOptions, ServerOptions
 from arco_catalog.cli.session import operator_request, report_slow_store
 from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.cli.urls import canonical_urls
@@ -31,17 +30,16 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
-from arco_catalog.http.options import KEY_LIFETIME_MS, UNIT_SEPARATOR, HttpOptions
+from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.realms import RealmService, ServedRealms
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.contents import describe_contents
 from arco_catalog.operations.open import long_lived, open_catalog
-from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.key_resolution import key_warning
-from arco_catalog.state.key_settings import Dialect, KeyPolicy
+from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from arco_catalog.tasks.loop import WakeUp
@@ -62,102 +60,12 @@ MARGIN_SECONDS = 5
 _REQUESTS = logging.getLogger("arco_catalog.http.requests")
 
 
-class LogOptions(Protocol):
-    """The options of a server's log."""
-
-    @property
-    def log_format(self) -> str: ...
-
-    @property
-    def log_level(self) -> str: ...
-
-    @property
-    def metrics_namespace(self) -> str | None: ...
-
-    @property
-    def environment(self) -> Mapping[str, str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """The options of `arco serve`, from the command line and the environment."""
-
-    store: str
-    host: str
-    port: int
-    warehouse: str
-    allowed_locations: Sequence[str]
-    allow_location_overlap: bool
-    """Whether locations of tables may overlap; `allow_catalog_overlap` is about locations of catalogs."""
-    allowed_hosts: Sequence[str]
-    allowed_origins: Sequence[str]
-    dialect: Dialect
-    gzip: bool
-    log_format: str
-    metrics_namespace: str | None
-    log_level: str
-    quiet: bool
-    max_connections: int
-    request_memory: int
-    cache_memory: int
-    max_body: int
-    max_metadata: int
-    file_confirmed_ms: int = 60_000
-    allow_catalog_overlap: bool = False
-    keys_enabled: bool = True
-    key_lifetime_ms: int = KEY_LIFETIME_MS
-    metrics: str = "count"
-    purge: PurgeSettings = field(default_factory=PurgeSettings)
-    tasks: bool = True
-    task_properties: Sequence[str] = ()
-    realm: Sequence[str] = ()
-    auth: Sequence[str] = ()
-    token_key_file: str | None = None
-    vending_lifetime: int = 3_600
-    vending_keys_file: str | None = None
-    base_path: str = ""
-    namespace_separator: str = UNIT_SEPARATOR
-    tls_cert: str | None = None
-    tls_key: str | None = None
-    tls_client_ca: str | None = None
-    listener: int | None = None
-    """The descriptor of the listening socket that a supervisor has opened. A process with one is a worker: it writes
-    its report as JSON to the supervisor instead of a start-up message."""
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """The environment variables, which configure the stores and the export of traces."""
-
-    @classmethod
-    def of(cls, parsed: argparse.Namespace) -> "ServeOptions":
-        """Returns the options of `arco serve` that the parser read."""
-        given = same_named(parsed, cls)
-        given |= {
-            "allowed_locations": parsed.allowed_location,
-            "allow_location_overlap": parsed.allow_location_overlap or parsed.allow_table_location_overlap,
-            "allow_catalog_overlap": parsed.allow_location_overlap or parsed.allow_catalog_location_overlap,
-            "allowed_hosts": parsed.allowed_host,
-            "allowed_origins": parsed.allowed_origin,
-            "dialect": Dialect(parsed.idempotency_dialect),
-            "keys_enabled": parsed.idempotency_enabled,
-            "key_lifetime_ms": parsed.idempotency_lifetime,
-            "file_confirmed_ms": parsed.file_confirmed,
-            "purge": PurgeSettings(
-                PurgeMode(parsed.purge_mode),
-                parsed.purge_undrop_window,
-                parsed.purge_trust_locations,
-                parsed.purge_whole_location,
-                vended_ms(parsed.vending_lifetime),
-            ),
-            "task_properties": parsed.task_property,
-        }
-        return cls(**given)
-
-
 def run(options: ServeOptions) -> int:
     """Serves until SIGINT or SIGTERM, then returns 0. Raises `CliError` if the server can't start."""
     return run_server(options, _serve(options))
 
 
-def run_server(options: LogOptions, serving: Coroutine[object, object, None]) -> int:
+def run_server(options: ServerOptions, serving: Coroutine[object, object, None]) -> int:
     """Runs a server with its log and event loop until it ends. Returns 0."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
@@ -365,7 +273,7 @@ def _announce(options: ServeOptions, report: StoreReport, listener: socket.socke
         print(json.dumps(asdict(report)), flush=True)
 
 
-def telemetry_of(options: LogOptions) -> Telemetry | None:
+def telemetry_of(options: ServerOptions) -> Telemetry | None:
     """Sets up a server's telemetry: a line of JSON for each request if the log's format is JSON, a line of text if its
     level is `debug`, else no lines. Returns None if nothing is recorded. Raises `CliError` for invalid settings."""
     if options.log_format == "json":

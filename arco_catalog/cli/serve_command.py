@@ -45,8 +45,9 @@ def run(parsed: argparse.Namespace) -> int:
 
         return supervise(parsed, parsed.arguments)
     from arco_catalog.cli import serve
+    from arco_catalog.cli.server_options import ServeOptions
 
-    return serve.run(serve.ServeOptions.of(parsed))
+    return serve.run(ServeOptions.of(parsed))
 
 
 COMMAND = Command("serve", "serve a catalog over a store", EXAMPLES, add_arguments, run)

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 from arco_catalog.authentication.authorization import is_off
 from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.server_options import ServeOptions, ServerOptions
 from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE, VENDING_KEYS_FILE, VENDING_LIFETIME
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService, ServedRealms
@@ -18,36 +18,8 @@ from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
 
 
-class RealmOptions(Protocol):
-    """The options of a server about realms and authentication."""
-
-    @property
-    def store(self) -> str: ...
-
-    @property
-    def host(self) -> str: ...
-
-    @property
-    def realm(self) -> Sequence[str]: ...
-
-    @property
-    def auth(self) -> Sequence[str]: ...
-
-    @property
-    def token_key_file(self) -> str | None: ...
-
-    @property
-    def vending_lifetime(self) -> int: ...
-
-    @property
-    def vending_keys_file(self) -> str | None: ...
-
-    @property
-    def environment(self) -> Mapping[str, str]: ...
-
-
 @asynccontextmanager
-async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime) -> AsyncIterator[ServedRealms]:
+async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime) -> AsyncIterator[ServedRealms]:
     """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication, or
     if the store has no realm only the authentication of clients, which may be None. Raises `CliError` if a realm that
     the options need is missing or was dropped, or if anyone on another machine could connect without a login, and
@@ -55,7 +27,7 @@ async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime
     vending = LazyVending(_vending_environment(options), runtime)
     url = canonical_url(options.store, options.environment)
     realms = realms_beside(catalog, url, options.realm, vending, vending.storage_policy)
-    setup = _authentication_setup(options, realms[0].name, runtime)
+    setup = authentication_setup(options, realms[0].name, runtime)
     authorizes = not is_off(options.environment)
     try:
         missing = [realm for realm in realms if not await realm_exists(realm)]
@@ -82,7 +54,7 @@ async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime
             await setup.close()
 
 
-def _without_realm(options: RealmOptions, missing: Sequence[Realm]) -> str:
+def _without_realm(options: ServeOptions, missing: Sequence[Realm]) -> str:
     """Returns the error for missing realms, with the way to make them."""
     if options.realm:
         named = " and ".join(repr(realm.name) for realm in missing)
@@ -94,7 +66,7 @@ def _without_realm(options: RealmOptions, missing: Sequence[Realm]) -> str:
     )
 
 
-def _vending_environment(options: RealmOptions) -> Mapping[str, str]:
+def _vending_environment(options: ServeOptions) -> Mapping[str, str]:
     """Returns the environment for the vending of credentials, in which the options replace the variables."""
     variables = {
         VENDING_LIFETIME.name: str(options.vending_lifetime),
@@ -103,7 +75,7 @@ def _vending_environment(options: RealmOptions) -> Mapping[str, str]:
     return {**options.environment, **variables}
 
 
-def _authentication_setup(options: RealmOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
+def authentication_setup(options: ServerOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
     """Sets up authentication from options, which replace their variables, and other variables. Returns None if --auth
     is not given. Raises `ValueError` for an invalid variable."""
     variables = {AUTH.name: ",".join(options.auth)}

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from arco_catalog.cli.capacity import PROCESS_BYTES
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import AddressError, StoreReport, announce, listen_together
+from arco_catalog.cli.server_options import ServeOptions
 
 MAX_DEATHS = 5
 """Workers that are replaced within `DEATHS_WITHIN_SECONDS`; if one more dies in that time, the server ends."""
@@ -37,7 +38,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     except AddressError:
         from arco_catalog.cli import serve
 
-        serve.check(serve.ServeOptions.of(parsed))  # an address in use must not hide another mistake
+        serve.check(ServeOptions.of(parsed))  # an address in use must not hide another mistake
         raise
 
 
@@ -68,7 +69,7 @@ class Supervisor:
                 return 0 if self._ending else self._workers[listeners[0].fileno()].returncode or 1
             others = await asyncio.gather(*(self._start(listener) for listener in listeners[1:]))
             if not self._ending and None not in others:
-                announce(self._parsed, listeners[0], first, _describe_workers(self._parsed))
+                announce(ServeOptions.of(self._parsed), listeners[0], first, _describe_workers(self._parsed))
             async with asyncio.TaskGroup() as group:
                 for listener in listeners:
                     group.create_task(self._keep_alive(listener))
