@@ -4,16 +4,17 @@
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.names import no_such
-from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
 from arco_catalog.state.entries import DescribedKind, RelationEntry, find_kind
-from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Needs, Steps
 
 
@@ -40,26 +41,22 @@ async def drop_described(session: Session, kind: DescribedKind, namespace: Names
     return await run(session, _Drop(session, kind, namespace, name))
 
 
-class _Drop(RegistryMutation):
+class _Drop(NamedChange):
     def __init__(self, session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> None:
-        super().__init__(session)
+        super().__init__(session, namespace, name)
         self.kind = f"drop-{kind}"
         self.what = kind
-        self.namespace = namespace
-        self.name = name
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        head, key = read_set.head, relation_key(self.namespace, self.name)
-        yield Needs(keys=[key])
+        head = read_set.head
+        yield Needs(keys=[self.key])
         entry = find_kind(head.index, self.namespace, self.name, self.what)
         if entry is None:
             raise no_such(self.what, self.namespace, self.name)
-        tombstone = yield from tombstone_edits(
-            head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=False
-        )
+        tombstone = yield from self.tombstone(head, entry, attempt)
         return Change(
-            edits={key: None, **tombstone},
+            edits={self.key: None, **tombstone},
             answer=Document(204),
-            detail={"namespace": [*self.namespace], "name": self.name, "entity": entry.entity},
+            detail=self.detail(entry.entity),
             about=(entry.entity, None),
         )

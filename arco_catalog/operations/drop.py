@@ -8,21 +8,22 @@ from functools import partial
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown, InternalError, NotFound, Refusal
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.operations.waiting_drop import wait_for_purge
 from arco_catalog.planning.answers import Answer, Document, TableState
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.purge import PurgeMode, PurgeRequest, request_purge
-from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.entries import RelationEntry, find_kind, has_pointer
 from arco_catalog.state.fields import text
-from arco_catalog.state.index import Namespace, relation_key, tombstone_key
+from arco_catalog.state.index import Namespace, tombstone_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.restoration import describe_copy
@@ -95,14 +96,12 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
         raise CommitStateUnknown(message, "result-lost") from error
 
 
-class Drop(RegistryMutation):
+class Drop(NamedChange):
     """The drop of a table or view."""
 
     def __init__(self, session: Session, semantics: Semantics, namespace: Namespace, name: str, purge: bool) -> None:
-        super().__init__(session)
+        super().__init__(session, namespace, name)
         self.semantics = semantics
-        self.namespace = namespace
-        self.name = name
         self.purge = purge
         self.kind = f"drop-{semantics.kind}"
         self._purge_settings = session.settings.purge
@@ -117,13 +116,13 @@ class Drop(RegistryMutation):
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         if not self._makes_task:
             return False
-        if read_set.head.index.missing(Needs(keys=[relation_key(self.namespace, self.name)])):
+        if read_set.head.index.missing(Needs(keys=[self.key])):
             return True
         entry = self._entry(read_set)
         return entry is not None and entry.entity not in self._examined
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
-        await load(self.state, read_set.head.index, Needs(keys=[relation_key(self.namespace, self.name)]))
+        await load(self.state, read_set.head.index, Needs(keys=[self.key]))
         entry = self._entry(read_set)
         if entry is not None and entry.entity not in self._examined:
             self._examined[entry.entity] = await self._examine(entry.entity)
@@ -142,8 +141,7 @@ class Drop(RegistryMutation):
         if table.allows_deletes(document):
             return None
         return CommitFailed(
-            f"Cannot purge table: {dotted(self.namespace, self.name)} has gc.enabled=false, and its files may belong "
-            "to other tables"
+            f"Cannot purge table: {self.full_name} has gc.enabled=false, and its files may belong to other tables"
         )
 
     def _entry(self, read_set: RegistryReadSet) -> RelationEntry | None:
@@ -151,7 +149,7 @@ class Drop(RegistryMutation):
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         index = read_set.head.index
-        await load(self.state, index, Needs(keys=[relation_key(self.namespace, self.name)]))
+        await load(self.state, index, Needs(keys=[self.key]))
         entry = self._entry(read_set)
         return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
@@ -160,21 +158,19 @@ class Drop(RegistryMutation):
         return Document(204)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        head, key = read_set.head, relation_key(self.namespace, self.name)
+        head = read_set.head
         self.attempts.add(attempt.id)
-        yield Needs(keys=[key])
+        yield Needs(keys=[self.key])
         entry = self._entry(read_set)
         if entry is None:
             raise self.semantics.no_such(head.index, self.namespace, self.name)
         committed = entry.require_committed()
         if self.purge and not has_pointer(committed.json):
             raise BadRequest(
-                f"{dotted(self.namespace, self.name)} follows another catalog's table, whose files only that catalog "
+                f"{self.full_name} follows another catalog's table, whose files only that catalog "
                 "may delete: drop it without purge"
             )
-        tombstone = yield from tombstone_edits(
-            head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=self.purge
-        )
+        tombstone = yield from self.tombstone(head, entry, attempt, purge=self.purge)
         purge = PurgeRequest({}, (), ())
         self.copy_of = head.copy_of
         if self._makes_task and self.copy_of is None:
@@ -184,18 +180,13 @@ class Drop(RegistryMutation):
             left = tombstone[tombstone_key(self.namespace, self.name, entry.entity)]
             assert left is not None
             purge = request_purge(self.context.paths, self._purge_settings, left, attempt)
+        copy_of = {} if self.copy_of is None or not self.purge else {"copy_of": self.copy_of}
         return Change(
-            edits={key: None, **tombstone, **purge.edits},
+            edits={self.key: None, **tombstone, **purge.edits},
             first=purge.first,
             after=purge.after,
             answer=self.answer(entry),
-            detail={
-                "namespace": [*self.namespace],
-                "name": self.name,
-                "entity": entry.entity,
-                "purge": self.purge,
-                **({} if self.copy_of is None or not self.purge else {"copy_of": self.copy_of}),
-            },
+            detail=self.detail(entry.entity, purge=self.purge, **copy_of),
             about=(entry.entity, entry.uuid),
             marks=(entry.entity,),
         )

@@ -9,21 +9,22 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.properties import refuse_reserved
 from arco_catalog.operations.described import drop_described, load_described
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.operations.properties import check_properties
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.descriptions import describe
-from arco_catalog.planning.names import dotted, name_taken, require_free_name
+from arco_catalog.planning.names import name_taken, require_free_name
 from arco_catalog.planning.overlap import require_free_places
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.entries import DescribedKind, RelationEntry
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.holds import location_holds
-from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Steps
 
 KIND: DescribedKind = "generic-table"
@@ -83,12 +84,11 @@ async def drop_generic_table(session: Session, namespace: Namespace, name: str) 
     return await drop_described(session, KIND, namespace, name)
 
 
-class _Create(RegistryMutation):
+class _Create(NamedChange):
     kind = f"create-{KIND}"
 
     def __init__(self, session: Session, namespace: Namespace, table: GenericTable) -> None:
-        super().__init__(session)
-        self.namespace = namespace
+        super().__init__(session, namespace, table.name)
         self.table = table
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
@@ -96,7 +96,7 @@ class _Create(RegistryMutation):
         yield from require_free_name(
             index, namespace, table.name, partial(name_taken, KIND, namespace=namespace, name=table.name)
         )
-        check_properties(f"generic table {dotted(namespace, table.name)}", table.properties, table.properties)
+        check_properties(f"generic table {self.full_name}", table.properties, table.properties)
         locations = [] if table.base_location is None else [self.context.locations.check(table.base_location)]
         yield from require_free_places(self.context, index, locations, namespace)
         marks = yield from shared_marks(self.context, index, locations, entity=attempt.entity)
@@ -108,11 +108,11 @@ class _Create(RegistryMutation):
         return Change(
             edits={
                 **marks,
-                relation_key(namespace, table.name): entry.json,
+                self.key: entry.json,
                 **location_holds(attempt.entity, normal, name=(*namespace, table.name)),
             },
             answer=Document(200, {"table": table.described}, value),
-            detail={"namespace": [*namespace], "name": table.name, "entity": attempt.entity, "format": table.format},
+            detail=self.detail(attempt.entity, format=table.format),
             first=[write],
             about=(attempt.entity, None),
         )

@@ -2,6 +2,7 @@
 (docs/design/polaris.md#governance)."""
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.operations.namespaces import PropertiesChange, namespace_properties
 from arco_catalog.operations.properties import check_properties, size_of
 from arco_catalog.planning.answers import Answer, Document
@@ -12,10 +13,10 @@ from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import NoOp
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
 from arco_catalog.state.entries import find_kind
-from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Needs, Steps
 
 
@@ -68,36 +69,29 @@ class _GovernNamespace(PropertiesChange):
         return self.changed(attempt, entry, entry.location, together, document, changes)
 
 
-class _GovernRelation(RegistryMutation):
+class _GovernRelation(NamedChange):
     def __init__(self, session: Session, namespace: Namespace, name: str, kind: str, patch: JsonObject) -> None:
-        super().__init__(session)
+        super().__init__(session, namespace, name)
         self.kind = f"govern-{kind}"
         self.relation_kind = kind
-        self.namespace = namespace
-        self.name = name
         self.patch = patch
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
-        index, key = read_set.head.index, relation_key(self.namespace, self.name)
-        yield Needs(keys=[key])
+        index = read_set.head.index
+        yield Needs(keys=[self.key])
         entry = find_kind(index, self.namespace, self.name, self.relation_kind)
         if entry is None:
             raise not_of_kind(index, self.relation_kind, self.namespace, self.name)
         before = entry.require_committed().governance
-        subject = f"{called(self.relation_kind)} {dotted(self.namespace, self.name)}"
+        subject = f"{called(self.relation_kind)} {self.full_name}"
         after = merge(subject, before, self.patch, columns=True)
         answer = Document(200, {**after})
         if after == before:
             return NoOp(answer)
         return Change(
-            edits={key: entry.with_governance(after).json},
+            edits={self.key: entry.with_governance(after).json},
             answer=answer,
-            detail={
-                "namespace": [*self.namespace],
-                "name": self.name,
-                "entity": entry.entity,
-                "governance": _names(before, after),
-            },
+            detail=self.detail(entry.entity, governance=_names(before, after)),
             about=(entry.entity, entry.uuid),
         )
 

@@ -12,21 +12,22 @@ from arco_catalog.iceberg.errors import BadRequest, NoSuchWarehouse, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.outline import let_long_parts_go, outline
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.operations.namespaces import LOCATION, namespace_value
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES
-from arco_catalog.planning.names import dotted, name_taken, no_such
+from arco_catalog.planning.names import name_taken, no_such
 from arco_catalog.planning.notifications import Event, Notification, check_order, check_time
 from arco_catalog.planning.overlap import namespace_location, refuse_overlap, refuse_purged
-from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import NoOp
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.borrowed import folders_of, merged, outside, renewed_loans
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
 from arco_catalog.state.entries import (
@@ -38,7 +39,7 @@ from arco_catalog.state.entries import (
 )
 from arco_catalog.state.followed import FollowedTable, last_notified
 from arco_catalog.state.holds import location_holds
-from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile
@@ -60,13 +61,10 @@ async def notify(session: Session, namespace: Namespace, name: str, notification
     return await run(session, mutation(session, namespace, name, notification))
 
 
-class _NotificationChange(RegistryMutation):
+class _NotificationChange(NamedChange):
     def __init__(self, session: Session, namespace: Namespace, name: str, notification: Notification) -> None:
-        super().__init__(session)
-        self.namespace = namespace
-        self.name = name
+        super().__init__(session, namespace, name)
         self.notification = notification
-        self.key = relation_key(namespace, name)
 
     def admitted(self, index: Index, attempt: Attempt) -> Steps[RelationEntry | None]:
         """Returns the entry of the followed table with the name, or None, after checking the notification against it.
@@ -81,7 +79,7 @@ class _NotificationChange(RegistryMutation):
         last = yield from last_notified(index, self.namespace, self.name)
         check_order(notification, self.namespace, self.name, last)
         if entry is not None and (entry.uuid or "").lower() != notification.uuid.lower():
-            name = dotted(self.namespace, self.name)
+            name = self.full_name
             raise BadRequest(
                 f"{name} follows table {entry.uuid}, not {notification.uuid}: send a DROP notification for it first"
             )
@@ -109,19 +107,17 @@ class _NotificationChange(RegistryMutation):
             values.append(write)
         return edits, values
 
-    def detail(self, entity: str) -> JsonObject:
+    def describe(self, entity: str) -> JsonObject:
         """Returns the details of a notification's change of the table with this entity id, for the registry's
         history."""
         notification = self.notification
-        return {
-            "namespace": [*self.namespace],
-            "name": self.name,
-            "entity": entity,
-            "metadata_location": notification.metadata_location,
-            "notification": notification.event.value,
-            "notified": notification.at,
-            "source": {**self.context.caller.source, "kind": "Notification"},
-        }
+        return self.detail(
+            entity,
+            metadata_location=notification.metadata_location,
+            notification=notification.event.value,
+            notified=notification.at,
+            source={**self.context.caller.source, "kind": "Notification"},
+        )
 
 
 class _Drop(_NotificationChange):
@@ -134,13 +130,11 @@ class _Drop(_NotificationChange):
         if entry is None or followed is None:
             raise no_such("table", self.namespace, self.name)
         left = RelationEntry(FollowedTable(followed.metadata, self.notification.at).written(entry.json))
-        tombstone = yield from tombstone_edits(
-            head, left, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=False
-        )
+        tombstone = yield from self.tombstone(head, left, attempt)
         return Change(
             edits={self.key: None, **tombstone},
             answer=Document(204),
-            detail=self.detail(entry.entity),
+            detail=self.describe(entry.entity),
             about=(entry.entity, entry.uuid),
         )
 
@@ -198,7 +192,7 @@ class _Follow(_NotificationChange):
         return outlined
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        index, name = read_set.head.index, dotted(self.namespace, self.name)
+        index, name = read_set.head.index, self.full_name
         made, values = yield from self.namespaces(index, attempt)
         before = yield from self.admitted(index, attempt)
         if read_set.refusal is not None:
@@ -210,7 +204,7 @@ class _Follow(_NotificationChange):
         return Change(
             edits={**made, **edits, self.key: entry.json},
             answer=Document(204),
-            detail=self.detail(entity),
+            detail=self.describe(entity),
             first=values,
             about=(entity, uuid),
         )
@@ -224,7 +218,7 @@ class _Follow(_NotificationChange):
         added = {place.normal: place for place in named if place.normal not in held}
         if len(held) + len(added) > MAX_HELD:
             raise BadRequest(
-                f"{dotted(self.namespace, self.name)} would have {len(held) + len(added)} locations for its files, "
+                f"{self.full_name} would have {len(held) + len(added)} locations for its files, "
                 f"earlier ones included, and may have at most {MAX_HELD}: send a DROP notification and then a CREATE "
                 "notification, which make it a new table without the earlier locations"
             )

@@ -11,14 +11,15 @@ from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.outline import let_long_parts_go, outline
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.borrowing import borrow, check_allowed
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.metadata_file import pointer_summary
-from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.names import existing_namespace
 from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
-from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PointerWrite
 from arco_catalog.protocol.catalog import Session
@@ -26,11 +27,11 @@ from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import AttemptAborted
 from arco_catalog.protocol.planned_commit import Write
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, outside
 from arco_catalog.state.entries import NO_LOANS, RelationEntry, find_kind, find_relation
 from arco_catalog.state.holds import location_holds
-from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.metadata_claim import Claim, claim
@@ -49,7 +50,7 @@ async def register_table(
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
-def table_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> RegistryMutation:
+def table_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> NamedChange:
     """Returns `register_table` as a mutation that can be planned without a write, for a rehearsal of an import."""
     return _Register(session, TABLES, namespace, name, metadata_location, overwrite=False)
 
@@ -59,15 +60,13 @@ async def register_view(session: Session, namespace: Namespace, name: str, metad
     return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))
 
 
-class _Register(RegistryMutation):
+class _Register(NamedChange):
     def __init__(
         self, session: Session, semantics: Semantics, namespace: Namespace, name: str, file: str, overwrite: bool
     ) -> None:
-        super().__init__(session)
+        super().__init__(session, namespace, name)
         self.semantics = semantics
         self.kind = f"register-{semantics.kind}"
-        self.namespace = namespace
-        self.name = name
         self.file = file
         self.overwrite = overwrite
         self._body: bytes | None = None
@@ -97,14 +96,14 @@ class _Register(RegistryMutation):
             read_set.refusal = refusal
 
     def _check_name(self, index: Index) -> Steps[None]:
-        yield Needs(keys=[namespace_key(self.namespace), relation_key(self.namespace, self.name)])
+        yield Needs(keys=[namespace_key(self.namespace), self.key])
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None and not (self.overwrite and existing.require_committed().kind == self.semantics.kind):
             raise self.semantics.name_taken(existing.require_committed().kind, self.namespace, self.name)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
-        await load(self.state, read_set.head.index, Needs(keys=[relation_key(self.namespace, self.name)]))
+        await load(self.state, read_set.head.index, Needs(keys=[self.key]))
         replaced = self._replaced(read_set.head.index)
         return WriteSet(
             registry=read_set.head.sequence,
@@ -125,7 +124,7 @@ class _Register(RegistryMutation):
         if read_set.refusal is not None:
             raise read_set.refusal
         body, document = self._body or b"", self._document
-        self.context.check_metadata(body, dotted(self.namespace, self.name))
+        self.context.check_metadata(body, self.full_name)
         replaced = self._replaced(index)
         locations = yield from self._free_locations(index, document, replaced)
         normal = [location.normal for location in locations]
@@ -142,31 +141,21 @@ class _Register(RegistryMutation):
         )
         tombstone: Edits = {}
         if replaced is not None:
-            tombstone = yield from tombstone_edits(
-                read_set.head,
-                replaced,
-                self.namespace,
-                self.name,
-                operation=attempt.id,
-                at_ms=attempt.now_ms,
-                purge=False,
-            )
+            tombstone = yield from self.tombstone(read_set.head, replaced, attempt)
         return Change(
             edits={
                 **marks,
                 **tombstone,
                 **borrowed_holds(attempt.entity, entry.loans),
-                relation_key(self.namespace, self.name): entry.json,
+                self.key: entry.json,
                 **location_holds(attempt.entity, normal, name=(*self.namespace, self.name)),
             },
             answer=TableState(attempt.entity, self.file, body, created=True),
-            detail={
-                "namespace": [*self.namespace],
-                "name": self.name,
-                "entity": attempt.entity,
-                "metadata_location": self.file,
-                "replaced": None if replaced is None else replaced.entity,
-            },
+            detail=self.detail(
+                attempt.entity,
+                metadata_location=self.file,
+                replaced=None if replaced is None else replaced.entity,
+            ),
             first=[PointerWrite(self._pointer(document, attempt))],
             about=(entry.entity, entry.uuid),
             marks=() if replaced is None else (replaced.entity,),

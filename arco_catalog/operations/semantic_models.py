@@ -6,18 +6,19 @@ from functools import partial
 from arco_catalog.iceberg.errors import SemanticModelVersionMismatch
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.described import drop_described, load_described
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.answers import Answer, Document, EntityValue
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.descriptions import describe
-from arco_catalog.planning.names import check_plain_name, dotted, name_taken, no_such, require_free_name
+from arco_catalog.planning.names import check_plain_name, name_taken, no_such, require_free_name
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.semantic_models import ModelDocument, check_sources, parse_document
 from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.entries import DescribedKind, RelationEntry, find_kind
-from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Needs, Steps
 
 KIND: DescribedKind = "semantic-model"
@@ -60,15 +61,12 @@ def _shown(document: JsonValue, version: str) -> JsonObject:
     return {"document": document, "entity-version": version}
 
 
-class _Change(RegistryMutation):
+class _Change(NamedChange):
     """The creation of one semantic model, or the replacement of a document."""
 
     def __init__(self, session: Session, namespace: Namespace, name: str, document: ModelDocument) -> None:
-        super().__init__(session)
-        self.namespace = namespace
-        self.name = name
+        super().__init__(session, namespace, name)
         self.document = document
-        self.key = relation_key(namespace, name)
 
     def changed(self, entry: RelationEntry, value: EntityValue, write: RecordWrite) -> Change:
         """Returns the change that stores the entry of a semantic model, writes its value first, and is answered with
@@ -76,7 +74,7 @@ class _Change(RegistryMutation):
         return Change(
             edits={self.key: entry.json},
             answer=Document(200, _shown(self.document.json, value.id), value),
-            detail={"namespace": [*self.namespace], "name": self.name, "entity": entry.entity},
+            detail=self.detail(entry.entity),
             first=[write],
             about=(entry.entity, None),
         )
@@ -115,8 +113,7 @@ class _Replace(_Change):
             raise no_such(KIND, self.namespace, self.name)
         if entry.value != self.expected:
             raise SemanticModelVersionMismatch(
-                f"Semantic model {dotted(self.namespace, self.name)} is at another version than the one given: load it "
-                "and try again"
+                f"Semantic model {self.full_name} is at another version than the one given: load it and try again"
             )
         yield from check_sources(self.context, index, self.document.sources)
         value, write = self.described(attempt)

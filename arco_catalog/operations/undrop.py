@@ -9,6 +9,7 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Forbidden, NoSuchTable, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
@@ -23,7 +24,7 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.entries import (
     TOMBSTONE_FIELDS,
     Kind,
@@ -35,7 +36,7 @@ from arco_catalog.state.entries import (
 )
 from arco_catalog.state.fields import text
 from arco_catalog.state.holds import restored_holds
-from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstones_of
+from arco_catalog.state.index import Index, Namespace, namespace_key, tombstones_of
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.tombstone import PURGED, Tombstone, task_key
@@ -64,13 +65,11 @@ async def undrop(session: Session, namespace: Namespace, name: str, *, force: bo
     return await run(session, _Undrop(session, namespace, name, force=force))
 
 
-class _Undrop(RegistryMutation):
+class _Undrop(NamedChange):
     kind = "undrop"
 
     def __init__(self, session: Session, namespace: Namespace, name: str, *, force: bool) -> None:
-        super().__init__(session)
-        self.namespace = namespace
-        self.name = name
+        super().__init__(session, namespace, name)
         self.force = force
         self._examined: dict[str, Refusal | None] = {}
         """The results of `_examine`, by the id of the drop that left the tombstone."""
@@ -93,7 +92,7 @@ class _Undrop(RegistryMutation):
         None. A relation without a pointer has no files of which the catalog knows."""
         if not has_pointer(tombstone.json):
             return None
-        full_name = dotted(self.namespace, self.name)
+        full_name = self.full_name
         try:
             found = await current_file(self.session, tombstone.entity)
         except NotFound as gone:
@@ -114,18 +113,18 @@ class _Undrop(RegistryMutation):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
-        names = namespace_key(self.namespace), relation_key(self.namespace, self.name)
+        names = namespace_key(self.namespace), self.key
         yield Needs(keys=names, scans=[self._tombstones])
         existing_namespace(index, self.namespace)
         tombstone = self._newest(index)
         if tombstone is None:
-            raise NoSuchTable(_NOTHING_DROPPED.format(dotted(self.namespace, self.name)))
+            raise NoSuchTable(_NOTHING_DROPPED.format(self.full_name))
         yield from self._check_rights(index, tombstone)
         if purge_began(tombstone.json):
-            raise CommitFailed(f"{dotted(self.namespace, self.name)} is being purged: it cannot be restored")
+            raise CommitFailed(f"{self.full_name} is being purged: it cannot be restored")
         dropped = Tombstone(tombstone.json)
         if dropped.state == PURGED:
-            raise NoSuchTable(f"{dotted(self.namespace, self.name)} was purged: its files are gone")
+            raise NoSuchTable(f"{self.full_name} was purged: its files are gone")
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None:
             raise name_taken(tombstone.kind, existing.require_committed().kind, self.namespace, self.name)
@@ -147,11 +146,11 @@ class _Undrop(RegistryMutation):
                 **marks,
                 dropped.key: None,
                 **({} if dropped.task is None else {task_key(dropped.task): None}),
-                relation_key(self.namespace, self.name): entry,
+                self.key: entry,
                 **held,
             },
             answer=Document(204),
-            detail={"namespace": [*self.namespace], "name": self.name, "entity": tombstone.entity},
+            detail=self.detail(tombstone.entity),
         )
 
     def _check_rights(self, index: Index, tombstone: RelationEntry) -> Steps[None]:
@@ -161,7 +160,7 @@ class _Undrop(RegistryMutation):
         files. Raises `Forbidden` also if the caller may not create one in the namespace."""
         what: Kind = "view" if tombstone.kind == "view" else "table"
         drops, creates, lists = _RIGHTS[what]
-        full_name = dotted(self.namespace, self.name)
+        full_name = self.full_name
         on = Securable(self.namespace, kind=what, entity=tombstone.entity)
         lacking = f"To restore {full_name} takes the privilege {drops} on it"
         recorded = Tombstone(tombstone.json).namespace_entity

@@ -80,7 +80,7 @@ class _Mapping(PolicyChange):
         """Returns the change with these edits, which has an empty answer, and which the history describes by the policy
         and its target."""
         to: JsonObject = {"entity": target.entity, "namespace": [*target.namespace], "name": target.name}
-        return Change(edits=edits, answer=Document(204), detail={**self.detail(policy.entity), "target": to})
+        return Change(edits=edits, answer=Document(204), detail=self.detail(policy.entity, target=to))
 
 
 class _Attach(_Mapping):
@@ -129,5 +129,5 @@ class _Detach(_Mapping):
         index = read_set.head.index
         policy, target = yield from self.found(index)
         if all(entity != policy.entity for entity, _ in attachments(index, target.entity)):
-            raise NoSuchMapping(f"Policy {dotted(self.namespace, self.name)} is not attached to {self.target}")
+            raise NoSuchMapping(f"Policy {self.full_name} is not attached to {self.target}")
         return self.changed(policy, target, detachment_edits(policy.entity, target.entity))

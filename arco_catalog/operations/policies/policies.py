@@ -4,17 +4,18 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, PolicyInUse, PolicyVersionMismatch
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.descriptions import describe
-from arco_catalog.planning.names import check_plain_name, dotted, existing_namespace, no_such
+from arco_catalog.planning.names import check_plain_name, existing_namespace, no_such
 from arco_catalog.planning.policy_types import canonical_type, check_content, is_inheritable
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import NoOp
-from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key
 from arco_catalog.state.needs import Needs, Scan, Steps
@@ -108,18 +109,11 @@ def existing_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntr
     return policy
 
 
-class PolicyChange(RegistryMutation):
+class PolicyChange(NamedChange):
     """A change of one policy."""
 
     def __init__(self, session: Session, namespace: Namespace, name: str) -> None:
-        super().__init__(session)
-        self.namespace = namespace
-        self.name = name
-        self.key = policy_key(namespace, name)
-
-    def detail(self, entity: str) -> JsonObject:
-        """Returns the details of a change of the policy with this entity id, for the registry's history."""
-        return {"namespace": [*self.namespace], "name": self.name, "entity": entity}
+        super().__init__(session, namespace, name, policy_key)
 
 
 class _Create(PolicyChange):
@@ -135,7 +129,7 @@ class _Create(PolicyChange):
         yield Needs(keys=[namespace_key(self.namespace), self.key])
         existing_namespace(index, self.namespace)
         if find_policy(index, self.namespace, self.name) is not None:
-            raise AlreadyExists(f"Policy already exists: {dotted(self.namespace, self.name)}")
+            raise AlreadyExists(f"Policy already exists: {self.full_name}")
         self.text.check(self.policy_type)
         version = yield from first_version(index, self.key, FIRST_VERSION)
         shown = self.text.described(self.name, self.policy_type, version)
@@ -150,7 +144,7 @@ class _Create(PolicyChange):
         return Change(
             edits={self.key: entry.json},
             answer=Document(200, {"policy": shown}, value),
-            detail={**self.detail(attempt.entity), "type": self.policy_type},
+            detail=self.detail(attempt.entity, type=self.policy_type),
             first=[write],
         )
 
@@ -188,8 +182,7 @@ class _Update(PolicyChange):
             raise BadRequest("Invalid request: missing required field 'current-policy-version'")
         if self.expected != policy.version:
             raise PolicyVersionMismatch(
-                f"Policy {dotted(self.namespace, self.name)} is at version {policy.version}, not {self.expected}: load "
-                "it and try again"
+                f"Policy {self.full_name} is at version {policy.version}, not {self.expected}: load it and try again"
             )
         self.text.check(policy.policy_type)
         stored = self._known[policy.value]
@@ -223,8 +216,7 @@ class _Drop(PolicyChange):
             yield Needs(keys=[target.key for target in attached if target.key is not None])
             if any(target.is_live(index) for target in attached):
                 raise PolicyInUse(
-                    f"Policy {dotted(self.namespace, self.name)} is attached to something: detach it, or drop it with "
-                    "detach-all=true"
+                    f"Policy {self.full_name} is attached to something: detach it, or drop it with detach-all=true"
                 )
         edits: dict[str, JsonObject | None] = {self.key: None}
         edits |= yield from raised_floor(index, self.key, policy.version)
@@ -234,5 +226,5 @@ class _Drop(PolicyChange):
         if self.session.settings.has_grants:
             yield Needs(scans=[Scan(grants_on(policy.entity))])
             grants = edits_without_grants(index, policy.entity)
-        detail: JsonObject = {**self.detail(policy.entity), "detach_all": self.detach_all}
+        detail = self.detail(policy.entity, detach_all=self.detach_all)
         return Change(edits={**edits, **grants}, answer=Document(204), detail=detail)
