@@ -8,7 +8,6 @@ that ends after it. A decision that needs more than one batch is made in the pro
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from arco_catalog.planning.collection import Kind
@@ -64,11 +63,19 @@ async def run_all(
             pass
 
 
-def all_of(kind: Kind, items: Sequence[Listed]) -> Batch[Listed, None]:
-    """Returns a batch that deletes all of these objects. It checks nothing again: they are old enough, and for this
-    kind the age alone decides."""
-    return Batch(partial(_collect_all, kind=kind), items)
+async def run_older(
+    runner: BatchRunner, run: Run, entities: Entities, prefix: str, limit_ms: int, work: Work[Listed, None]
+) -> None:
+    """Runs `work` with `runner` on all objects under a prefix that are older than `limit_ms`, batch by batch."""
+
+    async def listed() -> AsyncGenerator[Batch[Listed, None], None]:
+        async with aclosing(run.older(prefix, limit_ms)) as batches:
+            async for batch in batches:
+                yield Batch(work, batch)
+
+    await run_all(runner, run, entities, listed())
 
 
-async def _collect_all(run: Run, entities: Entities, items: Sequence[Listed], *, kind: Kind) -> None:
+async def delete_all(run: Run, entities: Entities, items: Sequence[Listed], *, kind: Kind) -> None:
+    """Deletes all of these objects, and checks nothing again: for this kind the age alone decides."""
     await run.collect(kind, items)

@@ -1,13 +1,12 @@
 """Deletes claims on metadata files that were removed (docs/design/collection.md#rule-8)."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.planning.collection import Kind
 from arco_catalog.state.fields import parse_record, text
 from arco_catalog.state.metadata_claim import Claim
-from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
+from arco_catalog.upkeep.collection.batch_runner import BatchRunner, run_older
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
 from storage_backends import Listed
@@ -16,13 +15,7 @@ from storage_backends import Listed
 async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> None:
     """Deletes old claims on metadata files that were claimed for removal and no longer exist. A claim by a registration
     is kept, since the registered file is in use."""
-    await run_all(runner, run, entities, _batches(run))
-
-
-async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
-    async with aclosing(run.older(run.paths.metadata_claims, run.retention.orphans_ms)) as batches:
-        async for batch in batches:
-            yield Batch(_collect, batch)
+    await run_older(runner, run, entities, run.paths.metadata_claims, run.retention.orphans_ms, _collect)
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:

@@ -8,7 +8,7 @@ from arco_catalog.state import receipt
 from arco_catalog.state.fields import text
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
+from arco_catalog.upkeep.collection.batch_runner import BatchRunner, run_older
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.files import remove_metadata_file
 from arco_catalog.upkeep.collection.run import Run
@@ -20,13 +20,7 @@ MAX_FILES = 1_000_000
 async def collect_pointers(run: Run, entities: Entities, runner: BatchRunner) -> None:
     """Deletes the pointers of creates that never committed, and of entities whose tombstones were collected. The
     metadata files of a view are deleted before its pointer; those of a table are never deleted here."""
-    await run_all(runner, run, entities, _batches(run))
-
-
-async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
-    async with aclosing(run.older(run.paths.pointers, run.retention.orphans_ms)) as batches:
-        async for batch in batches:
-            yield Batch(_collect, batch)
+    await run_older(runner, run, entities, run.paths.pointers, run.retention.orphans_ms, _collect)
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:

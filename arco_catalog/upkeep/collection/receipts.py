@@ -5,12 +5,13 @@ OpenLineage events have the same prefix, and are deleted by their age alone."""
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.planning.collection import Fate, Kind, fate_of, is_older, is_replaced
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, text
 from arco_catalog.state.floors import raise_floors
-from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, all_of, run_all
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, delete_all, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.files import remove_metadata_file
 from arco_catalog.upkeep.collection.pipeline import PipelineProgress
@@ -66,7 +67,7 @@ async def _batches(
                 ):
                     committed.append(each)
             if lineage:
-                yield all_of(Kind.LINEAGE_EVENT, lineage)
+                yield Batch(partial(delete_all, kind=Kind.LINEAGE_EVENT), lineage)
             if len(pending) >= BATCH:
                 yield Batch(_collect_pending, pending)
                 pending = []

@@ -1,7 +1,6 @@
 """Collects decisions of transactions that no marker or intent needs any more (docs/design/collection.md#rule-7)."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from functools import partial
 
 from arco_catalog.planning.collection import Kind, is_outlived
@@ -10,7 +9,7 @@ from arco_catalog.protocol.decisions import abort_if_undecided
 from arco_catalog.protocol.lapsed import settle_lapsed
 from arco_catalog.state.fields import sequence, text
 from arco_catalog.state.transaction import Decision
-from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
+from arco_catalog.upkeep.collection.batch_runner import BatchRunner, run_older
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
 from storage_backends import Applied, Listed
@@ -21,13 +20,8 @@ async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner
     the time of the oldest one, None if none was kept. Settles the intents of committed transactions first."""
     if run.delete:
         await settle_lapsed(run.session, should_stop=run.should_stop)
-    await run_all(runner, run, entities, _batches(run, oldest_slot_ms))
-
-
-async def _batches(run: Run, oldest_slot_ms: int | None) -> AsyncGenerator[Batch[Listed, None], None]:
-    async with aclosing(run.older(run.paths.transactions, run.retention.decisions_ms)) as batches:
-        async for batch in batches:
-            yield Batch(partial(_collect, oldest_slot_ms=oldest_slot_ms), batch)
+    work = partial(_collect, oldest_slot_ms=oldest_slot_ms)
+    await run_older(runner, run, entities, run.paths.transactions, run.retention.decisions_ms, work)
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, oldest_slot_ms: int | None) -> None:
