@@ -11,7 +11,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.restore import NEXT
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import mapping, sequence
+from arco_catalog.state.fields import mapping, objects, sequence
 from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
 from arco_catalog.upkeep.recovery.backup import backup
 from arco_catalog.upkeep.recovery.unpack import restore_backup
@@ -41,12 +41,7 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
                 archive.abandon()
 
     made = carry_out(work)
-    missing = [
-        str(entity)
-        for each in sequence(made, "registries")
-        if isinstance(each, dict)
-        for entity in sequence(each, "pointers_missing")
-    ]
+    missing = [str(entity) for each in objects(made, "registries") for entity in sequence(each, "pointers_missing")]
     if as_json:
         print(json_text(made))
     else:
@@ -75,17 +70,13 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     print(_registries(held))
     verb = "It would be restored" if dry else "Restored"
     print(f"{verb}: {held['objects']:,} objects, as of {format_time(held.get('made_ms'))} (UTC)")
-    copies = sorted(
-        str(each["copy_of"])
-        for each in sequence(report, "registries")
-        if isinstance(each, dict) and each.get("copy_of") is not None
-    )
+    copies = sorted(str(each["copy_of"]) for each in objects(report, "registries") if each.get("copy_of") is not None)
     for copy_of in copies:
         print(f"This is a copy of the catalog at {copy_of}, and deletes no files until `arco adopt`")
     taken_back = sum(
         each["purges_taken_back"]
-        for each in sequence(report, "registries")
-        if isinstance(each, dict) and isinstance(each["purges_taken_back"], int)
+        for each in objects(report, "registries")
+        if isinstance(each["purges_taken_back"], int)
     )
     if taken_back:
         count = "1 dropped table is" if taken_back == 1 else f"{taken_back:,} dropped tables are"
@@ -106,7 +97,6 @@ def _registries(report: JsonObject) -> str:
             format_time(each.get("head_ms")),
             format_text(each.get("pointers")),
         )
-        for each in sequence(report, "registries")
-        if isinstance(each, dict)
+        for each in objects(report, "registries")
     ]
     return table(HEADINGS, lines)

@@ -9,7 +9,7 @@ from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.info import info
-from arco_catalog.state.fields import mapping, sequence, texts
+from arco_catalog.state.fields import mapping, objects, texts
 
 COLUMNS = ("ID", "COLUMN", "TYPE", "NULL", "COMMENT")
 SNAPSHOTS = ("TIME (UTC)", "SNAPSHOT", "OPERATION", "ADDED", "DELETED", "RECORDS", "")
@@ -27,13 +27,13 @@ def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) ->
 
     shown = carry_out(read)
     print(json_text(shown) if as_json else as_text(shown, format_namespace((*namespace, table_name))))
-    return 1 if any(finding.get("level") == "error" for finding in _objects(shown, "health")) else 0
+    return 1 if any(finding.get("level") == "error" for finding in objects(shown, "health")) else 0
 
 
 def as_text(shown: JsonObject, name: str) -> str:
     """Formats a table or view: facts, then columns, then snapshots if there are any."""
-    parts = [facts(_facts(shown, name)), table(COLUMNS, [*map(_column, _objects(shown, "schema"))])]
-    snapshots = _objects(shown, "snapshots")
+    parts = [facts(_facts(shown, name)), table(COLUMNS, [*map(_column, objects(shown, "schema"))])]
+    snapshots = objects(shown, "snapshots")
     if snapshots:
         parts.append(table(SNAPSHOTS, [*map(_snapshot, snapshots)]))
         more = _int(shown.get("snapshot_count")) - len(snapshots)
@@ -58,7 +58,7 @@ def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
         lines.append(("size", _size(size)))
         lines.append(("partitioned by", ", ".join(texts(shown, "partitioned_by")) or "-"))
         lines.append(("sorted by", ", ".join(texts(shown, "sorted_by")) or "-"))
-    for each in _objects(shown, "representations"):
+    for each in objects(shown, "representations"):
         lines.append((f"SQL ({format_text(each.get('dialect'))})", format_text(each.get("sql"))))
     for ref, target in mapping(shown, "refs").items():
         held: JsonObject = target if isinstance(target, dict) else {}
@@ -67,7 +67,7 @@ def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
         ("property", f"{format_text(key)}={format_text(value)}") for key, value in mapping(shown, "properties").items()
     ]
     health = [
-        (format_text(finding.get("level")), format_text(finding.get("text"))) for finding in _objects(shown, "health")
+        (format_text(finding.get("level")), format_text(finding.get("text"))) for finding in objects(shown, "health")
     ]
     if shown.get("type") == "table":
         lines += health or [("health", "ok")]
@@ -120,7 +120,3 @@ def _bytes(value: JsonValue) -> str:
 
 def _int(value: JsonValue) -> int:
     return value if isinstance(value, int) else 0
-
-
-def _objects(document: JsonObject, name: str) -> list[JsonObject]:
-    return [each for each in sequence(document, name) if isinstance(each, dict)]

@@ -14,7 +14,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.fields import mapping, sequence
+from arco_catalog.state.fields import mapping, objects
 from arco_catalog.upkeep.recovery.restore import Choices, restore
 from arco_catalog.upkeep.recovery.rewind import rewind
 from storage_backends.open import open_versions
@@ -92,7 +92,7 @@ def as_text(report: JsonObject) -> str:
     """Formats the report on HEAD, then on each pointer, then the next command if all is restored."""
     dry = report["dry_run"] is True
     parts = [_head(mapping(report, "head"), dry=dry)]
-    pointers = [each for each in sequence(report, "pointers") if isinstance(each, dict)]
+    pointers = objects(report, "pointers")
     parts += [_pointer(each, dry=dry) for each in pointers]
     if not pointers and mapping(report, "head").get("chosen") is not None:
         parts.append("No pointer is missing or damaged.")
@@ -111,7 +111,7 @@ def _head(head: JsonObject, *, dry: bool) -> str:
     what = f"HEAD is {format_text(head.get('found'))}."
     if head.get("chosen") is not None:
         return f"{what} {_done(head, dry=dry)} commit {format_text(head.get('chosen'))}.{_kept(head)}"
-    candidates = [each for each in sequence(head, "candidates") if isinstance(each, dict)]
+    candidates = objects(head, "candidates")
     if not candidates:
         return f"{what} No commit object is left: restore the objects from a backup."
     lines = [line for each in candidates for line in _commit_lines(each)]
@@ -124,7 +124,7 @@ def _head(head: JsonObject, *, dry: bool) -> str:
 def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
     known = format_text(candidate.get("evidence"))
     first = (format_text(candidate.get("commit")), format_time(candidate.get("at_ms")))
-    operations = [each for each in sequence(candidate, "operations") if isinstance(each, dict)]
+    operations = objects(candidate, "operations")
     if not operations:
         return [(*first, "-", "-", known)]
     return [
@@ -142,7 +142,7 @@ def _pointer(pointer: JsonObject, *, dry: bool) -> str:
         return f"{what} {format_text(pointer.get('chosen'))} can't be used: {format_text(pointer.get('error'))}"
     if pointer.get("chosen") is not None:
         return f"{what} {_done(pointer, dry=dry)} {format_text(pointer.get('chosen'))}.{_kept(pointer)}"
-    candidates = [each for each in sequence(pointer, "candidates") if isinstance(each, dict)]
+    candidates = objects(pointer, "candidates")
     if not candidates:
         return (
             f"{what} No receipt has its metadata file: find the file in the table's metadata folder, and give it by "

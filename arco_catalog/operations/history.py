@@ -8,7 +8,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.key_resolution import RECORD
-from arco_catalog.state.fields import sequence
+from arco_catalog.state.fields import objects
 from arco_catalog.state.registry import RegistryState
 
 OWN = frozenset(
@@ -64,6 +64,5 @@ def _operations(commit: RegistryState) -> list[JsonObject]:
     made: JsonObject = {"commit": commit.id, "sequence": commit.sequence, "at_ms": commit.at_ms}
     return [
         {**made, **{name: value for name, value in operation.items() if name != "answer"}}
-        for operation in reversed(sequence(commit.document, "operations"))
-        if isinstance(operation, dict)
+        for operation in reversed(objects(commit.document, "operations"))
     ]

@@ -11,6 +11,7 @@ from arco_catalog.operations.load import load_table, load_view
 from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.fields import objects
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.worker_threads import off_loop
 
@@ -54,7 +55,7 @@ async def _health(session: Session, document: JsonObject, state: TableState) -> 
     all others are warnings."""
     found: list[JsonValue] = []
     current = table.current_snapshot_id(document)
-    snapshots = [each for each in _list(document.get("snapshots")) if each.get("snapshot-id") == current]
+    snapshots = [each for each in objects(document, "snapshots") if each.get("snapshot-id") == current]
     for manifest_list in table.manifest_lists({"snapshots": [*snapshots]}):
         try:
             if not await session.files.exists(manifest_list):
@@ -74,7 +75,3 @@ async def _health(session: Session, document: JsonObject, state: TableState) -> 
 
 def _finding(level: str, text: str) -> JsonObject:
     return {"level": level, "text": text}
-
-
-def _list(value: JsonValue) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

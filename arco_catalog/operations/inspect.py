@@ -14,7 +14,7 @@ from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.entries import RelationEntry, find_relation, has_pointer, newest_tombstone, purge_requested
-from arco_catalog.state.fields import mapping, optional_text, sequence, text
+from arco_catalog.state.fields import mapping, objects, optional_text, text
 from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Index, Namespace, relation_key, tombstones_of
 from arco_catalog.state.marker import Slot
@@ -179,5 +179,5 @@ async def _names(session: Session, slot: Slot, entity: str) -> bool:
     if write_set.creates is not None and write_set.creates[0] == entity:
         return True
     decision = None if write_set.transaction is None else await read_decision(session.state, write_set.transaction)
-    members = [] if decision is None else sequence(decision.document, "tables")
-    return any(isinstance(member, dict) and optional_text(member, "entity") == entity for member in members)
+    members = [] if decision is None else objects(decision.document, "tables")
+    return any(optional_text(member, "entity") == entity for member in members)

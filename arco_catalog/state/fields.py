@@ -50,6 +50,11 @@ def sequence(document: JsonObject, name: str) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
+def objects(document: JsonObject, name: str) -> list[JsonObject]:
+    """Returns the objects in an array, without items of other types; empty if the field is missing or is no array."""
+    return [item for item in sequence(document, name) if isinstance(item, dict)]
+
+
 def texts(document: JsonObject, name: str) -> tuple[str, ...]:
     """Returns the strings in an array, without items of other types; empty if the field is missing or is no array."""
     value = document.get(name)

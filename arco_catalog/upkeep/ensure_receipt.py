@@ -13,7 +13,7 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, optional_text, sequence, text, texts
+from arco_catalog.state.fields import integer, objects, optional_text, text, texts
 from arco_catalog.state.floors import read_floor
 from arco_catalog.state.late_receipts import mark_late
 from arco_catalog.state.paths import commit_key, day_of
@@ -125,8 +125,7 @@ def list_logged_files(document: JsonObject) -> list[MetadataFile]:
     metadata has no log. Raises `InternalError` for an entry that lacks its file or time."""
     return [
         MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
-        for each in sequence(document, "metadata-log")
-        if isinstance(each, dict)
+        for each in objects(document, "metadata-log")
     ]
 
 

@@ -7,7 +7,7 @@ from arco_catalog.planning.collection import Kind, is_outlived
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.decisions import abort_if_undecided
 from arco_catalog.protocol.lapsed import settle_lapsed
-from arco_catalog.state.fields import sequence, text
+from arco_catalog.state.fields import objects, text
 from arco_catalog.state.transaction import Decision
 from arco_catalog.upkeep.collection.batch_runner import BatchRunner, run_older
 from arco_catalog.upkeep.collection.entities import Entities
@@ -52,9 +52,8 @@ async def _settle_intents(run: Run, key: str, transaction: str) -> bool:
             await abort_if_undecided(run.session.state, run.session.runtime, transaction)
         return False  # the decision to abort is too young to be collected
     if decision.status == "committed" and run.delete:
-        for member in sequence(decision.document, "tables"):
-            if isinstance(member, dict):
-                await _settle(run, text(member, "entity"), transaction)
+        for member in objects(decision.document, "tables"):
+            await _settle(run, text(member, "entity"), transaction)
     return True
 
 

@@ -6,7 +6,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.state.fields import integer, optional_text, sequence, text
+from arco_catalog.state.fields import integer, objects, optional_text, text
 from arco_catalog.state.index import Index
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.registry import RegistryState, commit_id
@@ -145,11 +145,7 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
             found = f"commit {name}, a child of it, has a child itself: {_known_head(built, _last_parent(built, name))}"
             yield Finding(Code.MANIFEST_OLDER, examination.paths.manifest, found)
         elif name < settled:
-            examination.unconfirmed |= {
-                str(operation.get("id")): name
-                for operation in sequence(commit, "operations")
-                if isinstance(operation, dict)
-            }
+            examination.unconfirmed |= {str(operation.get("id")): name for operation in objects(commit, "operations")}
             yield Finding(Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "it is a child of HEAD")
 
 

@@ -16,6 +16,7 @@ from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.fields import objects
 from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.upkeep.fsck.codes import Code
@@ -282,16 +283,16 @@ def _named_files(document: JsonObject, *, registered_from: str | None) -> _Named
     first = files.index(registered_from) + 1 if registered_from in files else 0
     logged = [
         _LoggedFile(str(entry["metadata-file"]), _scalar(entry.get("timestamp-ms")))
-        for entry in _objects(document, "metadata-log")[first:]
+        for entry in objects(document, "metadata-log")[first:]
     ]
-    entries = [*_objects(document, "statistics"), *_objects(document, "partition-statistics")]
+    entries = [*objects(document, "statistics"), *objects(document, "partition-statistics")]
     statistics = [
         (path, _scalar(entry.get("file-size-in-bytes")))
         for entry in entries
         if isinstance(path := entry.get("statistics-path"), str)
     ]
     lists: list[str | Sequence[str]] = []
-    for snapshot in _objects(document, "snapshots"):
+    for snapshot in objects(document, "snapshots"):
         listed, direct = snapshot.get("manifest-list"), snapshot.get("manifests")
         if isinstance(listed, str):
             lists.append(listed)
@@ -303,11 +304,6 @@ def _named_files(document: JsonObject, *, registered_from: str | None) -> _Named
 def _scalar(value: JsonValue) -> JsonValue:
     """Returns a JSON value as it is; None for an array or object, which would take memory."""
     return None if isinstance(value, list | dict) else value
-
-
-def _objects(document: JsonObject, name: str) -> Sequence[JsonObject]:
-    listed = document.get(name)
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
 def _folder(file: str) -> str:

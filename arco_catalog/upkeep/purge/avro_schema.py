@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.fields import objects
 
 Fields = Mapping[str, "Fields | None"]
 """The fields of a record that a caller reads, by name: with the fields to read of a record in it, or None to read it
@@ -72,7 +73,7 @@ def prune(schema: JsonValue, fields: Fields) -> JsonObject:
     of a field to be read in parts, is of no record."""
     record = _record(schema)
     pruned: list[JsonValue] = []
-    for field in _objects(record.get("fields")):
+    for field in objects(record, "fields"):
         name = field.get("name")
         if isinstance(name, str) and name in fields:
             inner = fields[name]
@@ -184,7 +185,3 @@ def _record(schema: JsonValue) -> JsonObject:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise Unreadable("the Avro schema is not that of a record")
     return schema
-
-
-def _objects(listed: JsonValue) -> list[JsonObject]:
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

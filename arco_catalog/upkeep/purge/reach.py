@@ -15,6 +15,7 @@ from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state import receipt
+from arco_catalog.state.fields import objects
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.purge_chunks import ReachedFile as ReachedFile
@@ -58,22 +59,17 @@ class Reached:
     def add(self, document: JsonObject) -> None:
         """Adds the manifest lists, the manifests of v1 snapshots, the statistics files and the metadata folder that a
         metadata document names."""
-        for snapshot in _objects(document, "snapshots"):
+        for snapshot in objects(document, "snapshots"):
             manifest_list, manifests = snapshot.get("manifest-list"), snapshot.get("manifests")
             if isinstance(manifest_list, str):
                 self.lists[manifest_list] = None
             elif isinstance(manifests, list):
                 self.direct.update((each, None) for each in manifests if isinstance(each, str))
         for name in ("statistics", "partition-statistics"):
-            for entry in _objects(document, name):
+            for entry in objects(document, name):
                 if isinstance(path := entry.get("statistics-path"), str):
                     self.statistics[path] = None
         self.folders[table.metadata_directory(document, table.location(document))] = None
-
-
-def _objects(document: JsonObject, name: str) -> list[JsonObject]:
-    listed = document.get(name)
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
 async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[Corruption] | None = None) -> Reached:

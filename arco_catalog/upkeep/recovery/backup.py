@@ -19,7 +19,7 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import has_pointer, purge_began
-from arco_catalog.state.fields import sequence, text
+from arco_catalog.state.fields import objects, text
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.realm import CatalogEntry, catalogs
 from arco_catalog.state.registry import RegistryState
@@ -183,7 +183,7 @@ class CatalogBackup:
             if decision.status == "committed" and transaction not in self.covered:
                 self.covered.add(transaction)
                 new = True
-                members = [member for member in sequence(decision.document, "tables") if isinstance(member, dict)]
+                members = objects(decision.document, "tables")
                 found |= dict.fromkeys(text(member, "entity") for member in members)
         return [*found] if new else None
 

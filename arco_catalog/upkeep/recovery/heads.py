@@ -14,7 +14,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import transaction_committed
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import optional_text, sequence
+from arco_catalog.state.fields import objects, optional_text
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.registry import RegistryState
@@ -124,7 +124,7 @@ async def _read(session: Session, name: str) -> tuple[str, tuple[Candidate, str 
         state = RegistryState.parse(body.body, None, key)
         if state.id != name:
             return key, None
-        operations = [each for each in sequence(state.document, "operations") if isinstance(each, dict)]
+        operations = objects(state.document, "operations")
         return key, (
             Candidate(name, state.sequence, state.at_ms, operations),
             optional_text(state.document, "parent"),

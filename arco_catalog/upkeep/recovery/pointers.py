@@ -17,7 +17,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import abort_if_undecided, read_decision
 from arco_catalog.state import receipt
 from arco_catalog.state.entries import purge_began
-from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text
+from arco_catalog.state.fields import integer, mapping, objects, optional_text, sequence, text
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.pointer import RECENT_MOVES, MetadataFile, Pointer
 from arco_catalog.state.registry import RegistryState
@@ -207,7 +207,7 @@ async def abort_transactions_on(session: Session, entities: Collection[str]) -> 
         decision = await read_decision(session.state, transaction)
         if decision is None or decision.status != "pending":
             continue
-        members = [member for member in sequence(decision.document, "tables") if isinstance(member, dict)]
+        members = objects(decision.document, "tables")
         is_affected = any(member.get("entity") in entities for member in members)
         if is_affected and not await abort_if_undecided(session.state, session.runtime, transaction):
             aborted.append(transaction)

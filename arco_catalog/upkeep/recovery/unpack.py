@@ -11,7 +11,7 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
-from arco_catalog.state.fields import optional_text, sequence
+from arco_catalog.state.fields import objects, optional_text
 from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state
 from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.registry import Operation, RegistryState
@@ -46,9 +46,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     if archive.realm and archive.first.get("prefix") != prefix:
         raise BadRequest(f"the backup is of a realm in the folder {archive.first.get('prefix')!r}: restore it there")
     places = {
-        prefix + str(each.get("manifest")): optional_text(each, "place")
-        for each in sequence(archive.last, "registries")
-        if isinstance(each, dict)
+        prefix + str(each.get("manifest")): optional_text(each, "place") for each in objects(archive.last, "registries")
     }
     manifests = [*places]
     for manifest in manifests:
