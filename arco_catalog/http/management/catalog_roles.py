@@ -16,19 +16,19 @@ async def _session(context: RequestContext) -> Session:
 
 async def list_(context: RequestContext) -> Response:
     """Returns all catalog roles of a catalog."""
-    return json_response(await catalog_roles.list_catalog_roles(await _session(context)))
+    return json_response(await catalog_roles.CATALOG_ROLE.list_all(await _session(context)))
 
 
 async def create(context: RequestContext) -> Response:
     """Creates a catalog role without grants, and returns it. Raises `AlreadyExists`."""
     entity = read_entity(context, CATALOG_ROLE)
-    made = await catalog_roles.create_catalog_role(await _session(context), entity.name, entity.properties)
+    made = await catalog_roles.CATALOG_ROLE.create(await _session(context), entity.name, entity.properties)
     return json_response(made, 201)
 
 
 async def get(context: RequestContext) -> Response:
     """Returns the catalog role in the path. Raises `NotFound`."""
-    return json_response(await catalog_roles.get_catalog_role(await _session(context), context.params["catalog-role"]))
+    return json_response(await catalog_roles.CATALOG_ROLE.get(await _session(context), context.params["catalog-role"]))
 
 
 async def update(context: RequestContext) -> Response:
@@ -36,7 +36,7 @@ async def update(context: RequestContext) -> Response:
     expects another version."""
     version, properties = read_update(context)
     name = context.params["catalog-role"]
-    return json_response(await catalog_roles.update_catalog_role(await _session(context), name, version, properties))
+    return json_response(await catalog_roles.CATALOG_ROLE.update(await _session(context), name, version, properties))
 
 
 async def drop(context: RequestContext) -> Response:

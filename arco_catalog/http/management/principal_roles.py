@@ -11,14 +11,14 @@ from arco_catalog.state.roles import RoleEntry
 
 async def list_(context: RequestContext) -> Response:
     """Returns all principal roles."""
-    return json_response(await principal_roles.list_principal_roles(context.sessions.open_realm()))
+    return json_response(await principal_roles.PRINCIPAL_ROLE.list_all(context.sessions.open_realm()))
 
 
 async def create(context: RequestContext) -> Response:
     """Creates a principal role, and returns it. Raises `AlreadyExists`."""
     entity = read_entity(context, PRINCIPAL_ROLE)
-    made = await principal_roles.create_principal_role(
-        context.sessions.open_realm(), entity.name, entity.properties, entity.federated
+    made = await principal_roles.PRINCIPAL_ROLE.create(
+        context.sessions.open_realm(), entity.name, entity.properties, federated=entity.federated
     )
     return json_response(made, 201)
 
@@ -26,7 +26,7 @@ async def create(context: RequestContext) -> Response:
 async def get(context: RequestContext) -> Response:
     """Returns the principal role in the path. Raises `NotFound`."""
     name = context.params["principal-role"]
-    return json_response(await principal_roles.get_principal_role(context.sessions.open_realm(), name))
+    return json_response(await principal_roles.PRINCIPAL_ROLE.get(context.sessions.open_realm(), name))
 
 
 async def update(context: RequestContext) -> Response:
@@ -35,7 +35,7 @@ async def update(context: RequestContext) -> Response:
     version, properties = read_update(context)
     name = context.params["principal-role"]
     return json_response(
-        await principal_roles.update_principal_role(context.sessions.open_realm(), name, version, properties)
+        await principal_roles.PRINCIPAL_ROLE.update(context.sessions.open_realm(), name, version, properties)
     )
 
 

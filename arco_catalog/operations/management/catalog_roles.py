@@ -8,7 +8,6 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import (
     EntityChange,
     described,
-    entries,
     found,
     grant_not_found,
     listing,
@@ -36,17 +35,7 @@ from arco_catalog.state.roles import (
 )
 from arco_catalog.state.version_floors import raised_floor
 
-CATALOG_ROLE = RoleKind("catalog role", catalog_role_key, described)
-
-
-async def list_catalog_roles(session: Session) -> JsonObject:
-    """Returns all catalog roles of a catalog, as the answer that lists them."""
-    return listing("roles", [described(RoleEntry(entry)) for entry in await entries(session, catalog_roles())])
-
-
-async def get_catalog_role(session: Session, name: str) -> JsonObject:
-    """Returns the JSON of one catalog role. Raises `NotFound`."""
-    return described(await CATALOG_ROLE.find(session, name))
+CATALOG_ROLE = RoleKind("catalog role", catalog_roles(), catalog_role_key, described)
 
 
 async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> JsonObject:
@@ -72,18 +61,6 @@ async def principal_roles_using(session: Session, name: str) -> Mapping[str, str
         return names_under(index, assignees)
 
     return await found(session, steps)
-
-
-async def create_catalog_role(session: Session, name: str, properties: Mapping[str, str]) -> JsonObject:
-    """Creates a catalog role without grants, and returns its JSON. Raises `AlreadyExists`, and `BadRequest` for an
-    invalid name or invalid properties."""
-    return await CATALOG_ROLE.create(session, name, properties)
-
-
-async def update_catalog_role(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
-    """Replaces the properties of a catalog role, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
-    properties, and `CommitFailed` if its version is not the `expected` one."""
-    return await CATALOG_ROLE.update(session, name, expected, properties)
 
 
 async def drop_catalog_role(session: Session, name: str) -> None:

@@ -7,7 +7,6 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import (
     EntityChange,
     described,
-    entries,
     found,
     grant_not_found,
     listing,
@@ -39,17 +38,7 @@ def shown_role(role: RoleEntry) -> JsonObject:
     return {**described(role), "federated": role.json.get("federated") is True}
 
 
-PRINCIPAL_ROLE = RoleKind("principal role", principal_role_key, shown_role)
-
-
-async def list_principal_roles(session: Session) -> JsonObject:
-    """Returns all principal roles, as the answer that lists them."""
-    return listing("roles", [shown_role(RoleEntry(entry)) for entry in await entries(session, principal_roles())])
-
-
-async def get_principal_role(session: Session, name: str) -> JsonObject:
-    """Returns the JSON of one principal role. Raises `NotFound`."""
-    return shown_role(await PRINCIPAL_ROLE.find(session, name))
+PRINCIPAL_ROLE = RoleKind("principal role", principal_roles(), principal_role_key, shown_role)
 
 
 async def roles_by_id(session: Session, names: Mapping[str, str]) -> JsonObject:
@@ -90,22 +79,6 @@ async def principals_with_role(session: Session, name: str) -> JsonObject:
         return listing("principals", [shown(existing_principal(index, each)) for each in names])
 
     return await found(session, steps)
-
-
-async def create_principal_role(
-    session: Session, name: str, properties: Mapping[str, str], federated: bool = False
-) -> JsonObject:
-    """Creates a principal role, and returns its JSON. Raises `AlreadyExists`, and `BadRequest` for an invalid name or
-    invalid properties."""
-    return await PRINCIPAL_ROLE.create(session, name, properties, federated=federated)
-
-
-async def update_principal_role(
-    session: Session, name: str, expected: int, properties: Mapping[str, str]
-) -> JsonObject:
-    """Replaces the properties of a principal role, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
-    properties, and `CommitFailed` if its version is not the `expected` one."""
-    return await PRINCIPAL_ROLE.update(session, name, expected, properties)
 
 
 async def drop_principal_role(session: Session, name: str) -> None:

@@ -12,6 +12,8 @@ from arco_catalog.operations.management.entities import (
     check_entity_name,
     check_entity_properties,
     check_version,
+    entries,
+    listing,
     load_keys,
 )
 from arco_catalog.planning.attempt import Attempt
@@ -25,10 +27,11 @@ from arco_catalog.state.version_floors import first_version
 
 @dataclass(frozen=True, slots=True)
 class RoleKind:
-    """One of the two kinds of roles: its name in messages, the index key of a role's name, and the JSON of a role in
-    answers."""
+    """One of the two kinds of roles: its name in messages, the prefix of the index keys of all its roles, the index key
+    of a role's name, and the JSON of a role in answers."""
 
     what: str
+    prefix: str
     key: Callable[[str], str]
     shown: Callable[[RoleEntry], JsonObject]
 
@@ -42,6 +45,14 @@ class RoleKind:
     async def find(self, session: Session, name: str) -> RoleEntry:
         """Returns the role with a name, by the registry's current HEAD. Raises `NotFound`."""
         return self.existing(await load_keys(session, [self.key(name)]), name)
+
+    async def list_all(self, session: Session) -> JsonObject:
+        """Returns all roles of the kind, as the answer that lists them."""
+        return listing("roles", [self.shown(RoleEntry(entry)) for entry in await entries(session, self.prefix)])
+
+    async def get(self, session: Session, name: str) -> JsonObject:
+        """Returns the JSON of one role. Raises `NotFound`."""
+        return self.shown(await self.find(session, name))
 
     async def create(
         self, session: Session, name: str, properties: Mapping[str, str], **additional: bool
