@@ -15,14 +15,13 @@ from arco_catalog.cli.session import another, carry_out, open_session, operator_
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.upkeep.fsck.check import check, require_known
+from arco_catalog.upkeep.fsck.check import check, check_service, require_known
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
 from arco_catalog.upkeep.fsck.files import Scope
 from arco_catalog.upkeep.fsck.findings import Finding, Repair
 from arco_catalog.upkeep.fsck.realm import check_realm
 from arco_catalog.upkeep.fsck.report import ORDER, FindingCollector, Outcome, RepairResult, Report
-from arco_catalog.upkeep.fsck.service import check_service
 from arco_catalog.upkeep.pace import Pace
 from storage_backends import StoreError
 

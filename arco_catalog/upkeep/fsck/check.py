@@ -1,4 +1,5 @@
-"""Checks one catalog: all of its objects, and on request the files of tables."""
+"""Checks one catalog: all of its objects, and on request the files of tables. Checks the state of a delegation service:
+the tasks and idempotency markers at the root of a store (docs/design/tasks.md#delegation)."""
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
@@ -25,6 +26,14 @@ async def check_stored(examination: Examination, data: Scope | None = None) -> F
     found. Raises `StoreError`."""
     parts = (examine_registry, examine_relations, examine_tasks, examine_records)
     for part in parts[:1] if data is not None and data.is_part else parts:
+        async for finding in part(examination):
+            yield finding
+
+
+async def check_service(examination: Examination) -> Findings:
+    """Examines the tasks and records of a delegation service, and yields the findings. No registry names its tasks, so
+    their versions alone decide about hints. Raises `StoreError`."""
+    for part in (examine_tasks, examine_records):
         async for finding in part(examination):
             yield finding
 

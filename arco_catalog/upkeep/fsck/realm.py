@@ -10,10 +10,9 @@ from arco_catalog.upkeep.fsck.registry import examine_registry
 async def check_realm(examination: Examination) -> Findings:
     """Examines a realm's registry and records, without the state of its catalogs, and yields the findings; among them
     is the state of catalogs that the realm does not have. Raises `StoreError`."""
-    async for finding in examine_registry(examination):
-        yield finding
-    async for finding in examine_records(examination):
-        yield finding
+    for part in (examine_registry, examine_records):
+        async for finding in part(examination):
+            yield finding
     if not examination.index_read:
         return
     before_ms = examination.session.now_ms() - examination.settling_ms

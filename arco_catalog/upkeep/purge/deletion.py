@@ -1,6 +1,6 @@
 """Deletes the files that an entity refers to, phase by phase (docs/design/purge.md#what-is-deleted)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -20,27 +20,15 @@ READ_AT_ONCE = 8
 _Names = Callable[[Chunk], Sequence[ReachedFile]]
 
 
-def _statistics(chunk: Chunk) -> Sequence[ReachedFile]:
-    return [ReachedFile(each) for each in chunk.statistics]
-
-
-def _manifests(chunk: Chunk) -> Sequence[ReachedFile]:
-    return chunk.manifests
-
-
-def _lists(chunk: Chunk) -> Sequence[ReachedFile]:
-    return [ReachedFile(each) for each in chunk.lists]
-
-
-def _metadata_files(chunk: Chunk) -> Sequence[ReachedFile]:
-    return [ReachedFile(each) for each in reversed(chunk.files)]
+def _files(locations: Iterable[str]) -> Sequence[ReachedFile]:
+    return [ReachedFile(each) for each in locations]
 
 
 _PHASES: Sequence[tuple[Phase, _Names, Phase]] = (
-    (Phase.STATISTICS, _statistics, Phase.MANIFESTS),
-    (Phase.MANIFESTS, _manifests, Phase.LISTS),
-    (Phase.LISTS, _lists, Phase.METADATA),
-    (Phase.METADATA, _metadata_files, Phase.DONE),
+    (Phase.STATISTICS, lambda chunk: _files(chunk.statistics), Phase.MANIFESTS),
+    (Phase.MANIFESTS, lambda chunk: chunk.manifests, Phase.LISTS),
+    (Phase.LISTS, lambda chunk: _files(chunk.lists), Phase.METADATA),
+    (Phase.METADATA, lambda chunk: _files(reversed(chunk.files)), Phase.DONE),
 )
 """For each phase after the first, its files and the next phase (docs/design/purge.md#rule-9)."""
 

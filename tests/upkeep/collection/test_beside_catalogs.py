@@ -17,10 +17,10 @@ from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.spilling import Limits
 from arco_catalog.state.task_log import put_hint
 from arco_catalog.upkeep.collection.collect import collect, collect_all
+from arco_catalog.upkeep.fsck.check import check_service
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.realm import check_realm
-from arco_catalog.upkeep.fsck.service import check_service
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
