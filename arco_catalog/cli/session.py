@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -27,8 +27,8 @@ from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
-from storage_backends import ObjectStore, StoreDenied, StoreError
-from storage_backends.open import StoreOpener, canonical_url, opener_in
+from storage_backends import StoreDenied, StoreError
+from storage_backends.open import canonical_url, opener_in
 
 T = TypeVar("T")
 
@@ -143,30 +143,17 @@ async def open_session(
 
 
 async def _open_root(options: CatalogOptions, *, probed: bool, tolerates_read_errors: bool) -> Catalog:
-    url, allowed = canonical_urls(options.store, options.allowed, options.environment)
-    opener, runtime = opener_in(options.environment), SystemRuntime()
-    if probed:
-        return await open_catalog(_settings(options), url, allowed, runtime, opener)
-    return await _build(
-        _settings(options), opener(url), url, allowed, runtime, opener, tolerates_read_errors=tolerates_read_errors
-    )
-
-
-async def _build(
-    settings: Settings,
-    store: ObjectStore,
-    url: str,
-    allowed: Sequence[str],
-    runtime: Runtime,
-    opener: StoreOpener,
-    *,
-    tolerates_read_errors: bool,
-) -> Catalog:
-    """Builds the catalog over a store that was not probed. Raises `NotThere` if HEAD can't be read.
+    """Opens the catalog at the root of the store. Raises `NotThere` if HEAD of a store that is not `probed` can't be
+    read.
 
     If the store denies that read, or read errors are tolerated, the catalog is built without the locations that HEAD
     records: the credentials may still be allowed to read the state of a realm.
     """
+    url, allowed = canonical_urls(options.store, options.allowed, options.environment)
+    opener, runtime, settings = opener_in(options.environment), SystemRuntime(), _settings(options)
+    if probed:
+        return await open_catalog(settings, url, allowed, runtime, opener)
+    store = opener(url)
     try:
         return await build_with_recorded(settings, store, url, allowed, runtime, opener)
     except StoreError as error:

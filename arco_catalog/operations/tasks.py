@@ -47,7 +47,7 @@ async def find_task(session: Session, task: str) -> ListedTask | None:
 
 async def submitted_purge(session: Session, task: str) -> Task | None:
     """Returns the first version of a purge task, made from the tombstone that names it; None if no tombstone does."""
-    tombstone = await _tombstone(session, task)
+    tombstone = await tombstone_of(session, task)
     if tombstone is None:
         return None
     runtime = session.runtime
@@ -58,17 +58,17 @@ async def _is_undone(session: Session, task: Task) -> bool:
     waits = task.kind == TABLE_PURGE and task.status in (Status.SUBMITTED, Status.RETRY_SCHEDULED)
     if not waits or Progress.parse(task.checkpoint).phase is Phase.DONE:  # then it may be purged already
         return False
-    return await _tombstone(session, task.id) is None
+    return await tombstone_of(session, task.id) is None
 
 
 async def _is_stuck(session: Session, task: Task) -> bool:
     if task.kind != TABLE_PURGE or task.status is not Status.FAILURE:
         return False
-    tombstone = await _tombstone(session, task.id)
+    tombstone = await tombstone_of(session, task.id)
     return tombstone is not None and tombstone.state == PURGING
 
 
-async def _tombstone(session: Session, task: str) -> Tombstone | None:
+async def tombstone_of(session: Session, task: str) -> Tombstone | None:
     """Returns the tombstone that names a task now, or None."""
     index = (await session.state.head()).index
     return await carry_out(session.state, index, purge_of(index, task))
@@ -91,7 +91,7 @@ async def missing_hint(session: Session, task: str) -> int | None:
     if stored is not None:
         due_ms = None if stored.task.status in ENDED else stored.task.next_run_ms
     else:
-        tombstone = await _tombstone(session, task)
+        tombstone = await tombstone_of(session, task)
         due_ms = tombstone.purge_after_ms if tombstone is not None and tombstone.state == DROPPED else None
     if due_ms is None or isinstance(await state.store.get(state.paths.open_task(task, due_ms)), Found):
         return None

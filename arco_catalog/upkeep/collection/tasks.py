@@ -3,9 +3,8 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from arco_catalog.operations.tasks import tombstone_of
 from arco_catalog.planning.collection import Kind, is_older
-from arco_catalog.planning.purge import purge_of
-from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import StoredTask, read_task
 from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
@@ -80,8 +79,7 @@ async def _is_over(run: Run, stored: StoredTask) -> bool:
 async def _is_named(run: Run, task: str) -> bool:
     """Whether a tombstone in the current HEAD names a task: then the purge is under way, or has failed and may be
     retried."""
-    index = (await run.session.state.head()).index
-    return await carry_out(run.session.state, index, purge_of(index, task)) is not None
+    return await tombstone_of(run.session, task) is not None
 
 
 async def _collect(run: Run, stored: StoredTask) -> None:

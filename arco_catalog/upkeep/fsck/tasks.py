@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import MalformedJson
-from arco_catalog.planning.purge import purge_of
+from arco_catalog.operations.tasks import tombstone_of
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task, may_follow
 from arco_catalog.state.task_log import LOST_HINT_MS
@@ -186,9 +185,7 @@ class _Look:
     async def _now(self) -> Tombstone | None:
         """Returns the tombstone of the task in HEAD as it is now, since other processes may have gone on since HEAD was
         read; None if there is none."""
-        state = self._examination.session.state
-        index = (await state.head()).index
-        return await carry_out(state, index, purge_of(index, self._task))
+        return await tombstone_of(self._examination.session, self._task)
 
     async def _still(self, tombstone: Tombstone) -> bool:
         now = await self._now()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.tasks import tombstone_of
 from arco_catalog.planning.purge import (
     ClosedCatalog,
     InTheWay,
@@ -97,7 +98,7 @@ class PurgeExecutor:
         if Progress.parse(execution.checkpoint).deleting:
             return
         session = execution.session()
-        tombstone = await _tombstone(session, execution.task.id)
+        tombstone = await tombstone_of(session, execution.task.id)
         if tombstone is None:
             return
         try:
@@ -303,12 +304,6 @@ def _finished(progress: Progress, left: JsonObject) -> TaskResult:
     if isinstance(left_behind := left.get("left_behind"), int) and left_behind > progress.kept:
         summary += f"; {left_behind - progress.kept} other objects are left at the locations"
     return TaskResult(summary, {**result, **left})
-
-
-async def _tombstone(session: Session, task: str) -> Tombstone | None:
-    """Returns the tombstone with this task's id in HEAD as it is now; None if there is none."""
-    index = (await session.state.head()).index
-    return await carry_out(session.state, index, purge_of(index, task))
 
 
 async def _change(
