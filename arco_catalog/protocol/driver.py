@@ -28,6 +28,7 @@ V = TypeVar("V", bound=ReadSet)
 
 POLL_SECONDS = 0.2
 """How often a duplicate looks for the answer, roughly."""
+IN_PROGRESS = "A request with this Idempotency-Key is in progress: try again"
 
 
 async def run(session: Session, mutation: Mutation[V]) -> Answer:
@@ -134,7 +135,7 @@ class Driver(Generic[V]):
             except Superseded:
                 continue
             if session.runtime.now_ms() >= give_up_ms:
-                raise KeyInProgress("A request with this Idempotency-Key is in progress: try again")
+                raise KeyInProgress(IN_PROGRESS)
             await session.runtime.sleep(poll_pause_s(session.runtime.random(), POLL_SECONDS))
 
     async def take_over(self) -> Answer:

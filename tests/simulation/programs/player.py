@@ -18,6 +18,7 @@ from arco_catalog.operations.semantic_models import load_semantic_model
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import IN_PROGRESS
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import Dialect
 from storage_backends import StoreError, Version
@@ -234,8 +235,8 @@ class Player(Servers):
             except Refusal as refusal:
                 self._told(asked, refusal, start)
                 return None
-            except KeyInProgress as told:  # also said of an undecided transaction: then it is no claim of the key
-                asked.in_progress += alone and "Idempotency-Key" in told.message
+            except KeyInProgress as told:  # also of an undecided transaction, or of a final slot that was not written
+                asked.in_progress += alone and told.message == IN_PROGRESS
             except Unavailable:
                 if key is None:
                     asked.undone = True
