@@ -9,14 +9,13 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_backup_source, find_backup_target
 from arco_catalog.cli.output import table
 from arco_catalog.cli.restore import NEXT
-from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, objects, sequence
 from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
 from arco_catalog.upkeep.recovery.backup import backup
 from arco_catalog.upkeep.recovery.unpack import restore_backup
 
-DAY_MS = 24 * 60 * 60 * 1000
 HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")
 
 

@@ -11,7 +11,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_catalog, find_catalog_with_state, find_deployment, no_warehouse
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import another, carry_out, open_session, operator_request
+from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session, operator_request
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
@@ -25,7 +25,6 @@ from arco_catalog.upkeep.fsck.report import ORDER, FindingCollector, Outcome, Re
 from arco_catalog.upkeep.pace import Pace
 from storage_backends import StoreError
 
-DAY_MS = 24 * 60 * 60 * 1000
 MAX_LISTED = 100
 """Maximum number of findings of one code that are printed as text; the JSON report has all."""
 HEADINGS = ("SEVERITY", "CODE", "OBJECT", "FOUND")

@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, open_session, operator_request
+from arco_catalog.cli.session import DAY_MS, carry_out, open_session, operator_request
 from arco_catalog.operations.catalogs import DeployedCatalog, Owner
 from arco_catalog.planning.collection import WHY, Kind
 from arco_catalog.protocol.catalog import Session
@@ -19,7 +19,6 @@ from arco_catalog.upkeep.collection.report import CollectedCatalogs, as_document
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.pace import Pace
 
-DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
 """Time for a run to end after it stops beginning new work."""
 HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")

@@ -10,8 +10,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
 from arco_catalog.cli.output import facts
-from arco_catalog.cli.session import another, carry_out, open_session
-from arco_catalog.iceberg.errors import NoSuchTable, NoSuchView
+from arco_catalog.cli.session import carry_out, for_table_or_view, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.governance import (
     govern_namespace,
@@ -76,13 +75,7 @@ async def _shown(session: Session, arguments: GovernanceArguments) -> JsonObject
     if arguments.namespace:
         return await namespace_governance(session, parse_namespace(arguments.name))
     identifier = parse_identifier(arguments.name)
-    try:
-        return await relation_governance(session, *identifier, "table")
-    except NoSuchTable as missing:
-        try:
-            return await relation_governance(another(session), *identifier, "view")
-        except NoSuchView:
-            raise CliError(missing.message) from missing
+    return await for_table_or_view(session, lambda each, kind: relation_governance(each, *identifier, kind))
 
 
 async def _changed(session: Session, arguments: GovernanceArguments, patch: JsonObject) -> JsonObject:
@@ -91,13 +84,7 @@ async def _changed(session: Session, arguments: GovernanceArguments, patch: Json
     if arguments.namespace:
         return _body(await govern_namespace(session, parse_namespace(arguments.name), patch))
     identifier = parse_identifier(arguments.name)
-    try:
-        return _body(await govern_relation(session, *identifier, "table", patch))
-    except NoSuchTable as missing:
-        try:
-            return _body(await govern_relation(another(session), *identifier, "view", patch))
-        except NoSuchView:
-            raise CliError(missing.message) from missing
+    return _body(await for_table_or_view(session, lambda each, kind: govern_relation(each, *identifier, kind, patch)))
 
 
 def _body(answer: Answer) -> JsonObject:

@@ -14,7 +14,7 @@ from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, parse_list
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import another, carry_out, open_session
+from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.recorded_locations import record_locations
 from arco_catalog.state.index import Namespace
@@ -22,7 +22,6 @@ from arco_catalog.upkeep.importing import Importer, ImportResult, Outcome, Sourc
 from arco_catalog.upkeep.pace import Pace
 from storage_backends.open import canonical_url, opener_in
 
-DAY_MS = 24 * 60 * 60 * 1000
 HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")
 
 

@@ -8,14 +8,13 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_realm, find_root_catalog
 from arco_catalog.cli.output import facts, table
-from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.realm_drop import RealmSummary, drop_realm, realms_in, summarize_realm
 from arco_catalog.state.characters import escaped
 
 HEADINGS = ("REALM", "STATE", "CATALOGS", "PRINCIPALS", "PRINCIPAL ROLES")
 AT_ROOT = "(the store's root)"
-DAY_MS = 24 * 60 * 60 * 1000
 
 
 def run_list(options: CatalogOptions, *, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, open_session, operator_request
+from arco_catalog.cli.session import DAY_MS, carry_out, open_session, operator_request
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -18,7 +18,6 @@ from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.upkeep.reconcile_all import reconcile_all
 
-DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
 """Time for a run to end after it stops beginning new work."""
 REPORT_MS = 1000

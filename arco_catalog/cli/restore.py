@@ -11,7 +11,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_catalog_even_empty, find_catalog_with_state, find_registry_without_head
 from arco_catalog.cli.history import format_names
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, objects
@@ -20,7 +20,6 @@ from arco_catalog.upkeep.recovery.rewind import rewind
 from storage_backends.open import open_versions
 
 NEXT = "Now run: arco reconcile, arco fsck"
-DAY_MS = 24 * 60 * 60 * 1000
 COMMITS = ("COMMIT", "TIME (UTC)", "WHAT", "NAME", "KNOWN BY")
 FILES = ("METADATA FILE", "TIME (UTC)", "KNOWN BY")
 

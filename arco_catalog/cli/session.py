@@ -13,7 +13,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, CommandStopped, NotThere, describe_os_error
 from arco_catalog.cli.urls import canonical_urls
 from arco_catalog.config.variables import MAX_METADATA
-from arco_catalog.iceberg.errors import CatalogError, NotFound
+from arco_catalog.iceberg.errors import CatalogError, NoSuchTable, NoSuchView, NotFound
 from arco_catalog.operations.catalogs import Inventory, take_inventory
 from arco_catalog.operations.environment import (
     catalogs_may_overlap,
@@ -33,6 +33,7 @@ from storage_backends.open import canonical_url, opener_in
 T = TypeVar("T")
 
 TIMEOUT_MS = 10 * 60 * 1000
+DAY_MS = 24 * 60 * 60 * 1000
 OPERATOR = "operator"
 SLOW_STORE_SECONDS = 2.0
 """After this time without an answer of the store, a command prints that it is waiting."""
@@ -173,6 +174,18 @@ def another(session: Session) -> Session:
     without the records that the session before has read."""
     deadline_ms = session.runtime.now_ms() + TIMEOUT_MS
     return session.catalog.session(replace(session.request, deadline_ms=deadline_ms), session.access)
+
+
+async def for_table_or_view(session: Session, step: Callable[[Session, str], Awaitable[T]]) -> T:
+    """Returns the result of a step on a "table", or on a "view" if no table has the name. Raises `CliError` if neither
+    has it."""
+    try:
+        return await step(session, "table")
+    except NoSuchTable as missing:
+        try:
+            return await step(another(session), "view")
+        except NoSuchView:
+            raise CliError(missing.message) from missing
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_inventory
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import another, carry_out, open_session
+from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
 from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
@@ -24,7 +24,6 @@ from arco_catalog.telemetry.tasks_line import tasks_line
 from arco_catalog.upkeep.purge.worker import delegate_from_env, task_worker
 from arco_catalog.upkeep.run_tasks import run_tasks
 
-DAY_MS = 24 * 60 * 60 * 1000
 FOLLOW_SECONDS = 2.0
 UNDONE = "The drop was undone: nothing will be deleted"
 STUCK = "It holds the table's locations until it succeeds: arco tasks retry {}"
