@@ -23,13 +23,14 @@ from arco_catalog.http.realms import RealmService
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.principals import NewCredentials, principal_of_client
-from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.open import build_catalog, location_of
 from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.eager_tasks import start
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.files import Mount
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.memory import MemoryStore
 from tools.support.asgi_client import Answer, Client
@@ -167,7 +168,8 @@ def catalog_client(runtime: SystemRuntime) -> Client:
 
 async def realm_client(runtime: SystemRuntime) -> Client:
     """A client of the root principal of a realm in memory, which has the catalog `main`."""
-    realm = Realm("r", Deployment.of(Settings("-"), MemoryStore(), "memory:///", (), runtime), at_root=True)
+    store, base = MemoryStore(), location_of("memory:///")
+    realm = Realm("r", Deployment(Settings("-"), store, base, [Mount(base, store)], runtime), at_root=True)
     request = OperationRequest("POST", "", "", None, "operator", {}, runtime.now_ms() + 20_000)
     session, secrets = realm.registry.session(request, ALLOW_ALL), Secrets(runtime.entropy)
     await bootstrap(session, NewCredentials("root", await secrets.keep(new_secret(runtime.entropy))))

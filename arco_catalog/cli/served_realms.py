@@ -26,7 +26,7 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
     `ValueError` for an invalid variable."""
     vending = LazyVending(_vending_environment(options), runtime)
     url = canonical_url(options.store, options.environment)
-    realms = realms_beside(catalog, url, options.realm, vending, vending.storage_policy)
+    realms = realms_beside(catalog, url, options.realm, vending)
     setup = authentication_setup(options, realms[0].name, runtime)
     authorizes = not is_off(options.environment)
     try:

@@ -25,7 +25,7 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
     """
     url = canonical_url(STORE.require(environment), environment)
     vending = LazyVending(environment, runtime)
-    realms = realms_beside(catalog, url, REALM.read(environment), vending, vending.storage_policy)
+    realms = realms_beside(catalog, url, REALM.read(environment), vending)
     setup = load_authentication(environment, realms[0].name, runtime)
     if setup is None or setup.open:
         raise ValueError(

@@ -104,7 +104,7 @@ def build_catalog(
         if place.reserved:
             raise ValueError(f"{place.uri} is inside a catalog's own state, where tables are not allowed")
     warehouse = base.below(paths.warehouse)
-    mounts = mounts_of(base, store, additional, open_store)
+    mounts = _mounts_of(base, store, additional, open_store)
     prefixes = [warehouse, *additional]
     return Catalog(
         settings=settings,
@@ -125,7 +125,7 @@ def location_of(url: str) -> Location:
     return Location.parse(url if "//" in url else url.replace(":", "://", 1))
 
 
-def mounts_of(
+def _mounts_of(
     base: Location, store: ObjectStore, allowed: Sequence[Location], open_store: StoreOpener | None
 ) -> list[Mount]:
     """Returns the mounts of the state's store and of the allowed prefixes outside of it. Raises `ValueError`."""

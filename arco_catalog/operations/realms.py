@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from arco_catalog.config.parsing import parse_realm
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.lazy_vending import LazyVending
 from arco_catalog.operations.management.catalogs import (
     CatalogRequest,
     CatalogUpdate,
@@ -19,7 +20,7 @@ from arco_catalog.operations.management.catalogs import (
     update_catalog,
 )
 from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
-from arco_catalog.operations.open import location_of, mounts_of
+from arco_catalog.operations.open import location_of
 from arco_catalog.protocol.access import ALREADY_AUTHORIZED
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
@@ -35,7 +36,6 @@ from arco_catalog.state.paths import DEFAULT_REALM, REALM_FOLDER, Paths
 from arco_catalog.state.realm import EXTERNAL, SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Deadline, Runtime
 from storage_backends import ObjectStore
-from storage_backends.open import StoreOpener
 from storage_backends.wrappers.request import ObservedClock, RequestStore
 
 if TYPE_CHECKING:  # a server whose catalogs vend nothing must not import it
@@ -65,28 +65,6 @@ class Deployment:
     vending: "Callable[[], Vending] | None" = None
     storage_policy: "Callable[[], StoragePolicy] | None" = None
     notify_workers: NotifyWorkers | None = None
-
-    @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        store: ObjectStore,
-        url: str,
-        allowed: Sequence[str],
-        runtime: Runtime,
-        open_store: StoreOpener | None = None,
-        vending: "Callable[[], Vending] | None" = None,
-        storage_policy: "Callable[[], StoragePolicy] | None" = None,
-    ) -> "Deployment":
-        """Builds a deployment over an open store. Raises `ValueError` for a bad URL or prefix."""
-        base, additional = location_of(url), [*map(Location.parse, allowed)]
-        mounts = mounts_of(base, store, additional, open_store)
-        return cls(settings, store, base, mounts, runtime, None, vending, storage_policy)
-
-    async def close(self) -> None:
-        """Closes all stores."""
-        for mount in self.mounts:
-            await mount.store.close()
 
     def reaches(self, location: Location) -> bool:
         """Whether the operator allows tables at the location: it is in the store of the state, or in a further allowed
@@ -221,8 +199,7 @@ def realm_beside(
     catalog: Catalog,
     url: str,
     name: str | None,
-    vending: "Callable[[], Vending] | None" = None,
-    storage_policy: "Callable[[], StoragePolicy] | None" = None,
+    vending: LazyVending | None = None,
 ) -> Realm:
     """Returns a realm over the stores that `catalog` has open: in the folder `name` of the store at `url`, or with no
     name at its root. The realm need not exist. Raises `ValueError` for an invalid name."""
@@ -234,7 +211,7 @@ def realm_beside(
         catalog.runtime,
         catalog.background_tasks,
         vending,
-        storage_policy,
+        None if vending is None else vending.storage_policy,
         catalog.notify_workers,
     )
     return Realm(DEFAULT_REALM if name is None else parse_realm(name), deployment, at_root=name is None)
@@ -244,14 +221,13 @@ def realms_beside(
     catalog: Catalog,
     url: str,
     names: Sequence[str],
-    vending: "Callable[[], Vending] | None" = None,
-    storage_policy: "Callable[[], StoragePolicy] | None" = None,
+    vending: LazyVending | None = None,
 ) -> Sequence[Realm]:
     """Returns the realms with these names, or without names the realm at the store's root. They share the memory for
     caches."""
     settings = replace(catalog.settings, cache_bytes=catalog.settings.cache_bytes // max(1, len(names)))
     sharing = replace(catalog, settings=settings)
-    return [realm_beside(sharing, url, name, vending, storage_policy) for name in names or (None,)]
+    return [realm_beside(sharing, url, name, vending) for name in names or (None,)]
 
 
 async def make_catalog(

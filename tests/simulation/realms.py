@@ -39,6 +39,7 @@ from arco_catalog.operations.management.catalogs import (
 )
 from arco_catalog.operations.management.principals import NewCredentials
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace
+from arco_catalog.operations.open import location_of
 from arco_catalog.operations.realms import Deployment, Realm, change_catalog, make_catalog
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
@@ -51,6 +52,7 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.catalog_state import CATALOG_STATE, DROPPING, CatalogState
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.fields import optional_text, sequence, text
+from arco_catalog.state.files import Mount
 from arco_catalog.state.index import Edits, Index, relations_in
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Steps
@@ -190,7 +192,8 @@ class RealmClients:
         """The realm as a process serves it."""
         if process not in self._realms:
             at = self.world.process(process)
-            deployment = Deployment.of(self.settings, at.store, "memory:///", (), at.runtime)
+            base = location_of("memory:///")
+            deployment = Deployment(self.settings, at.store, base, [Mount(base, at.store)], at.runtime)
             self._realms[process] = Realm("r", deployment)
         return self._realms[process]
 

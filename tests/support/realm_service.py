@@ -18,11 +18,13 @@ from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.principals import NewCredentials, principal_of_client, principal_of_name
+from arco_catalog.operations.open import location_of
 from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.files import Mount
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.telemetry.telemetry import Telemetry
 from arco_catalog.vending.service import Vending
@@ -112,11 +114,12 @@ class RealmApp:
     def realms(self) -> dict[str, Realm]:
         """Realms as a fresh process opens them."""
         assert self.store is not None
-        deployment = Deployment.of(
+        base = location_of(self.url)
+        deployment = Deployment(
             self.settings,
             self.store,
-            self.url,
-            (),
+            base,
+            [Mount(base, self.store)],
             self.clock,
             vending=self.vending,
             storage_policy=lambda: self.storage_policy,
