@@ -68,24 +68,21 @@ def parse_base_path(text: str) -> str:
 def parse_size(text: str) -> int:
     """Returns a number of bytes. The text is a number with the unit KB, MB or GB (powers of 1,024), or without one.
     Raises `ValueError` for less than a megabyte, and for any other text."""
-    number = _bytes(text)
-    if number < MIN_BYTES:
-        raise ValueError(f"expected a size of 1MB or more, such as 64MB or 1GB, got {text!r}")
-    return number
+    return _sized(text, MIN_BYTES, "1MB or more, such as 64MB or 1GB")
 
 
 def parse_body_size(text: str) -> int:
     """Returns the limit in bytes of a request's body, from a number with the unit KB, MB or GB, or without one. Raises
     `ValueError` for less than a kilobyte, which holds no commit, and for any other text."""
-    number = _bytes(text)
-    if number < MIN_BODY_BYTES:
-        raise ValueError(f"expected a size of 1KB or more, such as 512KB or 8MB, got {text!r}")
-    return number
+    return _sized(text, MIN_BODY_BYTES, "1KB or more, such as 512KB or 8MB")
 
 
-def _bytes(text: str) -> int:
+def _sized(text: str, least: int, expected: str) -> int:
     match = _SIZE.fullmatch(text.strip())
-    return 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
+    size = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
+    if size < least:
+        raise ValueError(f"expected a size of {expected}, got {text!r}")
+    return size
 
 
 def parse_separator(text: str) -> str:
