@@ -1,8 +1,7 @@
 """Azure Blob Storage: block blobs, each written whole. Source: Azure Storage REST API, "Put Blob", "Get Blob", "Delete
 Blob", "Blob Batch", "List Blobs"."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from storage_backends.azure.answers import AzureDialect
@@ -10,10 +9,9 @@ from storage_backends.azure.config import AzureConfig
 from storage_backends.azure.listing import read_listing
 from storage_backends.azure.transport import open_transport
 from storage_backends.base import Cursor, Found, InvalidKey, Missing, Unknown, When
-from storage_backends.wire.bucket import RANDOM
 from storage_backends.wire.bucket_store import BucketStore, ListedPage, etag_headers
 from storage_backends.wire.bulk import BatchAnswer, judge_parts
-from storage_backends.wire.client import Client
+from storage_backends.wire.client import PAUSES, Client, Pauses
 from storage_backends.wire.exchange import Answer, Request
 
 _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream"}
@@ -29,23 +27,15 @@ class AzureStore(BucketStore):
     response to this very request, unless a proxy resends. Throttling is retried here. A blob that another client leases
     cannot be written, which is an error: this store uses no leases.
 
-    `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
+    `pauses` are made between attempts.
     """
 
     range_header = "x-ms-range"
     batch_size = 256
 
-    def __init__(
-        self,
-        container: str,
-        prefix: str = "",
-        *,
-        config: AzureConfig,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Callable[[], float] = RANDOM,
-    ) -> None:
+    def __init__(self, container: str, prefix: str = "", *, config: AzureConfig, pauses: Pauses = PAUSES) -> None:
         self._dialect = AzureDialect(container)
-        client = Client(partial(open_transport, container, config), self._dialect, sleep, random)
+        client = Client(partial(open_transport, container, config), self._dialect, pauses)
         super().__init__(container, prefix, client)
 
     def _writing(self, key: str, body: bytes, when: When) -> Request:

@@ -1,8 +1,7 @@
 """The store for Google Cloud Storage, and for servers that implement its JSON API well enough to pass the contract
 tests."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 
@@ -23,10 +22,9 @@ from storage_backends.gcs.answers import GcsDialect
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.gcs.listing import OBJECT_FIELDS, PAGE_FIELDS, generation_in, read_page, read_state
 from storage_backends.gcs.transport import open_transport
-from storage_backends.wire.bucket import RANDOM
 from storage_backends.wire.bucket_store import BucketStore, ListedPage
 from storage_backends.wire.bulk import BatchAnswer, judge_parts
-from storage_backends.wire.client import Client
+from storage_backends.wire.client import PAUSES, Client, Pauses
 from storage_backends.wire.exchange import Answer, Request
 
 _MEDIA = {"alt": "media"}
@@ -43,24 +41,16 @@ class GcsStore(BucketStore):
     response to this very request, unless a proxy resends. Throttling, which is also GCS's response to more than one
     write a second to one object, is retried here.
 
-    `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
+    `pauses` are made between attempts.
     """
 
     version_header = "x-goog-generation"
     version_called = "a generation"
     batch_size = 100
 
-    def __init__(
-        self,
-        bucket: str,
-        prefix: str = "",
-        *,
-        config: GcsConfig,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Callable[[], float] = RANDOM,
-    ) -> None:
+    def __init__(self, bucket: str, prefix: str = "", *, config: GcsConfig, pauses: Pauses = PAUSES) -> None:
         self._dialect = GcsDialect(bucket, emulated=isinstance(config.credentials, Anonymous))
-        client = Client(partial(open_transport, bucket, config), self._dialect, sleep, random)
+        client = Client(partial(open_transport, bucket, config), self._dialect, pauses)
         super().__init__(bucket, prefix, client)
 
     def _reading(self, key: str, if_changed_from: Version | None = None) -> Request:

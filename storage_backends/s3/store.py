@@ -1,7 +1,6 @@
 """The store for S3, and for servers that implement its protocol well enough to pass the contract tests."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,10 +11,9 @@ from storage_backends.s3.config import S3Config
 from storage_backends.s3.deletion import md5_of, read_deletion, write_deletion
 from storage_backends.s3.endpoint import is_directory_bucket
 from storage_backends.s3.listing import read_listing
-from storage_backends.wire.bucket import RANDOM
 from storage_backends.wire.bucket_store import BucketStore, ListedPage, etag_headers
 from storage_backends.wire.bulk import BatchAnswer
-from storage_backends.wire.client import Client
+from storage_backends.wire.client import PAUSES, Client, Pauses
 from storage_backends.wire.exchange import Request
 
 
@@ -29,21 +27,13 @@ class S3Store(BucketStore):
     response to this very request, unless a proxy resends. Throttling and responses that mean "try again" are retried
     here.
 
-    `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
+    `pauses` are made between attempts.
     """
 
-    def __init__(
-        self,
-        bucket: str,
-        prefix: str = "",
-        *,
-        config: S3Config,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Callable[[], float] = RANDOM,
-    ) -> None:
+    def __init__(self, bucket: str, prefix: str = "", *, config: S3Config, pauses: Pauses = PAUSES) -> None:
         self._headers, self._object_headers = config.request_headers(), config.object_headers()
         self._by_folder = is_directory_bucket(bucket)  # it lists by prefixes that end in a slash alone
-        client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), sleep, random)
+        client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), pauses)
         super().__init__(bucket, prefix, client)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:

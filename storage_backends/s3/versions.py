@@ -1,7 +1,6 @@
 """Reads the versions of objects that an S3 bucket keeps (S3 API reference, `ListObjectVersions` and
 `GetBucketVersioning`)."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ from storage_backends.s3.carrier import open_transport
 from storage_backends.s3.config import S3Config
 from storage_backends.validation import is_key
 from storage_backends.versions import KeptVersion
-from storage_backends.wire.bucket import RANDOM, Bucket
+from storage_backends.wire.bucket import Bucket
 from storage_backends.wire.client import Client
 from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.exchange import Request
@@ -30,7 +29,7 @@ class S3Versions(Bucket):
 
     def __init__(self, bucket: str, prefix: str = "", *, config: S3Config) -> None:
         self._always = config.request_headers()
-        client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), asyncio.sleep, RANDOM)
+        client = Client(partial(open_transport, bucket, config), S3Dialect(bucket))
         super().__init__(bucket, prefix, client)
 
     async def enabled(self) -> bool:

@@ -1,14 +1,10 @@
 """A prefix of a bucket, and the client that reaches it."""
 
-import random
 from collections.abc import Callable
 
 from storage_backends.validation import PAGE_SIZE, check_key
 from storage_backends.wire.client import Client
 from storage_backends.wire.http1 import Response
-
-RANDOM = random.SystemRandom().random
-"""Uniform on [0, 1). The default generator's state is shared by processes restored from one snapshot."""
 
 
 class Bucket:

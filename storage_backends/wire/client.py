@@ -1,6 +1,7 @@
 """Sends requests to a store, by any transport, and retries those that are safe to retry."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
@@ -24,6 +25,22 @@ PATIENCE_S = 20.0
 call fails at once: its caller has a deadline, and can report it."""
 
 
+_RANDOM = random.SystemRandom().random
+"""Uniform on [0, 1). The default generator's state is shared by processes restored from one snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """How long a client pauses between attempts, and how. `sleep` takes seconds, `random` is uniform on [0, 1)."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = _RANDOM
+
+
+PAUSES = Pauses()
+"""The pauses of every client but that of a test."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Open:
     """An open transport, and the event loop to which it belongs."""
@@ -35,21 +52,15 @@ class _Open:
 class Client:
     """Sends requests about one bucket and retries them. The transport opens with the first call in an event loop.
 
-    `open_transport` raises `StoreError` for a configuration that can't be followed. `sleep` takes seconds, `random` is
-    uniform on [0, 1): both are for the pauses between attempts.
+    `open_transport` raises `StoreError` for a configuration that can't be followed. `pauses` are made between attempts.
     """
 
     def __init__(
-        self,
-        open_transport: Callable[[], Awaitable[Transport]],
-        dialect: Dialect,
-        sleep: Callable[[float], Awaitable[None]],
-        random: Callable[[], float],
+        self, open_transport: Callable[[], Awaitable[Transport]], dialect: Dialect, pauses: Pauses = PAUSES
     ) -> None:
         self._open_transport = open_transport
         self._dialect = dialect
-        self._sleep = sleep
-        self._random = random
+        self._pauses = pauses
         self._open: _Open | None = None
         self._observe: Callable[[Response], None] | None = None
         self._clock_skew_ms = 0  # how far the store's clock is ahead of this machine's
@@ -72,12 +83,12 @@ class Client:
 
     def pauses(self) -> Iterator[float]:
         """Iterates over the pauses in seconds before each of several attempts; there is none before the first."""
-        return full_jitter(self._random)
+        return full_jitter(self._pauses.random)
 
     async def pause(self, seconds: float) -> None:
         """Sleeps for so many seconds before an attempt; returns at once for 0."""
         if seconds:
-            await self._sleep(seconds)
+            await self._pauses.sleep(seconds)
 
     def observe(self, see: Callable[[Response], None]) -> None:
         """Sets the function that is called with each response of the store from now on, also with failures that are
@@ -96,7 +107,7 @@ class Client:
         or `PATIENCE_S` are used up."""
         failure = StoreUnavailable("no attempt was made")
         waited_s = 0.0
-        for jitter_s in full_jitter(self._random):
+        for jitter_s in full_jitter(self._pauses.random):
             pause_s = max(jitter_s, failure.retry_after_s)
             waited_s += pause_s
             if waited_s > PATIENCE_S:

@@ -26,6 +26,7 @@ from storage_backends import (
 from storage_backends.azure.config import AzureConfig, ClientKind, DefaultChain, SasToken, SharedKey
 from storage_backends.azure.store import AzureStore
 from storage_backends.backoff import ATTEMPTS
+from storage_backends.wire.client import Pauses
 from tests.storage_backends.answers import AnswersContract, OpenStore, Play, PlayedScript, Sleep, playing, varied
 from tests.storage_backends.azure.scripted_azure import ScriptedAzure, refusal, scripted_azure
 from tests.storage_backends.s3.scripted_s3 import DATE_MS, Drop, Reply, Serve, Step
@@ -72,7 +73,7 @@ def opener(azure: ScriptedAzure, client: ClientKind) -> OpenStore:
 
     def open_store(sleep: Sleep, **settings: Any) -> AzureStore:
         changed = replace(config, **settings)
-        return AzureStore("container", "some/prefix", config=changed, sleep=sleep, random=lambda: 1.0)
+        return AzureStore("container", "some/prefix", config=changed, pauses=Pauses(sleep, lambda: 1.0))
 
     return open_store
 

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from storage_backends.gcs.config import GcsClient
 from storage_backends.gcs.store import GcsStore
+from storage_backends.wire.client import Pauses
 from tests.storage_backends.answers import PlayedScript, Sleep, playing
 from tests.storage_backends.s3.scripted_s3 import Reply, ScriptedS3, Step
 from tests.support.gcs_protocol_fake import GcsProtocolFake
@@ -57,7 +58,7 @@ async def playing_gcs(
 
         def open_store(sleep: Sleep, **settings: Any) -> GcsStore:
             changed = replace(config, **settings)
-            return GcsStore(BUCKET, "some/prefix", config=changed, sleep=sleep, random=lambda: 1.0)
+            return GcsStore(BUCKET, "some/prefix", config=changed, pauses=Pauses(sleep, lambda: 1.0))
 
         async with playing(gcs, open_store) as played:
             yield played

@@ -27,6 +27,7 @@ from storage_backends import (
 from storage_backends.backoff import ATTEMPTS
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.store import S3Store
+from storage_backends.wire.client import Pauses
 from tests.storage_backends.answers import CALLS, AnswersContract, OpenStore, Play, PlayedScript, Sleep, playing, varied
 from tests.storage_backends.s3.scripted_s3 import (
     DATE_MS,
@@ -73,7 +74,7 @@ def opener(s3: ScriptedS3, **environment: str) -> OpenStore:
 
     def open_store(sleep: Sleep, **settings: Any) -> S3Store:
         changed = replace(config, **settings)
-        return S3Store("bucket", "some/prefix", config=changed, sleep=sleep, random=lambda: 1.0)
+        return S3Store("bucket", "some/prefix", config=changed, pauses=Pauses(sleep, lambda: 1.0))
 
     return open_store
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from storage_backends import ABSENT, Applied, Missing, StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3.config import Carrier, S3Config
 from storage_backends.s3.store import S3Store
+from storage_backends.wire.client import Pauses
 from storage_backends.wire.proxies import Proxies
 from tests.storage_backends.s3.scripted_s3 import Reply, scripted_s3
 from tests.storage_backends.wire.servers import serve
@@ -35,7 +36,7 @@ async def no_pause(_seconds: float) -> None:
 
 @asynccontextmanager
 async def store_of(bucket: str, config: S3Config) -> AsyncIterator[S3Store]:
-    store = S3Store(bucket, config=config, sleep=no_pause)
+    store = S3Store(bucket, config=config, pauses=Pauses(no_pause))
     try:
         yield store
     finally:

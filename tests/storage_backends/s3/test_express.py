@@ -20,6 +20,7 @@ from storage_backends import (
 )
 from storage_backends.s3.signature import Credentials
 from storage_backends.s3.store import S3Store
+from storage_backends.wire.client import Pauses
 from tests.storage_backends.contract import SHORT_PAGE, EveryVersionIsNew, StoreContract
 from tests.storage_backends.s3.express_protocol_fake import ExpressProtocolFake, RequestRefused
 from tests.storage_backends.s3.scripted_s3 import Drop, Reply, Step, scripted_s3
@@ -42,7 +43,7 @@ def express() -> ExpressProtocolFake:
 @pytest.fixture
 async def store(express: ExpressProtocolFake) -> AsyncIterator[ObjectStore]:
     async with stub_server(express.handle) as server:
-        store = S3Store(BUCKET, "a/prefix", config=S3Server(server.uri).config, sleep=no_pause)
+        store = S3Store(BUCKET, "a/prefix", config=S3Server(server.uri).config, pauses=Pauses(no_pause))
         store.page_size = SHORT_PAGE
         yield store
         await store.close()
@@ -129,7 +130,7 @@ async def test_without_a_session_a_write_has_not_landed(store: ObjectStore, expr
 async def test_a_session_whose_answer_is_lost_is_created_again() -> None:
     dropped: list[Step] = [Drop(applied=False), Reply(403, "AccessDenied")]
     async with scripted_s3(dropped) as s3:
-        store = S3Store(BUCKET, config=S3Server(s3.endpoint).config, sleep=no_pause)
+        store = S3Store(BUCKET, config=S3Server(s3.endpoint).config, pauses=Pauses(no_pause))
         with pytest.raises(StoreDenied, match="AccessDenied"):
             await store.put("key", b"one", ABSENT)
         await store.close()

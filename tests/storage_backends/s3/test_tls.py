@@ -9,6 +9,7 @@ import pytest
 
 from storage_backends import ABSENT, Applied, Found, StoreError, StoreUnavailable
 from storage_backends.s3.store import S3Store
+from storage_backends.wire.client import Pauses
 from tests.storage_backends.s3.scripted_s3 import ScriptedS3, scripted_s3
 from tests.support.certificates import write_certificate
 from tools.support.s3_servers import S3Server
@@ -43,7 +44,7 @@ def bundle(tmp_path: Path) -> str | None:
 @pytest.fixture
 async def store(s3: ScriptedS3, bundle: str | None) -> AsyncIterator[S3Store]:
     config = replace(S3Server(s3.endpoint).config, ca_bundle=bundle)
-    store = S3Store("bucket", config=config, sleep=no_pause)
+    store = S3Store("bucket", config=config, pauses=Pauses(no_pause))
     yield store
     await store.close()
 

@@ -9,7 +9,7 @@ from storage_backends import Applied, Deleted, StoreDenied, StoreError, StoreUna
 from storage_backends.azure.answers import AzureDialect
 from storage_backends.s3.deletion import keys_in, md5_of, read_deletion, write_deletion
 from storage_backends.wire.bulk import BatchAnswer, Batches, judge_parts
-from storage_backends.wire.client import Client
+from storage_backends.wire.client import Client, Pauses
 from storage_backends.wire.exchange import Ambiguous, Answer
 from storage_backends.wire.http1 import Response
 from storage_backends.wire.multipart import decode, encode
@@ -44,7 +44,7 @@ class Server:
         async def sleep(seconds: float) -> None:
             self.pauses.append(seconds)
 
-        client = Client(lambda: asyncio.Future(), AzureDialect("container"), sleep, lambda: 1.0)
+        client = Client(lambda: asyncio.Future(), AzureDialect("container"), Pauses(sleep, lambda: 1.0))
         return await Batches(client, size, self.send, self.delete).run(keys)
 
 
