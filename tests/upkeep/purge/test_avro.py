@@ -1,11 +1,14 @@
 """Avro files are read a block at a time, and what is damaged is never taken for what is empty."""
 
 import asyncio
+import bz2
+import lzma
+import random
 import sys
 import threading
 import tracemalloc
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import cast
@@ -17,7 +20,7 @@ from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge import avro, reach
 from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
-from arco_catalog.upkeep.purge.avro_codecs import unpack_with
+from arco_catalog.upkeep.purge.avro_codecs import PIECE_BYTES, pieces, unpack_with
 from arco_catalog.upkeep.purge.corruption import CorruptFile
 from arco_catalog.upkeep.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS, manifests_in
 from storage_backends import Found, Version
@@ -188,6 +191,36 @@ async def test_blocks_are_unpacked_by_a_thread_however_few_bytes_they_have(monke
     assert await blocks(manifest(PATHS[:3], codec="bzip2"))
     assert threads
     assert threading.main_thread() not in threads
+
+
+def deflated(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize("fill", [bytes, random.Random(1).randbytes], ids=["zeros", "noise"])
+@pytest.mark.parametrize("size", [0, PIECE_BYTES - 1, PIECE_BYTES, 2 * PIECE_BYTES + 1])
+@pytest.mark.parametrize(("codec", "pack"), [("deflate", deflated), ("bzip2", bz2.compress), ("xz", lzma.compress)])
+def test_a_block_may_unpack_to_its_limit_and_no_further(
+    codec: str, pack: Callable[[bytes], bytes], size: int, fill: Callable[[int], bytes]
+) -> None:
+    data = fill(size)
+    packed = pack(data)
+    unpack = unpack_with(codec)
+    assert unpack(packed, size) == data
+    if size:
+        with pytest.raises(Unreadable, match="unpacks to more than"):
+            unpack(packed, size - 1)
+    with pytest.raises(Unreadable, match="ends before its compressed data"):
+        unpack(packed[: len(packed) // 2], size)
+
+
+def test_no_call_of_a_decompressor_returns_more_than_a_piece() -> None:
+    """A call copies what it returns while no other thread can run."""
+    size = 5 * PIECE_BYTES + 1
+    lengths = [len(piece) for piece in pieces(bz2.BZ2Decompressor(), bz2.compress(bytes(size)), size)]
+    assert sum(lengths) == size
+    assert max(lengths) <= PIECE_BYTES
 
 
 @dataclass
