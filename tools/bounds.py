@@ -247,8 +247,8 @@ CloudEvents, notifications of buckets and files of Java properties are not read.
   {size_of(json.MAX_CALL_BYTES)}. One string is one step, so a document that is read in slices may have none of more
   than {size_of(json_slices.MAX_STRING_BYTES)}. Values are written, and freed, in steps as small. What a long commit
   adds is compared with the registry by these threads, too, and the collector of cycles leaves alone what they make.
-  Python runs one thread at a time, and the loop begins several times for each request. Each time it waits for
-  {worker_threads.SWITCH_S * 1e3:.0f} ms, where Python's default is 5, and then until the present call of a thread ends.
+  Python runs one thread at a time, and the loop waits for its turn more than once for each request: for
+  {worker_threads.SWITCH_S * 1e3:.0f} ms, where Python's default is 5, and until the present call of a thread ends.
 - **A hostile table fails its own task**: what can't be read ends that with its reason, and other purges go on. They
   read what tables name that have changed since the last purge: some 15 µs of CPU for each record. A version of a file
   that can't be read is read once in a process. How much the readable files of one table name has no bound.

@@ -24,7 +24,7 @@ THREADS = 2
 
 SWITCH_S = 0.001
 """The time after which a worker thread must release the interpreter lock if the event loop waits for it. The loop
-waits several times for each request, so with Python's default of 5 ms these waits would be most of its time."""
+waits more than once for each request, so with Python's default of 5 ms these waits would be most of its time."""
 
 MAX_YOUNG = 50_000
 """The number of young objects that a collection traverses in a few milliseconds."""
