@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state import registry
 from arco_catalog.state.index import Edits, Index, location_key, locations_at
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.reads import Reads, recorded
-from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.segments import Ref
 from arco_catalog.state.spilling import Limits
 from tests.support.fake_runtime import FakeRuntime
@@ -164,10 +165,15 @@ def test_another_setting_in_head_counts_as_a_change() -> None:
     assert result(reads.on(head_of({}, version=2))) != reads
 
 
-def test_another_commit_without_edits_changes_nothing() -> None:
+def test_another_commit_without_edits_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it lists cancellations, and no longer all of the history."""
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 1)
     head = head_of({"a": {"n": 1}})
     reads = Reads.of(head, [Needs(keys=["a"])])
-    assert result(reads.on(head.successor(commit="c", at_ms=5, edits={}, operations=[]))) == reads
+    for number in range(3):
+        cancel = Operation(f"o{number}", "cancel", {}, None, cancels=["x"])
+        head = head.successor(commit=f"c{number}", at_ms=number, edits={}, operations=[cancel])
+        assert result(reads.on(head)) == reads
 
 
 def test_reads_in_segments_are_found_there() -> None:
