@@ -104,9 +104,9 @@ async def state(lake: Lake) -> list[bytes]:
 @each_revocation
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: f"{request[0]}-{request[1]}")
 async def test_it_holds_for_the_next_request_on_other_servers(
-    revoke: Revoke, request_: tuple[str, str, JsonObject | None]
+    first: Lake, revoke: Revoke, request_: tuple[str, str, JsonObject | None]
 ) -> None:
-    lake = await Lake().start()
+    lake = first.copy()
     clients = await worker(lake)
     before = await state(lake)
 
@@ -119,8 +119,8 @@ async def test_it_holds_for_the_next_request_on_other_servers(
 
 
 @each_revocation
-async def test_it_holds_for_a_retry_that_never_landed(revoke: Revoke) -> None:
-    lake = await Lake().start()
+async def test_it_holds_for_a_retry_that_never_landed(first: Lake, revoke: Revoke) -> None:
+    lake = first.copy()
     warm, cold = await worker(lake)
     before = await state(lake)
 
@@ -133,8 +133,8 @@ async def test_it_holds_for_a_retry_that_never_landed(revoke: Revoke) -> None:
 
 
 @each_revocation
-async def test_a_retry_of_what_landed_is_answered_as_before(revoke: Revoke) -> None:
-    lake = await Lake().start()
+async def test_a_retry_of_what_landed_is_answered_as_before(first: Lake, revoke: Revoke) -> None:
+    lake = first.copy()
     clients = await worker(lake)
     key = lake.app.key()
     first = await clients[0].post(T, SET, idempotency_key=key)
@@ -152,8 +152,8 @@ async def test_a_retry_of_what_landed_is_answered_as_before(revoke: Revoke) -> N
 
 
 @each_revocation
-async def test_a_key_is_of_no_use_to_another_principal(revoke: Revoke) -> None:
-    lake = await Lake().start()
+async def test_a_key_is_of_no_use_to_another_principal(first: Lake, revoke: Revoke) -> None:
+    lake = first.copy()
     warm, _ = await worker(lake)
     key = lake.app.key()
     assert (await warm.post(T, SET, idempotency_key=key)).status == 200
@@ -167,8 +167,8 @@ async def test_a_key_is_of_no_use_to_another_principal(revoke: Revoke) -> None:
 
 
 @each_revocation
-async def test_it_holds_for_later_pages_of_a_list(revoke: Revoke) -> None:
-    lake = await Lake().start()
+async def test_it_holds_for_later_pages_of_a_list(first: Lake, revoke: Revoke) -> None:
+    lake = first.copy()
     warm, cold = await worker(lake)
     token = (await warm.get(f"{DB}/tables?pageSize=1&pageToken=")).json["next-page-token"]
     assert (await warm.get(f"{DB}/tables?pageSize=1&pageToken={token}")).status == 200
@@ -180,8 +180,8 @@ async def test_it_holds_for_later_pages_of_a_list(revoke: Revoke) -> None:
 
 
 @each_revocation
-async def test_it_holds_for_each_of_many_that_share_a_commit(revoke: Revoke) -> None:
-    lake = await Lake().start()
+async def test_it_holds_for_each_of_many_that_share_a_commit(first: Lake, revoke: Revoke) -> None:
+    lake = first.copy()
     warm, _ = await worker(lake)
     another = await lake.app.principal("another", GRANT)
     others = lake.app.client("another", app=warm.app)
@@ -204,8 +204,8 @@ async def test_it_holds_for_each_of_many_that_share_a_commit(revoke: Revoke) -> 
     }
 
 
-async def test_a_catalog_that_was_dropped_lets_nothing_more_in() -> None:
-    lake = await Lake().start()
+async def test_a_catalog_that_was_dropped_lets_nothing_more_in(first: Lake) -> None:
+    lake = first.copy()
     await lake.app.catalog("empty")
     await lake.app.principal("worker", GRANT, catalog="empty")
     warm = lake.app.client("worker", app=lake.app.serve())
@@ -219,8 +219,8 @@ async def test_a_catalog_that_was_dropped_lets_nothing_more_in() -> None:
     assert (await warm.post("/v1/empty/namespaces", {"namespace": ["n"]}, idempotency_key=key)).status == 404
 
 
-async def test_a_catalog_that_was_changed_elsewhere_takes_the_next_commit() -> None:
-    lake = await Lake().start()
+async def test_a_catalog_that_was_changed_elsewhere_takes_the_next_commit(first: Lake) -> None:
+    lake = first.copy()
     warm, another = await worker(lake)
     key = lake.app.key()
     await change_catalog(lake)

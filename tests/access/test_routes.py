@@ -1,7 +1,6 @@
 """One table of routes and privileges, written beside the one in http/routes.py: what each request needs, and who of a
 few usual callers may make it."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -523,12 +522,6 @@ def granted_where(privilege: Privilege) -> Sequence[JsonObject]:
 
 
 GRANTS = {privilege: grants for privilege in P if (grants := granted_where(privilege))}
-
-
-@pytest.fixture(scope="module")
-def first() -> Lake:
-    """A lake that no test changes: each has a copy."""
-    return asyncio.run(Lake().start())
 
 
 def test_every_route_declares_its_requirements() -> None:

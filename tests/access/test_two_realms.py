@@ -1,5 +1,6 @@
 """Two realms on one server and in one bucket: nothing of one reaches, or learns of, the other."""
 
+import asyncio
 import base64
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,17 @@ class Realms:
     lake: Lake
     mallory: Client
     bob: Client
+
+    def copy(self) -> "Realms":
+        """Both in a store of its own, over a server with empty caches."""
+        lake = self.lake.copy()
+        return Realms(lake, lake.app.client("mallory"), lake.app.client("root", "b"))
+
+
+@pytest.fixture(scope="module")
+def first() -> Realms:
+    """Realms that no test changes: each has a copy."""
+    return asyncio.run(realms())
 
 
 async def realms() -> Realms:
@@ -64,10 +76,10 @@ def reveals(answer: Answer) -> bool:
 
 
 @each_case
-async def test_names_of_the_other_realm_are_answered_like_names_that_do_not_exist(case: Case) -> None:
+async def test_names_of_the_other_realm_are_answered_like_names_that_do_not_exist(first: Realms, case: Case) -> None:
     answers = []
     for name in ("secret", "absent"):
-        found = await realms()
+        found = first.copy()
         before = await records(found)
         for catalog in ("lake", f"{name}lake"):
             target = case.target.replace("lake", catalog)
@@ -90,8 +102,8 @@ NAMES = {
 
 
 @pytest.mark.parametrize("route", MANAGEMENT, ids=lambda route: route.endpoint)
-async def test_no_management_route_reaches_the_other_realm(route: Route) -> None:
-    found = await realms()
+async def test_no_management_route_reaches_the_other_realm(first: Realms, route: Route) -> None:
+    found = first.copy()
     app, root = found.lake.app, found.lake.app.client("root", "b")
     made: JsonObject = {"name": "secretprincipal"}
     await app.ok("POST", "principals", {"principal": made}, root)
@@ -131,8 +143,8 @@ async def test_no_management_route_reaches_the_other_realm(route: Route) -> None
 
 
 @each_case
-async def test_no_route_reaches_the_other_realm(case: Case) -> None:
-    found = await realms()
+async def test_no_route_reaches_the_other_realm(first: Realms, case: Case) -> None:
+    found = first.copy()
     before = [
         (await found.bob.get(target)).body for target in ("/v1/lake/namespaces", "/v1/lake/namespaces/secretdb/tables")
     ]
@@ -159,8 +171,8 @@ async def test_no_route_reaches_the_other_realm(case: Case) -> None:
     assert before == after
 
 
-async def test_the_same_name_is_another_catalog_in_another_realm() -> None:
-    found = await realms()
+async def test_the_same_name_is_another_catalog_in_another_realm(first: Realms) -> None:
+    found = first.copy()
     mine, theirs = await found.mallory.get(NAMESPACES), await found.bob.get(NAMESPACES)
     assert (mine.json["namespaces"], theirs.json["namespaces"]) == ([["db"], ["other"]], [["secretdb"]])
 
@@ -169,8 +181,8 @@ LOCATIONS = ("", "/lake", "/lake/secretdb", "/secretlake", "/lake/new", "/_realm
 
 
 @pytest.mark.parametrize("below", LOCATIONS)
-async def test_nothing_is_placed_in_the_other_realm(below: str) -> None:
-    found = await realms()
+async def test_nothing_is_placed_in_the_other_realm(first: Realms, below: str) -> None:
+    found = first.copy()
     location = f"memory:///b{below}"
     table = str((await found.bob.get(f"{NAMESPACES}/secretdb/tables/secrettable")).json["metadata-location"])
     written: JsonObject = {"write.data.path": location}
@@ -201,8 +213,8 @@ async def test_nothing_is_placed_in_the_other_realm(below: str) -> None:
     assert answer.status == 400, answer.body
 
 
-async def test_page_tokens_and_keys_of_one_realm_are_nothing_to_the_other() -> None:
-    found = await realms()
+async def test_page_tokens_and_keys_of_one_realm_are_nothing_to_the_other(first: Realms) -> None:
+    found = first.copy()
     key = found.lake.app.key()
     for name in ("one", "two"):
         assert (await found.bob.post(NAMESPACES, {"namespace": [name]})).status == 200
@@ -219,8 +231,8 @@ async def test_page_tokens_and_keys_of_one_realm_are_nothing_to_the_other() -> N
     assert (again.status, b"memory:///a/lake/three" in again.body, reveals(again)) == (200, True, False)
 
 
-async def test_the_ids_of_one_realm_do_not_exist_in_the_other() -> None:
-    found = await realms()
+async def test_the_ids_of_one_realm_do_not_exist_in_the_other(first: Realms) -> None:
+    found = first.copy()
     ids = found.lake.app.ids
     for principal in (ids["b", "root"], "root", "root-b"):
         thief = Client(found.lake.app.app, {"authorization": f"Bearer a/{principal}"})
@@ -231,8 +243,8 @@ async def test_the_ids_of_one_realm_do_not_exist_in_the_other() -> None:
         assert (await thief.get(NAMESPACES)).status == 401
 
 
-async def test_the_management_of_one_realm_shows_nothing_of_the_other() -> None:
-    found = await realms()
+async def test_the_management_of_one_realm_shows_nothing_of_the_other(first: Realms) -> None:
+    found = first.copy()
     root = found.lake.app.root
     for path in ("catalogs", "principals", "principal-roles", "catalogs/lake/catalog-roles"):
         answer = await root.get(f"{MANAGEMENT_PATH}/{path}")
