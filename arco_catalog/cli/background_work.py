@@ -27,7 +27,7 @@ async def working(
     wake_up: WakeUp,
     report: Report,
 ) -> AsyncIterator[None]:
-    """Executes tasks for as long as the context lasts: those of all catalogs of the realms, or of `catalog` if `realms`
+    """Executes tasks for as long as the context lasts: of all catalogs of the realms, or of `catalog` if `realms`
     is None. At the end a task under way is cancelled, so that another worker may continue it."""
 
     async def served() -> Sequence[DeployedCatalog]:

@@ -41,7 +41,7 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of each table, and the namespaces that were made; without `apply` those that would be."""
+    """The outcome of each table, and the namespaces that were made; without `apply` the namespaces that would be."""
 
     apply: bool
     tables: list[ImportResult] = field(default_factory=list)

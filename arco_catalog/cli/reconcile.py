@@ -48,7 +48,7 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
 
 
 def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> JsonObject:
-    """Returns the counts of all catalogs together; in a realm also those of each catalog, under `catalogs`."""
+    """Returns the counts of all catalogs together; in a realm also the counts of each catalog, under `catalogs`."""
     total = ReconcileStats()
     for _, stats in walked:
         total.add(stats)

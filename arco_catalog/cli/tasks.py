@@ -1,4 +1,4 @@
-"""`arco tasks`: lists tasks, shows one and follows it, executes those that are due, and submits a failed one again."""
+"""`arco tasks`: lists tasks, shows one and follows it, executes due ones, and submits a failed one again."""
 
 import subprocess
 import sys

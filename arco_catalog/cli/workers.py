@@ -1,4 +1,4 @@
-"""`arco serve` with several workers: processes that serve one address, and a supervisor that replaces those that die.
+"""`arco serve` with several workers: processes that serve one address, and a supervisor that replaces each that dies.
 
 Each worker is an `arco serve` over the same store, with its own caches. A worker revalidates cached records with the
 store, so any worker may get any request. Each has its own listening socket, which the supervisor keeps open: the
@@ -43,7 +43,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 class Supervisor:
-    """Starts the workers of one server, replaces those that die, and passes signals on to them."""
+    """Starts the workers of one server, replaces each that dies, and passes signals on to all."""
 
     def __init__(self, parsed: argparse.Namespace, arguments: Sequence[str]) -> None:
         self._parsed = parsed

@@ -61,7 +61,7 @@ _SPILLED: dict[Scenario, Scenario] = {}
 
 
 def spilled(scenario: Scenario) -> Scenario:
-    """The same, with an index that is spilled from the first commit on."""
+    """Returns the variant of a scenario with an index that is spilled from the first commit on."""
     return _SPILLED[scenario]
 
 
@@ -69,7 +69,7 @@ _CANCELLING: dict[Scenario, Scenario] = {}
 
 
 def cancelling(scenario: Scenario) -> Scenario:
-    """The same, with a registry in which takeovers cancel attempts by id."""
+    """Returns the variant of a scenario with a registry in which takeovers cancel attempts by id."""
     return _CANCELLING[scenario]
 
 
