@@ -137,15 +137,15 @@ async def test_a_retry_of_what_landed_is_answered_as_before(first: Lake, revoke:
     lake = first.copy()
     clients = await worker(lake)
     key = lake.app.key()
-    first = await clients[0].post(T, SET, idempotency_key=key)
-    assert first.status == 200
+    committed = await clients[0].post(T, SET, idempotency_key=key)
+    assert committed.status == 200
 
     await revoke(lake)
 
     for client in clients:
         again = await client.post(T, SET, idempotency_key=key)
         assert again.status == 200, again.body
-        assert again.json["metadata-location"] == first.json["metadata-location"]
+        assert again.json["metadata-location"] == committed.json["metadata-location"]
     assert is_refused(
         await lake.app.client("worker", app=lake.app.serve()).post(T, SET, idempotency_key=lake.app.key())
     )
@@ -228,10 +228,10 @@ async def test_a_catalog_that_was_changed_elsewhere_takes_the_next_commit(first:
     assert (await warm.post(T, SET)).status == 200
 
     await change_catalog(lake)
-    first = await warm.post(T, SET, idempotency_key=key)
-    assert first.status == 200
+    committed = await warm.post(T, SET, idempotency_key=key)
+    assert committed.status == 200
     again = [await client.post(T, SET, idempotency_key=key) for client in (warm, another)]
-    assert [answer.json["metadata-location"] for answer in again] == [first.json["metadata-location"]] * 2
+    assert [answer.json["metadata-location"] for answer in again] == [committed.json["metadata-location"]] * 2
 
 
 async def change_catalog(lake: Lake) -> None:
