@@ -23,9 +23,10 @@ from arco_catalog.state.marker import WriteSet
 
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
-    """Applies a CommitTableRequest to a table, and returns the table's new state. A request with `assert-create`
-    creates the table. Raises `NoSuchTable`, `CommitFailed` if a requirement fails, `BadRequest` for an update that is
-    not allowed, and for a creation the errors of `create_from_commit`."""
+    """Applies a CommitTableRequest to a table, and returns the table's new state, or the present one if the request
+    changes nothing. A request with `assert-create` creates the table. Raises `NoSuchTable`, `CommitFailed` if a
+    requirement fails, `BadRequest` for an update that is not allowed, and for a creation the errors of
+    `create_from_commit`."""
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
@@ -33,8 +34,9 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
-    """Applies a CommitViewRequest to a view, and returns the view's new state. Raises `NoSuchView`, `CommitFailed` if a
-    requirement fails, and `BadRequest` for an update that is not allowed."""
+    """Applies a CommitViewRequest to a view, and returns the view's new state, or the present one if the request
+    changes nothing. Raises `NoSuchView`, `CommitFailed` if a requirement fails, and `BadRequest` for an update that is
+    not allowed."""
     commit = await session.parsed(view.parse_view_commit, request)
     return await _commit(session, RelationCommit(VIEWS, namespace, name, commit))
 
@@ -56,8 +58,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         self.lookup = self.committer.lookup()
 
     def is_outdated(self) -> bool:
-        """Whether the pointer that this process has cached fails a requirement of the commit; False if none is cached.
-        No answer may rest on that: the caches may be older than the request."""
+        """Whether the pointer that this process has cached fails a requirement of the commit on a branch or tag; False
+        if none is cached. No answer may rest on that: the caches may be older than the request."""
         state = self.session.state
         head = state.cached_head()
         entry = None if head is None else cached_relation(head, self.lookup)
@@ -112,8 +114,8 @@ class CommitRelation(Mutation[RelationReadSet]):
 
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if HEAD
-        is the one of the plan, or if the name still means the entity, which holds all locations that the commit names,
-        else a fresh read set to plan on."""
+        is the one of the plan, or if the name still means the entity, which holds all locations that the commit names.
+        Else returns a fresh read set to plan on, which has no entry if no table or view of the kind has the name."""
         head = await self.session.state.head()
         if head.version == read_set.head.version:
             return None

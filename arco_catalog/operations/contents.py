@@ -15,9 +15,10 @@ RELATIONS = "relation\n"
 
 
 async def describe_contents(state: State, *, of_realm: bool) -> str:
-    """Returns a sentence, without its full stop, with the number of catalogs of a realm, or else of tables, views and
-    other relations. It counts segments instead if the index has any, and does not read them. For a registry without a
-    commit it names the other catalogs of the store. Raises `StoreError`."""
+    """Returns a sentence, without a full stop, with the number of catalogs in the registry of a realm if `of_realm`,
+    else of tables, views and other relations in that of a catalog. It counts segments instead if the index has any, and
+    does not read them. For a registry without a commit it names the other catalogs of the store. Raises
+    `StoreError`."""
     head = await state.head()
     if head.version is None:
         return NEW + describe_siblings(await sibling_catalogs(state.store, state.paths.root))
@@ -28,8 +29,8 @@ async def describe_contents(state: State, *, of_realm: bool) -> str:
 
 
 async def sibling_catalogs(store: ObjectStore, name: str) -> Sequence[str]:
-    """Returns the names of the catalogs at the root of a store other than `name`, found among its first `MAX_PAGES`
-    pages of objects. Raises `StoreError`."""
+    """Returns the names of the catalogs at the root of a store other than `name`, sorted, as far as the first
+    `MAX_PAGES` pages of objects show them. Raises `StoreError`."""
     found: set[str] = set()
     after: Cursor | None = None
     for _ in range(MAX_PAGES):

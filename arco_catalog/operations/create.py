@@ -38,8 +38,8 @@ async def create_table(session: Session, namespace: Namespace, request: JsonObje
 
 
 async def create_from_commit(session: Session, namespace: Namespace, name: str, commit: table.Commit) -> Answer:
-    """Creates the table that a commit with `assert-create` builds, and returns its state. Raises the errors of
-    `create_table`, but `CommitFailed` if a table has the name."""
+    """Creates the table that the updates of a commit with `assert-create` build, and returns the table's state. Raises
+    the errors of `create_table`, but `CommitFailed` if a table has the name, and for a commit without updates."""
     creator = TableFromCommit(session.context, namespace, name, commit)
     return await run(session, Creation(session, creator, created=False))
 

@@ -55,7 +55,8 @@ class Access:
 
 
 def storage_of(session: Session) -> StorageConfig:
-    """Returns the storage configuration of the session's catalog. An invalid one is logged, and gives no access."""
+    """Returns the storage configuration of the session's catalog. Logs an error for an invalid one, and returns that of
+    a file system, for which no credentials are vended."""
     try:
         return parse_storage_config(session.catalog.storage)
     except BadRequest as error:
@@ -67,8 +68,9 @@ def storage_of(session: Session) -> StorageConfig:
 
 async def table_access(session: Session, namespace: Namespace, name: str, state: TableState) -> Access | None:
     """Returns access to the files of the table in this state; None if the name means another table by now, if the
-    caller may not read its files, or if none of the locations that the metadata names is both allowed and in one that
-    the table holds. Rights are checked on the HEAD that allowed the load, or else on a fresh one."""
+    caller may neither read nor write these files, or if none of the locations that the metadata names is both allowed
+    and in one that the table holds. It includes writes if the caller may write, and the table does not follow another
+    catalog's. Rights are checked on the HEAD that allowed the load, or else on a fresh one."""
     head = session.judged_on or await _head(session)
     held = await session.held(head, _DATA, Securable(namespace, name))
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))
@@ -90,7 +92,7 @@ def named_locations(document: JsonObject) -> Sequence[str]:
 async def staged_access(session: Session, namespace: Namespace, named: Sequence[str]) -> Access | None:
     """Returns access to the files of a staged table in those of the `named` locations, its own location first, that are
     allowed; None if none is allowed, if one of them is not free, or if the caller may not create tables in the
-    namespace and read their files."""
+    namespace, or may neither read nor write their files. It includes writes if the caller may write."""
     head = await _head(session)
     held = await session.held(head, _STAGED, Securable(namespace))
     if Privilege.TABLE_CREATE not in held or not held & _DATA:
@@ -104,8 +106,9 @@ async def staged_access(session: Session, namespace: Namespace, named: Sequence[
 
 
 async def generic_table_access(session: Session, namespace: Namespace, name: str) -> Access | None:
-    """Returns access to the files at the base location of a generic table; None if the caller may not read them, or
-    the table has no location that is allowed."""
+    """Returns access to the files at the base location of a generic table, which includes writes if the caller may
+    write; None if there is no such table, if the caller may neither read nor write the files, or if the table has no
+    location that is allowed."""
     head = session.judged_on or await _head(session)
     held = await session.held(head, _DATA, Securable(namespace, name, "generic-table"))
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "generic-table", writing=False))
@@ -123,7 +126,8 @@ async def credentials(
     session: Session, vending: Vending, access: Access, refresh_endpoint: str | None
 ) -> Sequence[StorageCredential]:
     """Returns credentials for these files, the longest prefix first; none if the storage has no credentials to vend.
-    Raises `Unavailable`, and `InternalError` if the cloud refuses."""
+    Each has the address `refresh_endpoint`, if that is given, at which the client gets new ones. Raises `Unavailable`,
+    and `InternalError` if the cloud refuses."""
     config, principal = storage_of(session), _principal(session)
     try:
         return await vending.credentials(
@@ -134,8 +138,8 @@ async def credentials(
 
 
 async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
-    """Signs one request to these files. Raises `Forbidden` for a request to others, or a write without the right,
-    `Unavailable`, and `InternalError` if the cloud refuses."""
+    """Signs one request to the storage for these files. Raises `Forbidden` for a request to other files, or a write
+    that `access` does not include, `Unavailable`, and `InternalError` if the cloud refuses."""
     try:
         return await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
     except CredentialsRefused as error:

@@ -12,5 +12,5 @@ CACHE_BYTES = 1 << 20
 
 def service_state(catalog: Catalog) -> Catalog:
     """Returns the state of a delegation service in the store that `catalog` has open: at the store's root, beside the
-    folders of catalogs."""
+    folders of catalogs, with separate caches."""
     return replace(catalog, paths=SERVICE, caches=Caches.of(CACHE_BYTES), files=FileCache(CACHE_BYTES))

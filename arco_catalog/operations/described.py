@@ -37,7 +37,8 @@ async def load_described(session: Session, kind: DescribedKind, namespace: Names
 
 
 async def drop_described(session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> Answer:
-    """Removes the name and leaves a tombstone. Raises the same errors as `load_described`."""
+    """Removes the name of the relation of this kind, and leaves a tombstone; deletes no files. Raises the same errors
+    as `load_described`."""
     return await run(session, _Drop(session, kind, namespace, name))
 
 

@@ -70,13 +70,13 @@ async def _attempts_of(session: Session, drop: "Drop") -> Collection[str]:
 
 
 async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Removes a view's name and leaves a tombstone. Raises `NoSuchView`."""
+    """Removes a view's name and leaves a tombstone; the pointer and all files stay. Raises `NoSuchView`."""
     return await run(session, Drop(session, VIEWS, namespace, name, purge=False))
 
 
 async def unregister_table(session: Session, namespace: Namespace, name: str) -> TableState:
     """Drops a table without a purge and returns its last state. It reads that after it marked the pointer, when no
-    commit can be applied any more. Raises `NoSuchTable`, and `CommitStateUnknown` if the table was dropped and its
+    commit can be applied any more. Raises `NoSuchTable`, and `CommitStateUnknown` if the table was dropped and the last
     state can't be read."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
@@ -154,7 +154,7 @@ class Drop(NamedChange):
         return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
-        """Returns the answer to the drop of this entry."""
+        """Returns the answer to the drop of this entry, which here is an empty one."""
         return Document(204)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:

@@ -85,7 +85,8 @@ def purge_from_env(environment: Mapping[str, str]) -> PurgeSettings:
 
 
 def retention_from_env(environment: Mapping[str, str]) -> Retention:
-    """Reads how long receipts and tombstones stay, and whether markers are collected. Raises `ValueError`."""
+    """Reads how long receipts and tombstones stay, and whether markers are collected. Raises `ValueError`, also if
+    receipts or tombstones would stay less than a week."""
     retention = Retention(
         receipts_ms=RECEIPT_RETENTION.read(environment),
         undrop_ms=UNDROP_RETENTION.read(environment),
@@ -102,8 +103,9 @@ def task_policies_from_env(environment: Mapping[str, str]) -> TaskPolicies:
 
 
 async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """Opens the catalog without a test of whether its store honours conditions. Raises the errors of
-    `settings_from_env`, `ValueError` for a bad URL, and `StoreError`."""
+    """Opens the catalog that the variables name, with the allowed locations that HEAD records, without a test of
+    whether the store honours conditions. Raises the errors of `settings_from_env`, `ValueError` for a bad URL, and
+    `StoreError`."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
     settings = settings_from_env(environment)
     return await build_with_recorded(settings, opener(url), url, allowed, runtime, opener)

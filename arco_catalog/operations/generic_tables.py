@@ -67,20 +67,20 @@ class GenericTable:
 
 
 async def create_generic_table(session: Session, namespace: Namespace, table: GenericTable) -> Answer:
-    """Creates a generic table. Raises `NoSuchNamespace`, `AlreadyExists` if the name is taken, `BadRequest` for a
-    location that is taken or not allowed and for fields that are too long, and `Forbidden` for a location that the
-    caller may not choose."""
+    """Creates a generic table. Raises `NoSuchNamespace`, `AlreadyExists` if any kind of relation has the name,
+    `BadRequest` for a location that is taken or not allowed, for fields that are invalid or too long, and for reserved
+    properties, and `Forbidden` for a location that the caller may not choose."""
     table.check()
     return await run(session, _Create(session, namespace, table))
 
 
 async def load_generic_table(session: Session, namespace: Namespace, name: str) -> JsonObject:
-    """Returns the JSON of a generic table. Raises `NoSuchTable`."""
+    """Returns the JSON of a generic table, as answers show it. Raises `NoSuchTable`."""
     return mapping((await load_described(session, KIND, namespace, name)).value, "table")
 
 
 async def drop_generic_table(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Removes the name and leaves a tombstone. Deletes no files. Raises `NoSuchTable`."""
+    """Removes the name of a generic table and leaves a tombstone. Deletes no files. Raises `NoSuchTable`."""
     return await drop_described(session, KIND, namespace, name)
 
 

@@ -26,8 +26,8 @@ async def namespace_governance(session: Session, namespace: Namespace) -> JsonOb
 
 
 async def relation_governance(session: Session, namespace: Namespace, name: str, kind: str) -> JsonObject:
-    """Returns the governance document of a table or view, by `kind`. Reads the registry alone. Raises `NoSuchTable`
-    and `NoSuchView`."""
+    """Returns the governance document of a table or view, as `kind` selects. Reads the registry alone. Raises
+    `NoSuchTable` if there is no such table, and `NoSuchView` if there is no such view."""
     head = await session.head()
     entry = await resolve_name(session, head, RelationLookup(namespace, name, kind, writing=False))
     if entry is None:
@@ -36,14 +36,15 @@ async def relation_governance(session: Session, namespace: Namespace, name: str,
 
 
 async def govern_namespace(session: Session, namespace: Namespace, patch: JsonObject) -> Answer:
-    """Merges a patch into the governance document of a namespace, and answers with the result. Raises
+    """Merges a JSON merge patch into the governance document of a namespace, and answers with the result. Raises
     `NoSuchNamespace`, and `BadRequest` for invalid fields and a document that is too large."""
     return await run(session, _GovernNamespace(session, namespace, patch))
 
 
 async def govern_relation(session: Session, namespace: Namespace, name: str, kind: str, patch: JsonObject) -> Answer:
-    """Merges a patch into the governance document of a table or view, by `kind`, and answers with the result. Raises
-    `NoSuchTable`, `NoSuchView`, and `BadRequest` for invalid fields and a document that is too large."""
+    """Merges a JSON merge patch into the governance document of a table or view, as `kind` selects, and answers with
+    the result. Raises `NoSuchTable`, `NoSuchView`, and `BadRequest` for invalid fields and a document that is too
+    large."""
     return await run(session, _GovernRelation(session, namespace, name, kind, patch))
 
 

@@ -17,8 +17,9 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def info(session: Session, namespace: Namespace, name: str, newest: int) -> JsonObject:
-    """Returns a summary of the table or view, with its `newest` last snapshots; `health` lists problems, worst first.
-    Raises `NoSuchTable`, and `NotFound` if its metadata file is missing."""
+    """Returns a summary of the table, or else the view, with this name, and of a table its `newest` last snapshots;
+    `health` lists problems of a table, worst first, and is empty for a view. Raises `NoSuchTable` if neither has the
+    name, and `NotFound` if the metadata file is missing."""
     kind = "table"
     try:
         state = await load_table(session, namespace, name)
@@ -45,14 +46,14 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
 
 
 async def _parse(session: Session, state: TableState) -> JsonObject:
-    """Parses the metadata file, after waiting until there is memory for it."""
+    """Returns the parsed metadata file of this state, after waiting until there is memory for it."""
     await session.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
     return await off_loop(len(state.metadata), partial(parse_metadata, state.metadata, state.metadata_location))
 
 
 async def _health(session: Session, document: JsonObject, state: TableState) -> list[JsonValue]:
-    """Returns the problems of a table. A missing manifest list is an error, because the current snapshot can't be read;
-    all others are warnings."""
+    """Returns the problems of a table. A missing manifest list of the current snapshot is an error, because the
+    snapshot can't be read; all others are warnings."""
     found: list[JsonValue] = []
     current = table.current_snapshot_id(document)
     snapshots = [each for each in objects(document, "snapshots") if each.get("snapshot-id") == current]

@@ -66,7 +66,7 @@ class ListingPage:
 
 async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -> ListingPage:
     """Lists the direct children of a namespace, or of the catalog for an empty `parent`, as full paths. Raises
-    `NoSuchNamespace` for the parent."""
+    `NoSuchNamespace` for the parent, and `BadRequest` for an invalid or expired page token."""
 
     def item(key: str, _: JsonObject) -> JsonValue:
         return [*parent, key.rpartition("\n")[2]]
@@ -75,7 +75,8 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
 
 
 async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> ListingPage:
-    """Lists the names of all relations of one kind in a namespace. Raises `NoSuchNamespace`."""
+    """Lists the names of all relations of one kind in a namespace, without those of transactions that have not
+    committed. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         name = key.rpartition("\n")[2]
@@ -85,9 +86,10 @@ async def list_relations(session: Session, namespace: Namespace, kind: str, pagi
 
 
 async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> ListingPage:
-    """Lists the tombstones of tables that were dropped from a namespace and not purged completely. For a caller who may
-    list the tables of the whole catalog, they include those from former namespaces of the same name. Raises
-    `NoSuchNamespace`."""
+    """Lists the tombstones of tables that were dropped from a namespace, except where the purge has ended. They include
+    those from former namespaces of the same name only for a caller who may list the tables of the whole catalog, as
+    every caller may in a catalog without grants. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired
+    page token."""
 
     def item(_: str, entry: JsonObject) -> JsonValue:
         return entry if entry.get("type") == "table" and Tombstone(entry).state != PURGED else None
@@ -96,7 +98,8 @@ async def list_dropped_tables(session: Session, namespace: Namespace, paging: Pa
 
 
 async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> ListingPage:
-    """Lists the policies of a namespace, of one type if it is given. Raises `NoSuchNamespace`."""
+    """Lists the names of the policies of a namespace, only those of `policy_type` if that is given. Raises
+    `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         matches = policy_type in (None, entry.get("type"))
@@ -111,9 +114,10 @@ async def computed_page(
     paging: Paging,
     identity: Callable[[Index], Steps[object]],
 ) -> tuple[Sequence[T], str | None]:
-    """Returns a page of the items that `steps` computes from the index, and the token of the next page; all pages show
-    one state. `identity` computes the ids of the entities that the listing is about, which must not change between
-    pages. Raises the errors of `steps`, and `BadRequest` for a token of another listing."""
+    """Returns a page of the items that `steps` computes from the index, and the token of the next page, None for the
+    last page; all pages show one state. Without a page token in `paging` the page has all items. `identity` computes
+    the ids of the entities that the listing is about, which in a catalog with grants must not change between pages.
+    Raises the errors of `steps`, and `BadRequest` for a token that is invalid, expired, or of another listing."""
     if not paging.token:
         head, start = await session.head(), 0
     else:
@@ -146,23 +150,25 @@ class _Level:
     item: Callable[[str, JsonObject], JsonValue]
 
     async def check(self, state: State, index: Index) -> None:
-        """Raises `NoSuchNamespace`. Loads the namespace's entry and the first entries of the listing concurrently."""
+        """Raises `NoSuchNamespace` if the parent does not exist; does nothing for the catalog. Loads the parent's entry
+        and the first entries of the listing concurrently."""
         if self.parent:
             await load(state, index, Needs(keys=[namespace_key(self.parent), self.prefix]))
             existing_namespace(index, self.parent)
 
     def identity(self, index: Index) -> Steps[str | None]:
-        """Computes the entity id of the listed namespace, or None if it does not exist."""
+        """Computes the entity id of the listed namespace, or None if it does not exist, and for the catalog."""
         yield Needs(keys=[namespace_key(self.parent)] if self.parent else [])
         namespace = find_namespace(index, self.parent)
         return None if namespace is None else namespace.entity
 
     def lists(self, key: str, entry: JsonObject) -> bool:
-        """Whether an entry of the index, which has this key, belongs to the listing."""
+        """Whether the listing shows an entry of the index, which has this key."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
     async def visible(self, session: Session, head: RegistryState) -> "_Level":
-        """Returns the level without the entries that the caller may not see, by the registry's current `head`."""
+        """Returns the level without the entries that the caller may not see, by the registry's current `head`. Here
+        that is the level itself: a caller that may list it sees all entries."""
         return self
 
 
@@ -230,7 +236,8 @@ async def _require_same(
     session: Session, listed: RegistryState, now: RegistryState | None, identity: Callable[[Index], Steps[object]]
 ) -> None:
     """Raises `BadRequest` if the entity that is listed was replaced by another of its name since the first page: the
-    request's rights were checked on the new one, and the page would show the old one."""
+    request's rights were checked on the new one, and the page would show the old one. `now` is the current HEAD, or
+    None in a catalog without grants, where nothing is checked."""
     if now is None or now.id == listed.id:
         return
     before = await carry_out(session.state, listed.index, identity(listed.index))
@@ -304,13 +311,14 @@ def _decoded(token: str) -> JsonValue:
 
 
 async def _sealed(session: Session, token: str) -> str:
-    """Returns the token, with its seal in a catalog with grants."""
+    """Returns the token with a seal in a catalog with grants, else unchanged."""
     seal = await _seal_of(session, token)
     return token if seal is None else f"{token}.{seal}"
 
 
 async def _unsealed(session: Session, sealed: str) -> str:
-    """Returns the token without its seal. Raises `BadRequest` unless the seal is valid for this request."""
+    """Returns the token without the seal. Raises `BadRequest` unless the seal is valid for this request. In a catalog
+    without grants tokens have no seal, and it returns the token as it is."""
     token, _, given = sealed.rpartition(".")
     seal = await _seal_of(session, token)
     if seal is None:

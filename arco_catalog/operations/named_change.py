@@ -33,8 +33,8 @@ class NamedChange(RegistryMutation):
     def tombstone(
         self, head: RegistryState, entry: RelationEntry, attempt: Attempt, *, purge: bool = False
     ) -> Steps[Edits]:
-        """Returns the edits that leave a tombstone of the relation, whose entry is `entry`. Raises
-        `PendingTransaction` if that is an intent."""
+        """Computes the edits that leave a tombstone of the relation, whose entry is `entry`; with `purge` the tombstone
+        records that a purge was requested. Raises `PendingTransaction` if the entry is an intent."""
         return tombstone_edits(
             head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=purge
         )

@@ -39,8 +39,9 @@ MAX_REMOVALS = 1_000
 
 async def create_namespace(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> Answer:
     """Creates a namespace. The property `location`, where its tables are made, has a default inside the parent's
-    location. Raises `NoSuchNamespace` for the parent, `AlreadyExists`, `BadRequest` for a location that is not allowed
-    and for properties that are reserved or too large, and `Forbidden` for a location that the caller may not choose."""
+    location, or the catalog's. Raises `NoSuchNamespace` for the parent, `AlreadyExists`, `NoSuchWarehouse` if the
+    catalog is being dropped, `BadRequest` for a location that is not allowed and for properties that are reserved or
+    too large, and `Forbidden` for a location that the caller may not choose."""
     return await run(session, _Create(session, namespace, properties))
 
 
@@ -74,15 +75,17 @@ async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
 async def update_properties(
     session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
 ) -> Answer:
-    """Sets and removes properties of a namespace. Raises `NoSuchNamespace`, `Unprocessable` for a key in both,
+    """Sets and removes properties of a namespace, and answers with the names that were set, that were removed, and that
+    were not there to remove. Raises `NoSuchNamespace`, `Unprocessable` for a key in both `removals` and `updates`,
     `BadRequest` for too many removals, for properties that are reserved or too large, and for a location that is not
     allowed, and `Forbidden` for one that the caller may not choose."""
     return await run(session, _UpdateProperties(session, namespace, removals, updates))
 
 
 async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
-    """Drops an empty namespace. The registry commit that drops it is based on a HEAD in which it is empty. Raises
-    `NoSuchNamespace` and `NamespaceNotEmpty`."""
+    """Drops an empty namespace, with grants on it and attachments of policies to it. The registry commit that drops it
+    is based on a HEAD in which it is empty. Raises `NoSuchNamespace`, and `NamespaceNotEmpty` if a relation, namespace
+    or policy is in it."""
     return await run(session, _Drop(session, namespace))
 
 

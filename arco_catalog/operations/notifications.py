@@ -67,9 +67,10 @@ class _NotificationChange(NamedChange):
         self.notification = notification
 
     def admitted(self, index: Index, attempt: Attempt) -> Steps[RelationEntry | None]:
-        """Returns the entry of the followed table with the name, or None, after checking the notification against it.
-        Raises `AlreadyExists` if another kind of relation has the name, or a later notification was applied,
-        `BadRequest` for a time in the future and for a table other than the followed one, and `PendingTransaction`."""
+        """Returns the entry of the followed table with the name, or None if the name is free, after checking the
+        notification against it. Raises `AlreadyExists` if another kind of relation, or a table of this catalog, has the
+        name, and unless the notification is later than the last one applied to the name; `BadRequest` for a time in the
+        future and for a table other than the followed one; and `PendingTransaction`."""
         notification = self.notification
         yield Needs(keys=[self.key])
         entry = find_relation(index, self.namespace, self.name)
@@ -87,7 +88,7 @@ class _NotificationChange(NamedChange):
 
     def namespaces(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, list[RecordWrite]]]:
         """Computes the edits and writes that create those levels of the namespace that do not exist yet: a notification
-        creates them, as they exist in the other catalog."""
+        creates them, as they exist in the other catalog. Raises `NoSuchWarehouse` if the catalog is being dropped."""
         levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
         yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
         if is_dropping(index):
@@ -210,8 +211,9 @@ class _Follow(_NotificationChange):
         )
 
     def _entry(self, index: Index, entity: str, before: RelationEntry | None) -> Steps[tuple[Edits, RelationEntry]]:
-        """Computes the entry of the table after a notification, which replaces the entry `before`, and the edits that
-        reserve its locations. Raises `BadRequest` for a location that another table has."""
+        """Computes the entry of the table after a notification, which replaces the entry `before`, None for a new
+        table, and the edits that reserve its locations. Raises `BadRequest` for a location that is not allowed or that
+        another table has, for too many locations, and for files where a purge runs."""
         allowed, held = self.context.locations, () if before is None else before.locations
         places = table.location(self._document), *table.written_locations(self._document)
         named = [allowed.check(place) for place in places]

@@ -55,8 +55,8 @@ async def build_with_recorded(
     runtime: Runtime,
     open_store: StoreOpener,
 ) -> Catalog:
-    """Builds a catalog over an open store, whose allowed locations include those that HEAD records. Raises `ValueError`
-    for a bad URL or prefix, and `StoreError`."""
+    """Builds a catalog over an open store, whose allowed locations include those that HEAD records; none of these if
+    HEAD is corrupt. Raises `ValueError` for a bad URL or prefix, and `StoreError`."""
     caches, recorded = Caches.of(settings.cache_bytes * 52 // 100), tuple[str, ...]()
     state = State(store, Paths(settings.warehouse), caches, runtime)
     found = await store.get(state.paths.manifest)
@@ -93,7 +93,7 @@ def build_catalog(
     """Builds a catalog over an open store. Its root is a folder with its name, so that one store serves many catalogs.
 
     An allowed prefix outside of this store needs `open_store`. `recorded` are additional allowed locations. Raises
-    `ValueError` for a bad URL or prefix.
+    `ValueError` for a bad URL or prefix, such as one inside a catalog's own state.
     """
     if "%" in url:
         raise ValueError(f"The URL of a store must not contain percent signs, which engines decode differently: {url}")

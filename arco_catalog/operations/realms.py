@@ -109,7 +109,7 @@ class Realm:
 
     def check_locations(self, properties: Mapping[str, JsonValue], storage: JsonObject) -> None:
         """Raises `BadRequest` unless the operator allows tables of this realm in all locations that the properties and
-        the storage configuration of a catalog name."""
+        the storage configuration of a catalog name, and all have the type of storage that the configuration names."""
         locations = locations_of(properties, storage)
         check_storage(locations, storage)
         for location in locations:
@@ -123,9 +123,10 @@ class Realm:
                 )
 
     def may_use(self, location: Location) -> bool:
-        """Whether tables of this realm may be at the location. Realms that share a store have each a folder with their
-        name in every allowed location. Of nested allowed locations only the innermost is considered, because a folder
-        between the outer and the inner one may have the name of a realm by chance."""
+        """Whether tables of this realm may be at the location. A realm at the root of the store may use every location
+        that the operator allows. Realms that share a store have each a folder with their name in every allowed
+        location. Of nested allowed locations only the innermost is considered, because a folder between the outer and
+        the inner one may have the name of a realm by chance."""
         if self.at_root:
             return self.deployment.reaches(location)
         roots = [mount.root for mount in self.deployment.mounts]
@@ -245,7 +246,8 @@ async def make_catalog(
 
     `session` is a session of the realm's registry. `root` is the folder of an existing catalog, which is added to the
     realm. With `owned` the catalog's managers may read and write all tables. `key_policy` is recorded in its first
-    commit. Raises `AlreadyExists`, and `BadRequest` for locations that are not allowed.
+    commit. Raises the errors of `check_free`, and `BadRequest` for invalid properties and for locations that are not
+    allowed.
     """
     await check_free(session, request.name)
     realm.check_locations({**request.properties}, request.storage)

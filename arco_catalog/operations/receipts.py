@@ -32,8 +32,9 @@ class NamedEntity:
 
 
 async def entities_named(session: Session, namespace: Namespace, name: str) -> list[NamedEntity]:
-    """Returns the entity that has the name now, if there is one, then those that were dropped under it, the last drop
-    first. Raises `NoSuchTable` if there are none."""
+    """Returns the table, view or other relation that has the name now, if there is one, then those that were dropped
+    under it, the last drop first. A name that a transaction creates counts only once that has committed. Raises
+    `NoSuchTable` if there are none."""
     dropped = tombstones_of(namespace, name)
     while True:
         head = await session.state.head()
@@ -53,8 +54,8 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
 
 
 async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:
-    """Returns the receipts of the table or view that has the name now, or else of the one that was dropped last under
-    it. Raises `NoSuchTable`."""
+    """Returns `receipts_of` the table or view that has the name now, or else of the one that was dropped last under it.
+    Raises `NoSuchTable`, also for a relation without a pointer."""
     [first, *_] = await entities_named(session, namespace, name)
     return await receipts_of(session, first.entity)
 
@@ -63,8 +64,8 @@ async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
     """Returns the receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` if the
     committed one was not written yet. Raises `NoSuchTable` if no table or view with a pointer has that id.
 
-    Walks from the pointer back along the receipts, each of which names its base (docs/design/reconciliation.md). All
-    have the field names of the current version of receipts.
+    Walks from the pointer back along the receipts, each of which names the base of the commit, and ends at the first
+    file without a receipt (docs/design/reconciliation.md). All have the field names of the current version of receipts.
     """
     pointer = await session.state.pointer(entity)
     if pointer is None:

@@ -14,17 +14,17 @@ CHANGE = "allowed-locations"
 
 
 async def record_locations(session: Session) -> Sequence[str]:
-    """Records the locations with which this process opened the catalog. Returns all recorded ones. Raises
-    `StoreError`, and `CommitStateUnknown`."""
+    """Records the locations with which this process opened the catalog, beside earlier ones. Returns all that are
+    recorded then. Raises the errors of `change_locations`."""
     return await change_locations(session, added=session.catalog.given_locations)
 
 
 async def change_locations(
     session: Session, *, added: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> Sequence[str]:
-    """Adds and removes recorded locations, and returns all that are recorded then. For a catalog of a realm it returns
-    an empty sequence, or raises `BadRequest` if a location is given. Raises `BadRequest` also for a malformed location,
-    `StoreError`, and `CommitStateUnknown`."""
+    """Adds and removes recorded locations, and returns all that are recorded then; makes no commit if nothing changes.
+    For a catalog of a realm it returns an empty sequence, or raises `BadRequest` if a location is given. Raises
+    `BadRequest` also for a malformed location, `StoreError`, and `CommitStateUnknown`."""
     if session.catalog.entry is not None:
         if added or removed:
             raise BadRequest(

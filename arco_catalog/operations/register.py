@@ -43,20 +43,24 @@ from arco_catalog.state.worker_threads import off_loop
 async def register_table(
     session: Session, namespace: Namespace, name: str, metadata_location: str, overwrite: bool
 ) -> Answer:
-    """Registers a table, as a new entity, with an existing metadata file. With `overwrite` the same commit drops a
-    table that has the name, and the new one may have its locations. Raises `NoSuchNamespace`, `AlreadyExists`,
-    `NotFound` if the file does not exist, `BadRequest` for a file or location that is not allowed or taken and for a
-    file that is no metadata, and `Forbidden` for a file or location that the caller may not choose."""
+    """Registers a table, as a new entity, with an existing metadata file, and returns the table's state. With
+    `overwrite` the same commit drops a table that has the name, without a purge, and the new one may have its
+    locations. Raises `NoSuchNamespace`, `AlreadyExists` if another kind of relation has the name, or without
+    `overwrite` a table has it, `NotFound` if the file does not exist, `BadRequest` for a file or location that is not
+    allowed or taken, for a file that left the metadata log of a table and is removed, and for a file that is no
+    metadata of a table, and `Forbidden` for a file or location that the caller may not choose."""
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
 def table_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> NamedChange:
-    """Returns `register_table` as a mutation that can be planned without a write, for a rehearsal of an import."""
+    """Returns `register_table` without `overwrite` as a mutation that can be planned without a write, for a rehearsal
+    of an import."""
     return _Register(session, TABLES, namespace, name, metadata_location, overwrite=False)
 
 
 async def register_view(session: Session, namespace: Namespace, name: str, metadata_location: str) -> Answer:
-    """Registers a view, as a new entity, with an existing metadata file. Raises the errors of `register_table`."""
+    """Registers a view, as a new entity, with an existing metadata file, and returns the view's state. Raises the
+    errors of `register_table` without `overwrite`."""
     return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))
 
 
@@ -112,8 +116,8 @@ class _Register(NamedChange):
         )
 
     def _replaced(self, index: Index) -> RelationEntry | None:
-        """Returns the entry of the table or view that this register replaces; None without `overwrite`, or if the name
-        is free."""
+        """Returns the entry of the table that this register replaces; None without `overwrite`, or if no table has the
+        name."""
         return find_kind(index, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
@@ -191,8 +195,9 @@ class _Register(NamedChange):
         return outlined
 
     def _claim(self, attempt: Attempt) -> Write:
-        """Claims the file, so that the table that wrote it will not remove it, and then reads it again: a file that is
-        there after the claim stays there (docs/decisions/0022)."""
+        """Returns the write that claims the file, so that the table that wrote it will not remove it, and then reads
+        the file again: a file that is there after the claim stays there (docs/decisions/0022). The write raises
+        `AttemptAborted` if the file is removed or about to be, so that the next attempt loads it anew."""
         location = Location.parse(self.file)
 
         async def claim_and_read_again() -> None:

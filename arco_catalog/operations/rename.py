@@ -19,14 +19,16 @@ from arco_catalog.state.stored_fields import keep_stored_fields
 
 
 async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
-    """Gives a table another name, in any namespace of the catalog. Raises `NoSuchTable`, `NoSuchNamespace` for the
-    destination, and `AlreadyExists` if the destination is taken."""
+    """Gives a table another name, in any namespace of the catalog; grants on it and attached policies stay. Raises
+    `NoSuchTable`, `NoSuchNamespace` for the destination, and `AlreadyExists` if any relation has the destination's
+    name."""
     return await run(session, _Rename(session, source, destination, "table"))
 
 
 async def rename_view(session: Session, source: Identifier, destination: Identifier) -> Answer:
-    """Gives a view another name, in any namespace of the catalog. Raises `NoSuchView`, `NoSuchNamespace` for the
-    destination, and `AlreadyExists` if the destination is taken."""
+    """Gives a view another name, in any namespace of the catalog; grants on it and attached policies stay. Raises
+    `NoSuchView`, `NoSuchNamespace` for the destination, and `AlreadyExists` if any relation has the destination's
+    name."""
     return await run(session, _Rename(session, source, destination, "view"))
 
 

@@ -68,7 +68,8 @@ async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalo
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
-    """Returns the catalog whose root in the store is `place`, or ends with that name. Raises `NotFound`, and
+    """Returns the catalog whose root in the store is `place`; for a `place` without a slash that in the folder of this
+    name among the realm's catalogs, or else directly in the realm. It may have a name. Raises `NotFound`, and
     `BadRequest` for a root that no catalog of the realm can have."""
     whole, parent = place.strip("/"), realm.root_of("")
     if "/" in whole and not whole.startswith(parent):
@@ -124,7 +125,8 @@ async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, re
 
 
 async def _require_abandoned(session: Session, stray: StrayCatalog, now_ms: int) -> None:
-    """Raises `BadRequest` for an open catalog that has a name, or may be about to get one."""
+    """Raises `BadRequest` for an open catalog that has a name, or may be about to get one because the last commit is
+    younger than `SETTLING_MS`."""
     for each in await list_catalogs(session):
         if each.root == stray.root:
             raise BadRequest(f"{stray.root} belongs to catalog {each.name}, which exists")

@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 
 async def visible_snapshots(session: Session, state: TableState) -> bytes:
-    """Returns the metadata without the snapshots that neither a branch nor a tag names. Raises `OutOfMemory`, and
-    `StoreUnavailable` past the deadline."""
+    """Returns the table metadata of this state, as JSON, without the snapshots that neither a branch nor a tag names.
+    Raises `OutOfMemory`, and `StoreUnavailable` past the request's deadline."""
     location, body = state.metadata_location, state.metadata
 
     async def make() -> bytes:
@@ -35,8 +35,8 @@ async def visible_snapshots(session: Session, state: TableState) -> bytes:
 
 
 async def deflated_metadata(session: Session, state: TableState, visible: bytes | None) -> DeflatedPart:
-    """Returns the metadata as a part of a gzip stream, or instead of it `visible`, the result of `visible_snapshots`
-    for this state. Raises `StoreUnavailable` past the deadline."""
+    """Returns the table metadata of this state as a part of a gzip stream, or if `visible` is given, that instead of
+    it: the result of `visible_snapshots` for this state. Raises `StoreUnavailable` past the request's deadline."""
     location, body = state.metadata_location, state.metadata
     if visible is None:
         form = session.files.form(

@@ -69,7 +69,7 @@ async def _is_stuck(session: Session, task: Task) -> bool:
 
 
 async def tombstone_of(session: Session, task: str) -> Tombstone | None:
-    """Returns the tombstone that names a task now, or None."""
+    """Returns the tombstone that names a task now, by the current HEAD, or None if none does."""
     index = (await session.state.head()).index
     return await carry_out(session.state, index, purge_of(index, task))
 

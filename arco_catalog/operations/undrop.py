@@ -53,14 +53,14 @@ dropped, by kind."""
 
 
 async def undrop(session: Session, namespace: Namespace, name: str, *, force: bool = False) -> Answer:
-    """Restores the table, view or other relation that was dropped last under this name, after checking that its
-    metadata file and the manifest lists of its snapshots exist.
+    """Restores the table, view or other relation that was dropped last under this name, after checking that the
+    metadata file and the manifest lists of all snapshots exist, and cancels the purge.
 
     Raises `NoSuchTable` if there is none, or it was purged, or the caller may not know of it; `Forbidden` if the caller
-    may not restore it; `NoSuchNamespace`; `AlreadyExists` if the name is taken; `BadRequest` if one of its locations
-    belongs to another entity, or a manifest list lies in no store of this catalog; `CommitFailed` once its purge has
-    begun; and `NotFound` if a file is missing. With `force` it restores a table although manifest lists are missing or
-    can't be checked, but never without the metadata file.
+    may not restore it; `NoSuchNamespace`; `AlreadyExists` if the name is taken; `BadRequest` if a location overlaps
+    another entity's, or a manifest list lies in no store of this catalog; `CommitFailed` once the purge has begun; and
+    `NotFound` if a file is missing. With `force` it restores a table although manifest lists are missing or can't be
+    checked, but never without the metadata file.
     """
     return await run(session, _Undrop(session, namespace, name, force=force))
 
@@ -88,8 +88,9 @@ class _Undrop(NamedChange):
             self._examined[_drop_operation(tombstone)] = await self._examine(tombstone)
 
     async def _examine(self, tombstone: RelationEntry) -> Refusal | None:
-        """Checks that the files of the dropped table or view exist. Returns the refusal if it can't be restored, else
-        None. A relation without a pointer has no files of which the catalog knows."""
+        """Checks that the metadata file of the dropped table or view exists and, without `force`, the manifest lists of
+        a table. Returns the refusal if it can't be restored, else None. A relation without a pointer has no files of
+        which the catalog knows."""
         if not has_pointer(tombstone.json):
             return None
         full_name = self.full_name

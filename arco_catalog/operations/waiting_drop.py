@@ -23,9 +23,10 @@ MARGIN_S = 1.0
 
 
 async def wait_for_purge(session: Session, namespace: Namespace, name: str, attempts: Collection[str]) -> None:
-    """Waits until the purge of a dropped table has ended, or the request's time is over. One of these `attempts` made
-    the drop; later drops may have left tombstones under the same name. Raises `PurgeFailed` if the purge has failed.
-    Other errors are only logged, because the drop has committed."""
+    """Waits until the purge of a dropped table has ended, or the request's time is over; returns at once if there is no
+    purge, or the drop was undone. One of these `attempts` made the drop; later drops may have left tombstones under the
+    same name. Raises `PurgeFailed` if the purge has failed. Other errors are only logged, because the drop has
+    committed."""
     full_name = dotted(namespace, name)
     try:
         tombstone = await _dropped_by(session, namespace, name, attempts)
@@ -57,7 +58,7 @@ async def _dropped_by(session: Session, namespace: Namespace, name: str, attempt
 
 
 async def _end_of(session: Session, task: str) -> Status | None:
-    """Waits until a task has ended and returns its status, or None when the request's time is over."""
+    """Waits until a task has ended and returns its status, or None shortly before the request's deadline."""
     pause_s = FIRST_PAUSE_S
     while True:
         stored = await read_task(session.state, task)

@@ -34,8 +34,8 @@ class WorkQueue:
         return cls(url, environment, runtime) if url else None
 
     async def send(self, body: str, delay_ms: int = 0) -> None:
-        """Sends a message, which is delivered after a delay. Raises `StoreError`, and `TimeoutError` after
-        `SEND_SECONDS`."""
+        """Sends a message, which is delivered after a delay in milliseconds, rounded up to seconds. Raises
+        `StoreError`, and `TimeoutError` after `SEND_SECONDS`."""
         from storage_backends.s3.queue import send_message  # here, so that a cold start does not pay for it
 
         async with asyncio.timeout(SEND_SECONDS):

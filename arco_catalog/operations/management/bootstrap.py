@@ -25,8 +25,9 @@ from arco_catalog.state.roles import ROOT, GrantEntry, RoleEntry, grant_edits
 
 
 async def bootstrap(session: Session, credentials: NewCredentials, *, reopen: bool = False) -> None:
-    """Makes the realm; with `reopen` also one that was dropped. Raises `AlreadyExists` if it exists already, and
-    `CommitFailed` if it was dropped and `reopen` is false. Neither changes the realm."""
+    """Makes the realm, with a root principal that has these credentials, and the principal role that manages the realm,
+    which the root principal gets; with `reopen` also a realm that was dropped. Raises `AlreadyExists` if it exists
+    already, and `CommitFailed` if it was dropped and `reopen` is false. Neither changes the realm."""
     await run(session, _Bootstrap(session, credentials, reopen))
 
 

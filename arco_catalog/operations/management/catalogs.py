@@ -141,9 +141,9 @@ def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonO
 
 
 def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_change: bool = False) -> None:
-    """Raises `BadRequest` for a change to another storage type, or to another account of a cloud, because access
-    to the files was set up for the first account. An operator with access to the store may change it
-    (`account_may_change`)."""
+    """Raises `BadRequest` for a change to another storage type, or to another account of a cloud (AWS account, external
+    id or tenant), because access to the files was set up for the first account. With `account_may_change`, as for an
+    operator with access to the store, only the storage type is fixed."""
     for what, part in _FIXED_STORAGE.items():
         if part(before) != part(after) and not (account_may_change and what != STORAGE_TYPE):
             raise BadRequest(f"Cannot modify {what} of a catalog from {part(before)!r} to {part(after)!r}")
@@ -197,8 +197,8 @@ async def create_catalog(
     session: Session, request: CatalogRequest, entity: str, root: str, *, overlap: bool
 ) -> JsonObject:
     """Gives a name in the realm to a catalog whose registry exists under `root`, with the id `entity`. Returns the
-    catalog as that commit made it, for answers. Raises `AlreadyExists`, and `BadRequest` for a location that overlaps
-    one of another catalog, unless `overlap` allows that."""
+    catalog as that commit made it, for answers. Raises `AlreadyExists`, and `BadRequest` for properties that are
+    reserved or too large, and for a location that overlaps one of another catalog, unless `overlap` allows that."""
     check_entity_properties(request.properties, "catalog")
     return body_of(await run(session, _Create(session, request, entity, root, overlap)))
 
@@ -206,11 +206,12 @@ async def create_catalog(
 async def update_catalog(
     session: Session, update: CatalogUpdate, check: Callable[[JsonObject, JsonObject], None], *, overlap: bool
 ) -> JsonObject:
-    """Changes the properties and the storage configuration of a catalog, and returns the catalog as answers show it.
-    `check` raises for new values that are not allowed. Raises `CatalogChanged` if the name belongs to another catalog
-    by now, `CommitFailed` if the catalog's version is not the expected one, and `BadRequest` for a change of the
-    storage type or the cloud account, and for a location that overlaps one of another catalog, unless `overlap` allows
-    that."""
+    """Changes the properties and the storage configuration of a catalog, and returns the catalog as answers show it;
+    the base location stays if the new properties name none. `check` raises for new values that are not allowed. Raises
+    `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if the catalog's version is not the
+    expected one, and `BadRequest` for properties that are reserved or too large, for a change of the storage type, or
+    of the cloud account unless the update allows that, and for a location that overlaps one of another catalog, unless
+    `overlap` allows that."""
     if update.properties is not None:
         check_entity_properties(update.properties, "catalog")
     return body_of(await run(session, _Update(session, update, check, overlap)))

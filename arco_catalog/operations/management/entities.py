@@ -65,8 +65,8 @@ def require_realm(index: Index) -> None:
 
 
 def check_entity_name(name: str, what: str) -> str:
-    """Returns the name. Raises `BadRequest` unless a principal, role or catalog may have it. `what` is the kind of
-    entity, for the message."""
+    """Returns the name. Raises `BadRequest` unless it has 1 to `MAX_NAME` printable characters, does not begin with
+    `system$`, has no spaces around it, and is not `.` or `..`. `what` is the kind of entity, for the message."""
     if not 1 <= len(name) <= MAX_NAME:
         raise BadRequest(f"Invalid value: the name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
     if _RESERVED.match(name):
@@ -115,7 +115,8 @@ def described(entry: DescribedEntry) -> JsonObject:
 
 
 async def entries(session: Session, prefix: str) -> Sequence[JsonObject]:
-    """Returns all entries under a prefix, in order of their keys. Raises the errors of `Session.head`."""
+    """Returns all entries under a prefix of the current HEAD's index, in order of their keys. Raises the errors of
+    `Session.head`."""
     head = await session.head()
     await load(session.state, head.index, Needs(scans=[Scan(prefix)]))
     return [entry for _, entry in head.index.scan(prefix)]

@@ -83,8 +83,9 @@ async def create_principal(
     session: Session, name: str, properties: Mapping[str, str], credentials: NewCredentials, must_rotate: bool
 ) -> JsonObject:
     """Creates a principal with these credentials, and returns an answer with its JSON under `principal`, without the
-    secret. Raises `AlreadyExists` if the name, the client id or the subject is taken, and `BadRequest` for an invalid
-    name or invalid properties."""
+    secret. With `must_rotate` it may do nothing until it has rotated these credentials. Raises `AlreadyExists` if the
+    name, the client id or the subject in `properties` is taken, and `BadRequest` for an invalid name or invalid
+    properties."""
     check_entity_name(name, "principal")
     check_entity_properties(properties, "principal")
     return body_of(await run(session, _Create(session, name, properties, credentials, must_rotate)))
@@ -92,8 +93,8 @@ async def create_principal(
 
 async def update_principal(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
     """Replaces the properties of a principal, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
-    properties, `AlreadyExists` if another principal has the subject, and `CommitFailed` if its version is not the
-    `expected` one."""
+    properties, `AlreadyExists` if another principal has the subject in `properties`, and `CommitFailed` if the
+    principal's version is not the `expected` one."""
     check_entity_properties(properties, "principal")
     return body_of(await run(session, _Update(session, name, expected, properties)))
 
@@ -101,15 +102,16 @@ async def update_principal(session: Session, name: str, expected: int, propertie
 async def change_credentials(
     session: Session, name: str, made: Callable[[PrincipalEntry], NewCredentials], *, rotate: bool
 ) -> JsonObject:
-    """Gives a principal the credentials that `made` returns for it, and returns an answer with its JSON under
-    `principal`. With `rotate` the newest secret stays valid, so that clients work until they have the new one; else all
-    previous secrets become invalid. Raises `NotFound`, and `AlreadyExists` if another principal has the client id."""
+    """Gives a principal the credentials that `made` returns for it, after which it need not rotate them, and returns an
+    answer with its JSON under `principal`. With `rotate` the newest secret stays valid, so that clients work until they
+    have the new one; else all previous secrets become invalid. Raises `NotFound`, and `AlreadyExists` if another
+    principal has the client id."""
     return body_of(await run(session, _ChangeCredentials(session, name, made, rotate)))
 
 
 async def drop_principal(session: Session, name: str) -> None:
-    """Drops a principal, and takes its roles away: its tokens are invalid from now on. Raises `NotFound`, and
-    `BadRequest` for the root principal."""
+    """Drops a principal, and takes all principal roles from it: tokens of it are invalid from now on. Raises
+    `NotFound`, and `BadRequest` for the root principal."""
     await run(session, _Drop(session, name))
 
 
@@ -233,17 +235,17 @@ class _Drop(EntityChange):
 
 
 async def principal_of_client(session: Session, client_id: str) -> PrincipalEntry | None:
-    """Returns the principal with a client id, by the realm's current HEAD, or None."""
+    """Returns the principal with a client id, by the realm's current HEAD, or None if there is none."""
     return await _found_under(session, client_key(client_id))
 
 
 async def principal_of_id(session: Session, entity: str) -> PrincipalEntry | None:
-    """Returns the principal with an entity id, by the realm's current HEAD, or None."""
+    """Returns the principal with an entity id, by the realm's current HEAD, or None if there is none."""
     return await _found_under(session, principal_id_key(entity))
 
 
 async def principal_of_name(session: Session, name: str) -> PrincipalEntry | None:
-    """Returns the principal with a name, by the realm's current HEAD, or None."""
+    """Returns the principal with a name, by the realm's current HEAD, or None if there is none."""
     return find_principal(await load_keys(session, [principal_key(name)]), name)
 
 

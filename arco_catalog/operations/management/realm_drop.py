@@ -34,8 +34,8 @@ class RealmSummary:
 
 
 async def realms_in(session: Session) -> Sequence[RealmSummary]:
-    """Returns all realms of the session's store, in order of their prefixes, found by one listing of the whole store.
-    Raises `StoreError`."""
+    """Returns summaries of all realms of the session's store, also of dropped ones, in order of their prefixes, found
+    by one listing of the whole store. Raises `StoreError`."""
     found: list[RealmSummary] = []
     async with aclosing(list_objects(session.state, "")) as objects:
         async for each in objects:

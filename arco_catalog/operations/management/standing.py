@@ -11,7 +11,8 @@ from arco_catalog.state.realm import PrincipalEntry
 
 
 async def manages_access(session: Session, principal: PrincipalEntry) -> bool:
-    """Whether any role of a principal manages the access to the realm, by the realm's current HEAD."""
+    """Whether any principal role of a principal lets it manage the access to the realm, by the realm's current HEAD;
+    False for a principal that no longer exists."""
     head = await session.state.head()
     standing = await carry_out(session.state, head.index, standing_of(head.index, Identity(principal.entity)))
     return standing is not None and Privilege.SERVICE_MANAGE_ACCESS in standing.service

@@ -52,7 +52,7 @@ async def detach_policy(session: Session, namespace: Namespace, name: str, targe
 
 def existing_target(index: Index, securable: Securable) -> Steps[Target]:
     """Computes the target for a securable to which a policy can be attached. Raises the errors of `absent` if it does
-    not exist, and `PendingTransaction`."""
+    not exist, and `PendingTransaction` if the name is the intent of a transaction."""
     chain = yield from chain_of(index, securable)
     if chain is None:
         raise absent(securable)
@@ -69,7 +69,8 @@ class _Mapping(PolicyChange):
         self.target = target
 
     def found(self, index: Index) -> Steps[tuple[PolicyEntry, Target]]:
-        """Computes the policy and its target, and loads all attachments of the target."""
+        """Computes the policy and its target, and loads all attachments of the target. Raises `NoSuchPolicy`, and the
+        errors of `existing_target`."""
         yield Needs(keys=[self.key])
         policy = existing_policy(index, self.namespace, self.name)
         target = yield from existing_target(index, self.target)

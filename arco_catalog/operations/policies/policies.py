@@ -53,7 +53,8 @@ class PolicyText:
         check_content(policy_type, self.content)
 
     def described(self, name: str, policy_type: str, version: int) -> JsonObject:
-        """Returns the policy's JSON in answers, without the fields that are not set."""
+        """Returns the JSON in answers of the policy with this name, type and version, without a description or content
+        that is not set."""
         shown: JsonObject = {
             "policy-type": policy_type,
             "inheritable": is_inheritable(policy_type),
@@ -68,8 +69,9 @@ class PolicyText:
 async def create_policy(
     session: Session, namespace: Namespace, name: str, policy_type: str, text: PolicyText
 ) -> Answer:
-    """Creates a policy, at version 0 unless one with its name was dropped. Raises `NoSuchNamespace`, `AlreadyExists`,
-    and `BadRequest` for an invalid name or type, and for content that is too long or that the type does not allow."""
+    """Creates a policy, at version 0, or at a later version than a dropped policy of the same name. Raises
+    `NoSuchNamespace`, `AlreadyExists` if a policy has the name, and `BadRequest` for an invalid name or type, for a
+    description or content that is too long, and for content that the type does not allow."""
     check_plain_name("policy", name)
     return await run(session, _Create(session, namespace, name, canonical_type(policy_type), text))
 
@@ -89,15 +91,15 @@ async def described(session: Session, policy: PolicyEntry) -> JsonObject:
 async def update_policy(
     session: Session, namespace: Namespace, name: str, expected: int | None, text: PolicyText
 ) -> Answer:
-    """Replaces the description and content of a policy, and increments its version unless they are unchanged. Raises
-    `NoSuchPolicy`, `BadRequest` without an `expected` version and for content that is not allowed, and
-    `PolicyVersionMismatch` unless the policy is at that version."""
+    """Replaces the description and content of a policy, and increments its version unless both are unchanged. Raises
+    `NoSuchPolicy`, `BadRequest` without an `expected` version and for a description or content that is too long or not
+    allowed, and `PolicyVersionMismatch` unless the policy is at that version."""
     return await run(session, _Update(session, namespace, name, expected, text))
 
 
 async def drop_policy(session: Session, namespace: Namespace, name: str, *, detach_all: bool) -> Answer:
-    """Drops a policy for good, with its grants, and detaches it. Raises `NoSuchPolicy`, and without `detach_all`
-    `PolicyInUse` if it is attached to something that exists."""
+    """Drops a policy for good, with the grants on it, and detaches it from all targets. Raises `NoSuchPolicy`, and
+    without `detach_all` `PolicyInUse` if it is attached to something that exists."""
     return await run(session, _Drop(session, namespace, name, detach_all=detach_all))
 
 
