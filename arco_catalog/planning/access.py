@@ -103,8 +103,9 @@ class Standing:
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
-    """Returns the rights of an identity from the realm's registry; None if the principal no longer exists or the token
-    is no longer valid, and for a principal that manages the access to the realm if another one requested the token."""
+    """Returns the rights of an identity from the realm's registry. None if the principal, or the one that requested the
+    token on its behalf, no longer exists, or if the token is no longer valid; and for a principal that manages the
+    access to the realm if another one requested the token."""
     key = (subject_key if identity.issued else principal_id_key)(identity.principal)
     principal = yield from principal_under(index, key)
     actor = principal
@@ -146,7 +147,8 @@ def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
 def judge(
     index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement], *, hides: bool = True
 ) -> Steps[None]:
-    """Returns if the caller has all required privileges in a catalog, by the index of its registry.
+    """Returns if the caller has all required privileges in a catalog, by the index of its registry. A requirement with
+    `if_there` on a securable that does not exist is skipped.
 
     Raises `Forbidden` for a missing privilege, for a caller who must rotate credentials first, and for a write that
     only the pipeline may make. With `hides`, it raises the error for a missing object instead, if the caller may not
@@ -184,7 +186,7 @@ def judge(
 
 
 def _holds_any(index: Index, standing: Standing, roles: Sequence[str]) -> Steps[bool]:
-    """Whether the caller has any privilege in the catalog."""
+    """Whether the caller has any privilege in the catalog; any privilege on the realm counts, too."""
     # Role by role, because usually the first one has a grant.
     for role in () if standing.service else roles:
         yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True)])
@@ -219,7 +221,8 @@ def catalog_roles_of(index: Index, standing: Standing) -> Steps[Sequence[str]]:
 
 
 def _held_on(index: Index, chain: Sequence[str], roles: Sequence[str]) -> Steps[frozenset[Privilege]]:
-    """Returns the privileges that these roles have on the last securable of a chain, by grants on any of the chain."""
+    """Returns the privileges that these roles have on the last securable of a chain, by grants on any of the chain,
+    with all that the granted ones imply."""
     yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
     return allowed_by(name for securable in chain for name in privileges_held(index, securable, roles))
 
@@ -227,7 +230,7 @@ def _held_on(index: Index, chain: Sequence[str], roles: Sequence[str]) -> Steps[
 def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:
     """Returns if the caller has all required privileges on the realm itself. `itself` is the name of the principal that
     the request changes, if it changes one: a principal may rotate its own credentials without a privilege. Raises
-    `Forbidden`."""
+    `Forbidden` for a missing privilege, and for a caller who must rotate credentials first."""
     for requirement in requirements:
         own = itself == standing.name and requirement.privilege is Privilege.PRINCIPAL_ROTATE_CREDENTIALS
         if not own:
@@ -306,7 +309,8 @@ def _type(index: Index, securable: Securable) -> str:
 
 
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
-    """Returns the ids of a securable and of all that contain it, outermost first; None if it does not exist."""
+    """Returns the ids of a securable and of all that contain it, outermost first; None if one of them does not exist. A
+    dropped table or view, given by an id, counts as existing."""
     chain, exists = yield from _found(index, securable)
     return chain if exists else None
 
@@ -331,7 +335,8 @@ _KINDS: Mapping[str, Sequence[str]] = {
 
 
 def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
-    """Returns the ids of those that exist of a securable and all that contain it, and whether all exist."""
+    """Returns the ids of a securable and of all that contain it, outermost first and up to the first that does not
+    exist, and whether all exist. A dropped table or view, given by an id, counts as existing."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
     keys = [namespace_key(namespace) for namespace in namespaces]
     if securable.name is not None:

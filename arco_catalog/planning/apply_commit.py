@@ -32,8 +32,10 @@ def apply(
     name: str,
     checkpoint: Checkpoint,
 ) -> AppliedUpdates:
-    """Checks the requirements and applies the updates to the file's bytes. The result has outlines of both documents.
-    Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint` raises."""
+    """Checks the requirements of a commit, and applies the updates to `base`, the bytes of the metadata file
+    `base_file`. The result has outlines of both documents. `size` is roughly the bytes of the new file, and `name` the
+    full name of the table or view, for messages. Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint`
+    raises."""
     before = parse_metadata(base, base_file)
     try:
         checkpoint()

@@ -49,8 +49,9 @@ def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
 def borrow(
     context: Context, index: Index, loans: Loans, paths: Sequence[Location], namespace: Namespace, entity: str
 ) -> Steps[Loans]:
-    """Computes the loans of a table with these paths added. Raises `BadRequest` for a path that is being purged, and
-    for too many paths, `Forbidden` if the caller may not take files from one, and `PendingTransaction`."""
+    """Computes the loans of the table `entity` in this namespace with these paths added. Raises `BadRequest` for a path
+    where a purge runs, and for too many paths, `Forbidden` if the caller may not take files from one, and
+    `PendingTransaction` if a hold there is an intent."""
     yield from refuse_purged(index, paths, entity)
     grown = merged(loans, paths, (yield from namespace_location(index, namespace)))
     yield from _check_rights(context, index, paths, namespace, entity)
@@ -63,7 +64,8 @@ def _check_rights(
     context: Context, index: Index, paths: Collection[Location], namespace: Namespace, entity: str
 ) -> Steps[None]:
     """Raises `Forbidden` for a path outside of the namespace's location, unless the caller has CATALOG_MANAGE_CONTENT,
-    and for a path at the location of another table whose files the caller may not write."""
+    and for a path at the location of another table whose files the caller may not write. All pass if privileges are not
+    enforced."""
     if context.holds is None:
         return
     yield from check_inside_namespace(context, index, paths, namespace)
@@ -73,7 +75,8 @@ def _check_rights(
 
 def _check_holders(context: Context, index: Index, path: Location, entity: str, *, inside: bool = False) -> Steps[None]:
     """Raises `Forbidden` if the path equals or is in a location of another table, or of a dropped one, whose files the
-    caller may not write; with `inside` also if the path contains such a location. Raises `PendingTransaction`."""
+    caller may not write; with `inside` also if the path contains such a location. Raises `PendingTransaction` for a
+    hold that is an intent. All pass if privileges are not enforced."""
     if context.holds is None:
         return
     around = [path.normal, *path.around()]

@@ -74,8 +74,8 @@ class Creator(ABC):
         """Returns the locations that the request to create a table or view names."""
 
     def leading_files(self) -> Iterable[str]:
-        """Returns the manifest lists and statistics files to which the first metadata refers. There are some only if a
-        commit creates the table together with a snapshot."""
+        """Returns the manifest lists and statistics files to which the first metadata refers: none here. There are some
+        only if a commit creates the table together with a snapshot."""
         return ()
 
     def already_there(self) -> Refusal:
@@ -92,8 +92,9 @@ class Creator(ABC):
         return self.already_there() if same else self.semantics.name_taken(by, self.namespace, self.name)
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
-        """Raises `BadRequest` if a location overlaps another entity's or is the folder of a namespace, and `Forbidden`
-        if the caller may not choose it."""
+        """Raises `BadRequest` if a location overlaps another entity's or is the folder of a namespace, and for files of
+        the first metadata in other paths that are not allowed; `Forbidden` if the caller may not choose one; and
+        `PendingTransaction`. `entity` is the id that the attempt generated for the new table or view."""
         borrowed = self._borrowed(locations)
         check_added(self.context.locations, borrowed)
         yield from borrow(self.context, index, NO_LOANS, borrowed, self.namespace, entity)

@@ -26,8 +26,9 @@ def describe(
     *,
     replaced: JsonObject | None = None,
 ) -> tuple[EntityValue, RecordWrite]:
-    """Returns a reference to a new value with this description, and the write of the value. Its id follows from the
-    attempt and the description. Unknown fields of the `replaced` value are kept. Raises `AnswerTooLarge`."""
+    """Returns a reference to a new value with this description of a generic table, semantic model or policy, and the
+    write of the value. The value's id follows from the attempt and the description. Unknown fields of the `replaced`
+    value are kept. Raises `AnswerTooLarge` if the host could not carry an answer with it."""
     body = dumps({**(replaced or {}), "version": 1, FIELDS[kind]: description}, sort_keys=True)
     context.check_properties(body, dotted(namespace, name))
     value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"

@@ -57,34 +57,36 @@ class Semantics(ABC):
         """Returns the locations that a commit names."""
 
     def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
-        """Returns the requirements of a commit on branches and tags; only some of them if there are many."""
+        """Returns the requirements of a commit on branches and tags; only some of them if there are many. None here, as
+        for views."""
         return ()
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
-        """Returns the ids of the snapshots that a commit adds."""
+        """Returns the ids of the snapshots that a commit adds: none here, as for views."""
         return ()
 
     def engine(self, commit: AnyCommit) -> str | None:
-        """Returns the engine that the summaries of a commit's new snapshots name; None if they name none."""
+        """Returns the engine that the summaries of a commit's new snapshots name; None if they name none, and here, as
+        for views."""
         return None
 
     def files_that_left_the_log(
         self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
     ) -> Sequence[str]:
         """Returns the metadata files that the table has written itself and that may be deleted once `document` is
-        committed."""
+        committed on `base`: none here, as for views."""
         return ()
 
     def logged_files(self, document: JsonObject) -> Sequence[str]:
-        """Returns the earlier metadata files that a document lists."""
+        """Returns the earlier metadata files that a document lists: none here, as for views."""
         return ()
 
     def leading_files(self, document: JsonObject) -> Sequence[str]:
-        """Returns the manifest lists and statistics files to which a document refers."""
+        """Returns the manifest lists and statistics files to which a document refers: none here, as for views."""
         return ()
 
     def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
-        """Returns the manifest lists and statistics files that a commit adds."""
+        """Returns the manifest lists and statistics files that a commit adds: none here, as for views."""
         return ()
 
     def no_such(self, index: Index, namespace: Namespace, name: str) -> Refusal:

@@ -76,7 +76,8 @@ def namespace_location(index: Index, namespace: Namespace) -> Steps[Location | N
 
 
 def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
-    """Returns the description of a holder for an error: its kind and name if the caller may list it, else no name."""
+    """Returns the description of a holder for an error: its kind and name if the caller may list it, else no name, and
+    the entity id only if privileges are not enforced."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
         yield Needs(keys=[relation_key(namespace, name)])
@@ -90,8 +91,8 @@ def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
 
 
 def check_inside(context: Context, index: Index, locations: Iterable[Location], folder: Location) -> Steps[None]:
-    """Raises `Forbidden` for a location outside a namespace's folder, unless the caller may manage all content of the
-    catalog: files outside of the folder may belong to other tables."""
+    """Raises `Forbidden` for a location outside `folder`, the location of a namespace, unless the caller may manage all
+    content of the catalog: files outside may belong to other tables. All pass if privileges are not enforced."""
     outside = [location for location in locations if not location.written_below(folder)]
     if outside and not (yield from context.may(index, Requirement(Privilege.CATALOG_MANAGE_CONTENT))):
         refusal = Forbidden(

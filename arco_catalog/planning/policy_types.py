@@ -78,7 +78,7 @@ def canonical_type(name: str) -> str:
 
 
 def is_inheritable(policy_type: str) -> bool:
-    """Whether objects inside a target inherit a policy of this type."""
+    """Whether objects inside a target inherit a policy of this type: only if the type is predefined."""
     return policy_type in PREDEFINED
 
 
@@ -110,8 +110,8 @@ def _document(content: str) -> JsonObject:
 
 
 def check_target(policy_type: str, kind: str) -> None:
-    """Raises `BadRequest` if a policy of this type can't be attached to a target of this kind. The predefined types are
-    for the maintenance of Iceberg tables."""
+    """Raises `BadRequest` for a policy of a predefined type and a target that is a view or a generic table: these types
+    are for the maintenance of Iceberg tables."""
     if policy_type in PREDEFINED and kind in ("view", "generic-table"):
         raise BadRequest(
             f"A policy of type {policy_type} cannot be attached to a {kind.replace('-', ' ')}: it is for Iceberg "

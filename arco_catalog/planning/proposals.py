@@ -42,7 +42,8 @@ class Leading:
 
 def judge_proposal(proposal: Proposal, head: RegistryState, read_ms: int, lifetime_ms: int) -> Steps[Verdict]:
     """Returns what a leader does with a proposal in a commit that replaces `head`, whose index has the changes before
-    it in that commit.
+    it in that commit: it takes the proposal in if the plan would be the same there, else it cancels the attempt. It
+    leaves a proposal whose attempt is committed or cancelled, or whose `base` is before the commits that `head` lists.
 
     `read_ms` is the store's time at which the leader read `head`, and `lifetime_ms` the time of a request: a change
     whose files are older is left, because a collection may have deleted them.
@@ -58,8 +59,9 @@ def judge_proposal(proposal: Proposal, head: RegistryState, read_ms: int, lifeti
 def lead(
     head: RegistryState, proposals: Iterable[Proposal], capacity: Capacity, read_ms: int, lifetime_ms: int
 ) -> Steps[Leading]:
-    """Decides on proposals in the order of their attempts' ids, each on what those before it leave. The index and place
-    of `head` may have changes that are planned for the same commit. Arguments are those of `judge_proposal`."""
+    """Decides on proposals in the order of their attempts' ids, each on what those before it leave. A proposal that
+    holds but exceeds `capacity` is neither taken in nor cancelled. The index and place of `head` may have changes that
+    are planned for the same commit. Other arguments are those of `judge_proposal`."""
     index, changes = Growing(head.index), dict[str, JsonObject | None]()
     operations: list[Operation] = []
     cancels: list[str] = []

@@ -45,7 +45,8 @@ class PurgeSettings:
 
 
 def vended_ms(lifetime_s: int) -> int:
-    """Returns the longest lifetime of a vended credential in milliseconds. STS issues none for less than 15 minutes."""
+    """Returns the longest lifetime of a vended credential in milliseconds, given the operator's setting in seconds. STS
+    issues none for less than 15 minutes."""
     return 1_000 * max(lifetime_s, LEAST_STS_S)
 
 
@@ -184,7 +185,8 @@ def begin(
 
 def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]:
     """Returns the index changes that end a purge which failed before it deleted a file; None if it never began. Raises
-    `NothingToPurge`, and `LeaseFenced`."""
+    `NothingToPurge` if the drop was undone or the purge has ended, and `LeaseFenced` if a later lease than the one with
+    this `fence` continues it."""
     tombstone = yield from _current_tombstone(index, planned)
     if tombstone.state != PURGING:
         return None
@@ -194,9 +196,9 @@ def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]
 
 
 def release(index: Index, planned: Tombstone, fence: int, at_ms: int) -> Steps[Edits | None]:
-    """Returns the index changes that end a purge: the tombstone stays, in the state `purged`, and gives up its
-    locations. Returns None if the purge has ended. Raises `LeaseFenced` if the tombstone has another fence than this
-    lease's, and `ClosedCatalog`."""
+    """Returns the index changes that end a purge at `at_ms`: the tombstone stays, in the state `purged`, and gives up
+    all locations. Returns None if the purge has ended. Raises `LeaseFenced` if the tombstone has another fence than
+    this lease's, or no purge runs, and `ClosedCatalog`."""
     yield from require_open(index)
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is not None and found.state == PURGED:
@@ -214,7 +216,7 @@ def require_open(index: Index) -> Steps[None]:
 
 
 def require_fence(tombstone: Tombstone | None, fence: int) -> None:
-    """Raises `LeaseFenced` unless the tombstone is being purged and has the fence of this lease."""
+    """Raises `LeaseFenced` unless there is a tombstone, its purge runs, and it has the fence of this lease."""
     if tombstone is None or tombstone.state != PURGING:
         raise LeaseFenced("the table is not being purged any more")
     if tombstone.fence != fence:

@@ -53,8 +53,8 @@ def tombstone_edits(
     at_ms: int,
     purge: bool,
 ) -> Steps[Edits]:
-    """Returns the index changes that add the tombstone of a dropped entity and release its holds. The caller removes
-    the entry of the name."""
+    """Returns the index changes that add the tombstone of a dropped entity and release the entity's holds; with `purge`
+    the tombstone shows that a purge was requested. The caller removes the entry of the name."""
     yield Needs(keys=[namespace_key(namespace)])
     found = find_namespace(head.index, namespace)
     namespace_entity = None if found is None else found.entity

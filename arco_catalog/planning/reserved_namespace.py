@@ -11,8 +11,8 @@ _HARMLESS = ("_LIST", "_READ_PROPERTIES", "_READ_DATA", "_ATTACH_POLICY", "_DETA
 
 
 def is_reserved(privilege: Privilege, namespace: Namespace) -> bool:
-    """Whether the use of a privilege in this namespace would write to the pipeline's namespace, or inside it. Reading
-    there, and attaching policies, is not reserved."""
+    """Whether the use of a privilege in this namespace would write to a namespace, table or view of the pipeline: the
+    namespace is the pipeline's or inside it. Reading there, and attaching policies, is not reserved."""
     if namespace[:1] != (NAMESPACE,) or privilege.endswith(_HARMLESS):
         return False
     return privilege.startswith(_CONTENT)

@@ -213,7 +213,8 @@ class State:
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
         """Commits to the registry by a swap of HEAD from the version `expected`, None for the first commit. Caches the
-        new HEAD if the swap applied. Raises as `swap` does."""
+        new HEAD if the swap applied; returns `PreconditionFailed` if HEAD has another version. Raises as `swap`
+        does."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
         if isinstance(outcome, Applied):
             self.cache_head(RegistryState(successor.document, successor.index, outcome.version))
@@ -221,7 +222,8 @@ class State:
 
     def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
         """Plans a new commit on a HEAD, with these edits and operations, and with the server's key policy if no commit
-        has one yet. If it spills, it needs the segments that it rewrites."""
+        has one yet; a first commit then also has the server's allowed locations. If it spills, it needs the segments
+        that it rewrites."""
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
         if self._key_policy is not None and head.key_settings is None:
@@ -266,12 +268,14 @@ class State:
         return known
 
     async def fetch_segment(self, segment: str) -> None:
-        """Loads a segment for the rest of this request. Raises `SegmentGone`."""
+        """Loads a segment for the rest of this request, and caches it for others. Raises `SegmentGone` if it does not
+        exist."""
         self._loaded[segment] = await self.segment(segment)
         self._cache_segment(self._loaded[segment])
 
     async def segment(self, segment: str) -> Segment:
-        """Returns a segment, from memory or from the store, without keeping it. Raises `SegmentGone`."""
+        """Returns a segment, from memory or from the store, without keeping it. Raises `SegmentGone` if it does not
+        exist."""
         known = self._loaded.get(segment) or self._caches.segments.get(segment)
         if known is not None:
             return known
@@ -372,7 +376,8 @@ class State:
             self._caches.pointers.put(pointer.entity, CacheEntry(pointer, at), PARSED_SIZE * size)
 
     async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | PreconditionFailed:
-        """Moves a pointer by a swap from the version `expected`, None to create it. For a table's commit this is the
+        """Moves a pointer by a swap from the version `expected`, None to create it, and caches the new one if the swap
+        applied; returns `PreconditionFailed` if the pointer has another version. For a table's commit this is the
         commit point. Raises as `swap` does."""
         body = await off_loop(REF_SIZE * len(mapping(successor.document, "refs")), lambda: successor.body)
         outcome = await self.swap(self.paths.pointer(successor.entity), body, expected)

@@ -114,7 +114,8 @@ def merged(loans: Loans, added: Iterable[Location], within: Location | None = No
 
 
 def _widened(loans: Loans, within: Location) -> Loans | None:
-    """Returns the loans with the deepest paths replaced by their parents; None if no parent is inside `within`."""
+    """Returns the loans with the deepest paths replaced by their parents; None if no path has a parent below
+    `within`."""
     parents = {
         path: parent
         for path in loans.locations

@@ -30,8 +30,8 @@ class ByteCache(Generic[K, V]):
         return entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Caches a value of `size` bytes in place of the one before, and drops others if there is no room. A value that
-        is larger than the whole cache is not cached."""
+        """Caches a value of `size` bytes in place of the one before, and drops the least recently used others if there
+        is no room. A value that is larger than the cache is not cached, and the one before is dropped."""
         self.drop(key)
         size += ENTRY_BYTES
         if size > self._limit:

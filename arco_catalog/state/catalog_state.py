@@ -54,12 +54,14 @@ class CatalogState:
 
     def closed(self, entry: JsonObject, cancelled: list[JsonValue]) -> JsonObject:
         """Returns the entry that closes the catalog. `entry` is that of the catalog in the realm, and `cancelled` the
-        tables whose purges were cancelled."""
+        tables whose purges were cancelled. If a drop under another id closed it before, that id becomes a former
+        one."""
         changed: JsonObject = {**self.json, "catalog": entry, "state": DROPPING, "cancelled_purges": cancelled}
         return {**changed, "former": self._former(None)} if self.is_closed else changed
 
     def reopened(self, retired: str | None) -> JsonObject:
-        """Returns the entry after an undrop; `retired` is the id by which the realm knew the catalog until now."""
+        """Returns the entry after an undrop. The id under which the catalog was closed becomes a former one, and so
+        does `retired`, the id by which the realm knew the catalog until now, None if there was none."""
         reopened: JsonObject = {"state": OPEN, "catalog": {}, "cancelled_purges": [], "former": self._former(retired)}
         return {**self.json, **reopened}
 

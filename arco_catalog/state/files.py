@@ -166,8 +166,9 @@ class Files:
 
     async def read_written(self, location: str) -> bytes:
         """Returns the current metadata file of a table or view, which the catalog wrote itself. It is never written
-        again, and the catalog removes it only after the pointer has moved on, so the store need not confirm it for
-        each read. On local files it does. Raises as `read` does."""
+        again, and the catalog removes it only after the pointer has moved on, so the cached file is used without a
+        request if the store confirmed it less than `confirmed_ms` ago. Otherwise, and on local files always, this reads
+        as `read_current` does. Raises as `read` does."""
         known = self._cache.get(location)
         if (
             known is not None
@@ -215,8 +216,8 @@ class Files:
         return isinstance(await store.get_range(key, 0, 1), Found)
 
     async def begin_of(self, location: str, length: int) -> Found | None:
-        """Reads the first `length` bytes of a file as stored, and when it was written; None if it does not exist.
-        Raises as `exists` does."""
+        """Reads the first `length` bytes of a file as stored, with its version and when it was written; None if it does
+        not exist. Raises as `exists` does."""
         store, key = self._find(location)
         found = await store.get_range(key, 0, length)
         return found if isinstance(found, Found) else None
@@ -368,8 +369,8 @@ class Files:
 
     async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
         """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns those that may be
-        left, each with the reason: `InvalidKey` for a name that no object of the store can have. Raises `BadRequest`
-        for a file in a catalog's own state."""
+        left, each with the reason: `InvalidKey` for a name that no object of the store can have. Raises `BadRequest`,
+        before any is deleted, for a file in a catalog's own state or in no store of this catalog."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
         for file in files:
             refuse_reserved(file)

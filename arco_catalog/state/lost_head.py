@@ -25,8 +25,9 @@ class HeadLost(InternalError):
 
 
 async def had_head(store: ObjectStore, paths: Paths) -> bool:
-    """Whether the stored commits show that the registry has had a HEAD. False if the store denies the listing. Raises
-    `InternalError` for a corrupt commit, and `StoreError`."""
+    """Whether one of the stored commits that are listed last on the first page, at most `MAX_READ_COMMITS`, is not the
+    registry's first: then the registry has had a HEAD. False if the store denies the listing. Raises `InternalError`
+    for a corrupt commit, and `StoreError`."""
     try:
         page = await store.list(paths.registry_commits)
     except StoreDenied:

@@ -38,7 +38,7 @@ class MarkerLog:
 
     async def find_earlier(self) -> None:
         """Switches to the slot log in which an older version stored this request under its idempotency key, if there is
-        one: the request may then have been applied."""
+        one and its first slot has this request: the request may then have been applied."""
         earlier, self._earlier_hash = self._earlier_hash, None
         if earlier is None:
             return
@@ -69,8 +69,8 @@ class MarkerLog:
                     raise AssertionError(unexpected)
 
     async def put(self, slot: Slot) -> bool:
-        """Creates the next slot, and sends the write again while its outcome is unknown. Returns False if the slot
-        exists with other content."""
+        """Creates the next slot, and sends the write again while the outcome is unknown. Returns True if the slot has
+        these bytes, also by an earlier sending, and False if it exists with other content."""
         place = self._passed + len(self.slots)
         while True:
             match await self._state.store.put(self._key(place), slot.body, ABSENT):

@@ -370,7 +370,8 @@ def outermost_root(key: str) -> str | None:
 
 
 def realm_prefix(key: str) -> str | None:
-    """Returns the prefix of the realm that has its HEAD under a key; None for other keys."""
+    """Returns the prefix of the realm that has its HEAD under a key, empty for the realm at the root of the store; None
+    for other keys."""
     ending = f"{REALM_FOLDER}/core/manifest.json"
     return key.removesuffix(ending).strip("/") if key.endswith(ending) else None
 

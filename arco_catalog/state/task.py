@@ -181,7 +181,7 @@ class Task:
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
         """Returns the version of a task by which a worker takes a lease on it, or takes it over from a lost worker. The
         lost attempt counts as failed; if it changed the checkpoint, the count starts again at 0. The result of an
-        earlier attempt stays in the earlier versions."""
+        earlier attempt stays in the earlier versions. Raises `InternalError` for a task that has ended."""
         lost = self.status in LEASED
         return self._next(
             record,
@@ -205,7 +205,8 @@ class Task:
         return self._next(record, self.status, 0, {"checkpoint": checkpoint, "advanced": advanced})
 
     def running(self, *, record: str, at_ms: int) -> "Task":
-        """Returns the version of the task by which the worker that has the lease starts the work."""
+        """Returns the version of the task by which the worker that has the lease starts the work. Raises
+        `InternalError` if the status of the task does not allow that."""
         return self._next(record, Status.RUNNING, at_ms, {})
 
     def failed_attempts(self) -> int:
@@ -216,19 +217,20 @@ class Task:
     def scheduled(
         self, *, record: str, at_ms: int, next_run_ms: int, attempts: int, summary: str, extended: str | None
     ) -> "Task":
-        """Returns the version that schedules another run, after an attempt that failed for a temporary reason or came
-        too early."""
+        """Returns the version that schedules another run at `next_run_ms`, after an attempt that failed for a temporary
+        reason or came too early. Raises `InternalError` if the present status does not allow that."""
         changes: JsonObject = {"next_run_ts": next_run_ms, "attempt_count": attempts, **_result(summary, extended)}
         return self._next(record, Status.RETRY_SCHEDULED, at_ms, changes)
 
     def ended(self, *, record: str, at_ms: int, status: Status, summary: str, extended: str | None) -> "Task":
-        """Returns the version that ends the task, with the status of a success or failure."""
+        """Returns the version that ends the task, with the status of a success or failure. Raises `InternalError` if
+        the present status does not allow that."""
         return self._next(record, status, at_ms, _result(summary, extended))
 
     def resubmitted(self, *, record: str, at_ms: int, checkpoint: JsonObject | None = None) -> "Task":
         """Returns the version by which an operator submits a failed task again, from its checkpoint or another. Its
         time is always later than the failed run's, also if clocks went back, so that its hint has another key. The
-        failure stays in the earlier versions."""
+        failure stays in the earlier versions. Raises `InternalError` for a task that has not failed."""
         if self.status is not Status.FAILURE:
             raise InternalError(f"task {self.id} is {self.status}: only a failed task can be submitted again")
         next_run_ms = max(at_ms, self.next_run_ms + 1)

@@ -95,7 +95,7 @@ async def append_task(state: State, task: Task) -> int | None:
 
 
 async def list_tasks(state: State) -> list[str]:
-    """Lists the ids of all tasks with a version or a hint."""
+    """Lists the ids of all tasks with a version or a hint, in no order. Raises `StoreError`."""
     found: dict[str, None] = {}
     async with aclosing(list_pages(state, state.paths.tasks)) as pages:
         async for page in pages:
@@ -106,12 +106,12 @@ async def list_tasks(state: State) -> list[str]:
 
 
 async def put_hint(state: State, task: str, not_before_ms: int) -> None:
-    """Stores a hint that a worker should read a task from this time on."""
+    """Stores a hint that a worker should read a task from this time on. Raises `StoreError`."""
     await state.create(state.paths.open_task(task, not_before_ms), b"")
 
 
 async def remove_hint(state: State, key: str) -> None:
-    """Deletes a hint. If that fails, the next worker that reads the hint deletes it."""
+    """Deletes a hint. Raises `StoreError` if that fails; the next worker that reads the hint then deletes it."""
     await state.store.delete(key)
 
 

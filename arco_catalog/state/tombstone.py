@@ -113,13 +113,14 @@ class Tombstone:
         return {**self._with(state=PURGING, task_version=fence, begun_version=fence), **held}
 
     def fenced(self, fence: int) -> Edits:
-        """Returns the index changes by which another lease of the task, with the version `fence`, continues the
-        purge."""
+        """Returns the index changes by which another lease of the task continues the purge. `fence` is the number of
+        the task's version with which that lease began."""
         return self._with(task_version=fence)
 
     def returned(self, fence: int) -> Edits:
         """Returns the index changes that cancel a purge which has deleted no file: the table no longer holds its
-        locations."""
+        locations, and the task stays in the tombstone. `fence` is the number of the task's version that has the
+        lease."""
         holds: Edits = {location_key(location, self.entity): None for location in self.locations}
         return {**self._with(state=DROPPED, task_version=fence), **holds}
 
@@ -134,7 +135,8 @@ class Tombstone:
 
     def is_shared(self, index: Index) -> Steps[bool]:
         """Whether another request has named the location that the catalog generated for this table. Before the drop the
-        entry recorded that, and since then the claim on the location does."""
+        entry shows that, and since then the claim on the location does. For a table without such a location only the
+        entry counts."""
         if self.made is None or self.json.get("shared") is True:
             return self.json.get("shared") is True
         key = released_key(self.made, self.entity)
