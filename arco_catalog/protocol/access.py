@@ -26,7 +26,7 @@ class Access(ABC):
     """Whether there is anything to check. Where there is not, no method reads or refuses."""
 
     async def page_key(self) -> bytes | None:
-        """Returns the key that seals page tokens; None if page tokens are not sealed."""
+        """Returns the key that seals page tokens, or None if page tokens are not sealed, as by default."""
         return None
 
     @property
@@ -41,8 +41,9 @@ class Access(ABC):
 
     @abstractmethod
     async def has_changed(self) -> bool:
-        """Reads the caller's rights from the store, unless they were read for this request. Returns whether they differ
-        from those that were read before, or the catalog no longer exists. Raises `CatalogChanged`."""
+        """Reads the caller's rights from the store, and returns whether they differ from the rights that were read
+        before, or the catalog no longer exists. Returns False without reading if the rights were read from the store
+        for this request. Raises `CatalogChanged`."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
@@ -51,7 +52,8 @@ class Access(ABC):
 
     @abstractmethod
     def judge_loaded(self, index: Index) -> bool:
-        """Whether the loaded segments show that the request is allowed; False if a segment is missing."""
+        """Whether the loaded segments and the caller's rights, as last read, show that the request is allowed; False if
+        it is not, or if a segment is missing."""
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:

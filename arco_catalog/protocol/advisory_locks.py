@@ -25,8 +25,9 @@ class AdvisoryLocks:
 
     @asynccontextmanager
     async def hold(self, key: Hashable, is_needed: Callable[[], bool] = _always) -> AsyncIterator[None]:
-        """Holds the lock of a key. Goes on without it after the timeout, and as soon as `is_needed` is false: that is
-        evaluated first, and again whenever another holder releases the lock. Raises what `is_needed` raises."""
+        """Returns a context that holds the lock of a key. The context is entered without the lock after the timeout,
+        and as soon as `is_needed` is false: that is evaluated first, and again whenever another holder releases the
+        lock. Raises what `is_needed` raises."""
         lock = self._locks.setdefault(key, _Lock())
         lock.users += 1
         acquired = False
@@ -56,7 +57,7 @@ class _Lock:
 
     async def acquire(self, is_needed: Callable[[], bool], timeout_seconds: float) -> bool:
         """Waits for the lock, and returns whether this caller has it: False if it is not needed (any more), or not free
-        in time."""
+        in time. Raises what `is_needed` raises."""
         if not is_needed():
             return False
         if not self._is_held:
@@ -78,7 +79,8 @@ class _Lock:
             del self._waiting[waiter]
 
     def release(self) -> None:
-        """Passes the lock on. Those that no longer need it go on at once."""
+        """Passes the lock to the first waiter that still needs it, or frees it. Every waiter that no longer needs it
+        stops waiting without it; what a waiter's `is_needed` raises is raised to that waiter alone."""
         self._is_held = False
         for waiter, is_needed in self._waiting.items():
             if waiter.done():

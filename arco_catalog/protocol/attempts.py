@@ -31,7 +31,9 @@ class Attempts:
         self.current = self._fresh()
 
     def _fresh(self) -> Attempt:
-        """Returns an attempt with a fresh id, and a fresh entity for what it may create."""
+        """Returns an attempt with a fresh id, and a fresh entity for what it may create. Its rank is the id of the
+        request's first attempt: that of slot 0 if a slot was read, else our first. Counts it in the request's
+        statistics."""
         slots = self._guard.slots
         attempt = self._session.attempt(slots[0].attempt if slots else self.rank)
         self._session.stats.tried(attempt.id)
@@ -39,22 +41,24 @@ class Attempts:
         return attempt
 
     def begin_another(self) -> None:
-        """Begins another attempt in place of one that is over. With a key it claims the next slot, after the version
-        that its plan relies on was read."""
+        """Makes a fresh attempt the current one, in place of one that is over; it has declared, claimed and written
+        nothing. With a key, the commit loop later claims the next slot for it, after it has read the version that the
+        plan relies on."""
         self.current = self._fresh()
         self.claimed = self._announced = None
         self.written = set()
 
     def time_current(self) -> None:
-        """Gives the current attempt its time, unless it has one. It must be called after the store's first answer,
-        which shows the store's clock."""
+        """Gives the current attempt its time, by this machine's clock corrected by the store's, unless it has one. It
+        must be called after the store's first answer, which shows the store's clock."""
         if not self.current.now_ms:
             self.current = self.current.at(self._session.now_ms())
             self._correction_ms = self._session.catalog.clock.behind_ms
 
     @property
     def is_mistimed(self) -> bool:
-        """Whether later answers of the store show that the time in the current attempt's writes is wrong."""
+        """Whether later answers of the store show that the time in the current attempt's writes is wrong by more than
+        `MAX_CORRECTION_MS`."""
         return abs(self._session.catalog.clock.behind_ms - self._correction_ms) > MAX_CORRECTION_MS
 
     def announce(self, write_set: WriteSet) -> None:
@@ -62,9 +66,10 @@ class Attempts:
         self._announced = write_set
 
     def try_current(self, write_set: WriteSet) -> None:
-        """Records that the current attempt's compare-and-swap is about to be sent. The write set names the sequence
-        numbers of what was read last, where no commit of the attempt was found and none was under way: evidence is
-        searched from there, not from the older numbers of the claim (docs/design/commit.md#evidence)."""
+        """Records that the current attempt's compare-and-swap is about to be sent, so that the attempt may have
+        committed from now on. The write set names the sequence numbers of what was read last, where no commit of the
+        attempt was found and none was under way: evidence is searched from there, not from the older numbers of the
+        claim (docs/design/commit.md#evidence)."""
         self._tried[self.current.id] = write_set
         self._in_doubt.add(self.current.id)
         self._excluded.discard(self.current.id)
@@ -75,8 +80,8 @@ class Attempts:
         self.exclude([self.current.id])
 
     def confirm_absent(self) -> None:
-        """Records that no attempt has committed, as a read showed after every compare-and-swap that was sent had been
-        refused: none of them can apply any more."""
+        """Records that none of our attempts in doubt has committed, as a read showed after every compare-and-swap that
+        was sent had been refused: none of them can apply any more."""
         self._excluded |= self._in_doubt
         self._in_doubt.clear()
 
@@ -91,8 +96,8 @@ class Attempts:
 
     @property
     def alone_with_key(self) -> bool:
-        """Whether no other sending of the request can have committed: one of our attempts has a slot, and every attempt
-        of others in the slots up to it was fenced."""
+        """Whether no other sending of the request can have committed: slots of its key were read or put, and every
+        attempt of another sending in them was fenced. False without a key."""
         return bool(self._guard.slots) and self.known().keys() <= self._session.request.attempts
 
     @property
@@ -102,12 +107,12 @@ class Attempts:
 
     @property
     def tried(self) -> Mapping[str, WriteSet]:
-        """Our own attempts whose compare-and-swap was sent."""
+        """Our own attempts whose compare-and-swap was sent, by id, each with the write set of its last try."""
         return self._tried
 
     def known(self) -> dict[str, WriteSet]:
-        """Returns every attempt that may have committed something for this request, with its write set. A slot has
-        sequence numbers as old as the cache of the process that put it; the write sets of our own tries have newer
-        ones."""
+        """Returns every attempt that may have committed something for this request, with its write set: those in the
+        slots that were read, and our own that were sent, without the excluded ones. A slot has sequence numbers as old
+        as the cache of the process that put it; the write sets of our own tries have newer ones."""
         known = {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried
         return {attempt: write_set for attempt, write_set in known.items() if attempt not in self._excluded}

@@ -200,21 +200,23 @@ class Session:
         )
 
     async def head(self) -> RegistryState:
-        """Reads the registry's HEAD, and returns it if it allows the request. Raises as `Access.judge` does."""
+        """Reads the registry's HEAD, and concurrently the caller's rights in the realm, and returns HEAD if it allows
+        the request. Raises as `Access.read` and `Access.judge` do."""
         head = await self.with_rights(self.state.head())
         await self.judge(head)
         return head
 
     async def with_rights(self, reading: Coroutine[object, object, T]) -> T:
-        """Awaits `reading` and returns the result, and concurrently reads the caller's rights in the realm, unless
-        access is not restricted."""
+        """Awaits `reading` and returns the result, and concurrently reads the caller's rights in the realm from the
+        store, unless access is not restricted. Raises what `reading` raises, and as `Access.read` does."""
         if not self.is_restricted:
             return await reading
         result, _ = await gather(reading, self.access.read(Freshness.FRESH))
         return result
 
     async def judge(self, head: RegistryState) -> None:
-        """Returns if this HEAD allows the request. Raises as `Access.judge` does."""
+        """Returns if this HEAD allows the request, or if access is not restricted, and records the HEAD in `judged_on`.
+        Raises as `Access.judge` does."""
         if self.is_restricted:
             await self.access.judge(self.state, head)
         self.judged_on = head
@@ -225,13 +227,14 @@ class Session:
         return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:
-        """Computes the identity of a request with a key, in a worker thread if its body is long: `marker` needs it.
-        Raises `BadRequest`."""
+        """Computes the identity of a request with a key, unless it is computed, in a worker thread if its body is long:
+        `marker` needs it. Does nothing without a key. Raises `BadRequest` if the body has no canonical form."""
         if self.request.key is not None and self._identity is None:
             self._identity = await off_loop(self.request.body_bytes, self.request.identity)
 
     def marker(self) -> MarkerLog | None:
-        """Returns the marker of the request's idempotency key, None without a key. Raises `BadRequest`."""
+        """Returns the marker of the request's idempotency key, with nothing read from it yet, and records the key in
+        the request's statistics; returns None without a key. Raises `BadRequest` if the body has no canonical form."""
         if self.request.key is None:
             return None
         key_hash = self.request.key_hash()
@@ -276,7 +279,7 @@ class Session:
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
         """Runs a step that a crash may lose, and that no answer depends on: after the answer if the process lives on
-        (`Catalog.background_tasks`), else now."""
+        (`Catalog.background_tasks`) and not too many such steps are running, else now."""
         await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 
     def lock_table(
@@ -291,7 +294,7 @@ class Session:
     def lock_registry(self) -> AbstractAsyncContextManager[None]:
         """Returns a context that holds the advisory lock of HEAD among the requests of this process. It goes on without
         the lock if one holder keeps it for too long, and locks nothing if the process has no group committer. The
-        context raises `StoreUnavailable` past the deadline."""
+        context raises `StoreUnavailable` if the request's deadline passes while it waits."""
         return (
             nullcontext()
             if self.catalog.group_committer is None

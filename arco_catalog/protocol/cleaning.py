@@ -20,8 +20,9 @@ AT_ONCE = 16
 
 
 async def remove_old_files(session: Session, entity: str, files: Sequence[Location]) -> None:
-    """Removes these files, which left the entity's log, except those that another entity may need. A copy of another
-    catalog removes none (docs/recovery.md#copies)."""
+    """Removes these metadata files, which left the entity's log, except each that another entity may need or that a
+    registration has claimed. A copy of another catalog removes none (docs/recovery.md#copies). A failure is only
+    counted and logged, and the file stays."""
     state = session.state
     try:
         head = state.cached_head() or await state.head()
@@ -39,7 +40,7 @@ async def remove_old_files(session: Session, entity: str, files: Sequence[Locati
 async def claim_for_removal(session: Session, entity: str, file: Location) -> bool:
     """Whether a metadata file that an entity made may be removed: no other entity holds a folder around it, or held one
     when it was dropped, and no registration has claimed it. If it may be removed, it is claimed for that, and no
-    registration can claim it any more. Raises `StoreError`, and `CatalogError`."""
+    registration can claim it any more; the file itself is not removed here. Raises `StoreError`, and `CatalogError`."""
     state = session.state
     index = (await state.head()).index
     if await carry_out(state, index, held_by_another(index, file, entity)):

@@ -56,8 +56,10 @@ class CommitLoop(Generic[V]):
         """A pause that waits for the search for evidence."""
 
     async def run(self, freshness: Freshness) -> Answer:
-        """Tries until something is decided, and returns the result. `freshness` is that of the first read. Raises
-        `Refusal`, `Superseded` when another sending decides, and `CommitStateUnknown`."""
+        """Makes the mutation's commit, with a fresh read and plan after each lost compare-and-swap, and returns the
+        answer: of the commit, of an attempt that is seen to have committed before, or of a mutation that changes
+        nothing. `freshness` is that of the first read. Raises `Refusal`, `Superseded` when another sending decides,
+        `CommitStateUnknown`, and `StoreError`, also past the deadline."""
         read_set: V | None = None
         while True:
             self.session.check_deadline()
@@ -108,8 +110,9 @@ class CommitLoop(Generic[V]):
         self.next_slot_unchecked = False
 
     def is_fresh(self, read_set: V) -> bool:
-        """Whether a refusal or "unchanged" may be answered on this read set. Cached state may be old, which only a
-        compare-and-swap notices (docs/design/commit.md#steps)."""
+        """Whether a refusal or "unchanged" may be answered on this read set, because neither it nor the caller's rights
+        come from a cache. Cached state may be old, which only a compare-and-swap notices
+        (docs/design/commit.md#steps)."""
         return read_set.is_fresh and self.access.is_fresh
 
     # Rights.
@@ -125,7 +128,9 @@ class CommitLoop(Generic[V]):
         self.rights_changed = await self.access.has_changed()
 
     async def is_still_allowed(self, planned: RegistryState) -> bool:
-        """Whether the caller may still do it, by the rights in the realm now and by the newest HEAD that was seen."""
+        """Whether the caller may still do it, by the rights in the realm as read last and by the newest HEAD that this
+        process has seen. True without a check if access is not restricted, or if neither differs from what the plan was
+        allowed on."""
         if not self.access.is_restricted:
             return True
         head = self.session.state.cached_head() or planned
@@ -140,11 +145,12 @@ class CommitLoop(Generic[V]):
     # Reading.
 
     async def read(self, freshness: Freshness) -> V:
-        """Reads what the plan relies on.
+        """Reads what the plan relies on: the mutation's read set, with its base if planning needs one, and the caller's
+        rights.
 
         Under a key, an attempt without a slot claims one after the version was read, concurrently with the read of the
-        base; an attempt that has a slot checks the next one after the version was read, never before
-        (docs/design/commit.md#rule-1).
+        base, if there is a base to read; an attempt that has a slot checks the next one after the version was read,
+        never before (docs/design/commit.md#rule-1). Raises `Superseded` if another sending has put the next slot.
         """
         if not self.access.is_restricted:
             read_set = await self.mutation.read(freshness, self.attempts.current.rank)
@@ -186,7 +192,8 @@ class CommitLoop(Generic[V]):
 
     async def execute(self, plan: PlannedCommit, read_set: V) -> tuple[bool, V | None]:
         """Carries out a plan, if it is still valid and the swap applies. Returns whether it was committed, and if not
-        the read set to plan on again, None to read everything anew."""
+        the read set to plan on again, None to read everything anew. An attempt that can never commit is replaced by
+        another one; after a lost compare-and-swap it waits before it returns."""
         declared = self.attempts.declared
         if declared is not None and not declared.covers(plan.write_set):
             # Evidence is searched in the declared write set: a commit elsewhere would be taken for another attempt's.
@@ -216,8 +223,9 @@ class CommitLoop(Generic[V]):
         return False, None
 
     async def prepare(self, plan: PlannedCommit, execution: CommitExecution, read_set: V) -> V | None:
-        """Runs concurrently all that must be durable or known before the swap. Returns None if the plan is still valid,
-        else the fresher read set to plan on."""
+        """Does concurrently all that must be durable or known before the swap: validates the read set, checks the next
+        slot or claims one if that is still to be done, reads the caller's rights, and makes the first writes that no
+        round has made. Returns None if the plan is still valid, else the fresher read set to plan on."""
         steps: list[Coroutine[object, object, V | None]] = [self.validate(read_set)]
         if self.next_slot_unchecked:
             steps.append(self.guard.check_not_superseded())
@@ -239,7 +247,7 @@ class CommitLoop(Generic[V]):
         return fresher
 
     async def write(self, write: Write) -> None:
-        """Makes one write of a plan, which a later round does not repeat."""
+        """Makes one write of a plan, and records its key, so that a later round of the attempt does not repeat it."""
         await write.put()
         self.attempts.written.add(write.key)
 
@@ -257,8 +265,9 @@ class CommitLoop(Generic[V]):
         return await self.find_evidence(read_set) is None
 
     async def back_off(self) -> None:
-        """Waits a random time after a lost compare-and-swap. A pause so long that the deadline may pass, or the
-        evidence be forgotten, is postponed until a read has shown whether our own write had applied."""
+        """Counts a conflict, and waits a random time that grows with the number of conflicts, after a lost
+        compare-and-swap or an aborted attempt. A pause so long that the deadline may pass, or the evidence be
+        forgotten, is postponed until a read has shown whether our own write had applied."""
         self.session.stats.conflicts += 1
         pause = growing_pause_s(self.session.runtime.random(), self.rounds)
         self.rounds += 1
@@ -268,20 +277,20 @@ class CommitLoop(Generic[V]):
             await self.pause(pause)
 
     async def pause(self, seconds: float) -> None:
-        """Waits so many seconds before the next try."""
+        """Waits so many seconds before the next try. No pause is postponed any more."""
         self.postponed_s = 0.0
         await self.session.runtime.sleep(seconds)
 
     # Answers.
 
     async def finalize(self, answer: Answer | Refusal) -> None:
-        """Puts the answer into the final slot, if the request has a key: only then may the client have it. Raises as
-        `IdempotencyGuard.put` does."""
+        """Puts the answer or refusal into the final slot, and does nothing if the request has no key: only then may the
+        client have it. Raises as `IdempotencyGuard.put` does."""
         await self.guard.put(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
 
     async def follow_up(self, plan: PlannedCommit, execution: CommitExecution) -> None:
-        """Makes the writes that follow the commit point: first the marks of a drop, before the answer, and then those
-        that may be lost."""
+        """Makes what follows the commit point: first marks the pointers of dropped entities, before the answer; then,
+        in the background, the plan's later writes and, with a key, the final slot, which may all be lost."""
         attempt = self.attempts.current.id
         await self.mark_dropped(attempt, plan.write_set)
         steps = [self.best_effort(write.key, write.put()) for write in execution.after_writes()]
@@ -291,14 +300,14 @@ class CommitLoop(Generic[V]):
         await self.session.run_in_background(gather(*steps))
 
     async def mark_dropped(self, attempt: str, write_set: WriteSet) -> None:
-        """Marks the pointers of all entities that an attempt dropped. A drop is answered only after that
-        (docs/design/registry.md#operations)."""
+        """Marks the pointers of all entities that an attempt dropped, as its write set lists them. A drop is answered
+        only after that (docs/design/registry.md#operations)."""
         for entity in write_set.marks:
             await evidence.mark_dropped(self.session, entity, attempt)
 
     async def best_effort(self, what: str, step: Awaitable[object]) -> None:
-        """Runs a step after the commit. If it fails, the failure is only counted: the commit stands, and the
-        reconciler or a duplicate of the request makes up for the step."""
+        """Runs a step after the commit. A `StoreError`, `CommitStateUnknown` or `InternalError` of it is only counted
+        and logged: the commit stands, and the reconciler or a duplicate of the request makes up for the step."""
         try:
             await step
         except (StoreError, CommitStateUnknown, InternalError) as error:
@@ -306,7 +315,8 @@ class CommitLoop(Generic[V]):
 
     async def answer_on_evidence(self, attempt: str) -> Answer:
         """Returns the answer to an attempt that is known to have committed, of this or another sending of the request,
-        and puts it into the final slot at best effort. Raises `CommitStateUnknown` if that is impossible."""
+        after it has marked the pointers of what the attempt dropped, and puts the answer into the final slot at best
+        effort. Raises `CommitStateUnknown` if there is no such answer any more."""
         self.session.stats.outcome = "evidence"
         write_set = self.attempts.known()[attempt]
         await self.mark_dropped(attempt, write_set)
@@ -322,7 +332,7 @@ class CommitLoop(Generic[V]):
 
 
 def execution_of(session: Session, plan: PlannedCommit) -> CommitExecution:
-    """Returns the execution of a plan, by its case."""
+    """Returns a new execution of a plan: of a commit to one table or view, to the registry, or to several tables."""
     match plan:
         case PointerCommit():
             return PointerExecution(session, plan)

@@ -39,7 +39,7 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
     """Awaits the steps concurrently and returns their results in order.
 
     Steps start in order, and one that need not wait has ended before the next starts. The first failure cancels the
-    others, and is raised when they have ended; `Superseded` goes before any other.
+    others, and is raised when they have ended; a `Superseded` among the failures goes before any other.
     """
     if len(steps) == 1:
         return (await steps[0],)
@@ -111,7 +111,8 @@ async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
 
 
 async def _end(pending: Sequence[asyncio.Task[object]]) -> None:
-    """Cancels tasks and waits until they have ended, even if it is cancelled itself meanwhile."""
+    """Cancels tasks and waits until they have ended, even if it is cancelled itself meanwhile; that cancellation is
+    raised at the end."""
     for task in pending:
         task.cancel()
     cancelled: asyncio.CancelledError | None = None

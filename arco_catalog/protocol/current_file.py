@@ -10,7 +10,8 @@ from arco_catalog.state.pointer import MetadataFile
 
 async def current_file(session: Session, entity: str) -> tuple[MetadataFile, bytes] | None:
     """Reads the metadata file that an entity has now, and returns it with its bytes; None if the entity has no pointer.
-    An intent counts if its transaction committed. Raises `NotFound` if the file is gone."""
+    An intent counts if its transaction committed. Raises `NotFound` if the file is gone although the pointer, read once
+    more, still leads to it."""
     missed: dict[str, NotFound] = {}
     while (pointer := await session.state.pointer(entity)) is not None:
         file = (await resolve_for_read(session.state, pointer)).metadata
@@ -25,8 +26,8 @@ async def current_file(session: Session, entity: str) -> tuple[MetadataFile, byt
 
 async def rebuilt(session: Session, kept: Reference) -> TableState:
     """Returns a stored answer with its metadata file. If that file was removed since, the entity's present file is
-    used, as for an answer on evidence: the result is equivalent, not identical. Raises `NotFound` if that is gone,
-    too."""
+    used, as for an answer on evidence: the result is equivalent, not identical. Raises `NotFound` if that is gone, too,
+    or the entity has no pointer any more."""
     try:
         location, body = kept.metadata_location, await session.files.read_current(kept.metadata_location)
     except NotFound:

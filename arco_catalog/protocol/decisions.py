@@ -27,8 +27,8 @@ async def read_decision(state: State, transaction: str) -> Decision | None:
 
 
 async def decide(state: State, runtime: Runtime, decision: Decision, status: Status) -> bool:
-    """Moves a pending transaction to its decision, and returns whether the write applied. It may fail because our own
-    write had applied before."""
+    """Moves a pending transaction to this status, its decision, and returns whether the write applied. It may fail
+    because another decision came first, or because our own write had applied before."""
     key = state.paths.transaction(str(decision.document["transaction"]))
     body = encode(decision.decided(status, runtime.ulid()))
     return isinstance(await state.swap(key, body, decision.version), Applied)
@@ -65,8 +65,9 @@ async def transaction_committed(state: State, transaction: str) -> bool:
 
 
 async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
-    """Returns the pointer without its intent, for a reader, with the new state if the transaction committed, else with
-    the old one."""
+    """Returns the entity's pointer without an intent, for a reader: with the new state if the intent's transaction
+    committed, else with the old one. A pointer without an intent is returned as it is; a later one is read where the
+    decision was collected. Nothing is written."""
     while pointer.intent is not None:
         outcome = await read_outcome(state, pointer.intent)
         if outcome is not None:
@@ -105,8 +106,9 @@ async def wait_for_decision(session: Session, transaction: str, rank: str | None
 async def resolve_for_write(
     session: Session, entity: str, pointer: Pointer | None, rank: str | None = None
 ) -> Pointer | None:
-    """Returns the pointer without its intent, as the base of a write, after waiting until the intent is decided; None
-    if the pointer does not exist (any more). Raises `Unavailable` as `wait_for_decision` does."""
+    """Returns the pointer without its intent, as the base of a write, after waiting until the intent's transaction is
+    decided; a pointer without an intent as it is, and None if the pointer does not exist (any more). Raises
+    `Unavailable` as `wait_for_decision` does."""
     while pointer is not None and pointer.intent is not None:
         as_decided = await wait_for_decision(session, pointer.intent, rank)
         again = await session.state.pointer(entity)
@@ -117,6 +119,7 @@ async def resolve_for_write(
 
 
 async def settle_names(session: Session, transaction: str, rank: str | None = None) -> None:
-    """Waits for the decision of a transaction as `wait_for_decision` does, and settles its intents in the registry.
-    Raises `Unavailable` if it is still undecided shortly before the request's deadline."""
+    """Waits for the decision of a transaction as `wait_for_decision` does, and settles its intents on names in the
+    registry. Raises `Unavailable` if it is still undecided shortly before the request's deadline, and as
+    `settle_decided` does."""
     await settle_decided(session, {transaction: await wait_for_decision(session, transaction, rank)})

@@ -84,8 +84,8 @@ class Driver(Generic[V]):
     @property
     def is_outcome_unknown(self) -> bool:
         """Whether a failure must be answered with `CommitStateUnknown`: one of our own attempts may have committed, or,
-        under a key, one of another sending. Not under a key if only the deadline kept this request from finding out
-        about others: the client sends it again, and that request finds out."""
+        under a key and before the deadline, one of another sending. After the deadline the attempts of others do not
+        count, because the client sends the request again, and that request finds out about them."""
         if self.attempts.any_in_doubt:
             return True
         if self.guard.marker is None or self.session.late():
@@ -99,7 +99,8 @@ class Driver(Generic[V]):
         return Unavailable(reason) if self.guard.marker is None else KeyInProgress(reason)
 
     async def run(self) -> Answer:
-        """Answers the request: carries it out, joins another sending of it, or takes over from one."""
+        """Answers the request: carries it out, joins another sending of it, or takes over from one. If the catalog is
+        read-only, it only replays the answer that is stored under the key, as `answer_read_only` describes."""
         if self.guard.marker is not None:
             await self.guard.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
@@ -116,8 +117,9 @@ class Driver(Generic[V]):
             return await self.join_in_flight()
 
     async def join_in_flight(self) -> Answer:
-        """Answers a request whose key has a marker already, by its final slot, by evidence of a commit, or by a
-        takeover. Raises `KeyInProgress` if none of them is possible in time (docs/design/idempotency.md#duplicates)."""
+        """Answers a request whose key has a marker already: by its final slot, by evidence of a commit, or by a
+        takeover, if the last attempt is old or is our own. Raises `KeyInProgress` if none of them is possible in time,
+        and `CommitStateUnknown` if the marker is too old (docs/design/idempotency.md#duplicates)."""
         session = self.session
         give_up_ms = session.runtime.now_ms() + session.settings.duplicate_timeout_ms
         while True:
@@ -139,7 +141,9 @@ class Driver(Generic[V]):
             await session.runtime.sleep(poll_pause_s(session.runtime.random(), POLL_SECONDS))
 
     async def take_over(self) -> Answer:
-        """Takes the next slot, makes sure that no earlier attempt can commit any more, and goes on in their place."""
+        """Takes the next slot, makes sure that no earlier attempt can commit any more, and returns the answer to the
+        one that has committed; if none has, it goes on in their place. Raises `Superseded` if another sending has put
+        the next slot."""
         earlier = self.attempts.known()
         self.loop.new_attempt()
         read_set = await self.mutation.read(Freshness.FRESH, self.attempts.current.rank)

@@ -140,8 +140,8 @@ async def fence_pointer(session: Session, entity: str) -> Pointer:
 
 
 async def settled_base(session: Session, entity: str, pointer: Pointer | None) -> Pointer | None:
-    """Returns the pointer without its intent, as `resolve_for_write` does, for a move that must be made. Raises
-    `CommitStateUnknown` if the intent can't be decided in time."""
+    """Returns the pointer without its intent, as `resolve_for_write` does, for a move that must be made; None if the
+    pointer does not exist (any more). Raises `CommitStateUnknown` if the intent can't be decided in time."""
     try:
         return await resolve_for_write(session, entity, pointer)
     except Unavailable as undecided:
@@ -149,9 +149,10 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
 
 
 async def cancel_in_registry(state: State, runtime: Runtime, attempts: Mapping[str, WriteSet]) -> RegistryState:
-    """Makes a registry commit after which none of these attempts can commit to the registry any more, and returns it;
-    or returns HEAD as it is, if one of them has committed. A registry whose version allows it records the ids of the
-    attempts as cancelled; another one is fenced."""
+    """Makes a registry commit after which none of these attempts can commit to the registry any more, and returns it.
+    If HEAD allows cancellations, the commit records each attempt that has not committed as cancelled, and HEAD is
+    returned as it is if one has committed; an attempt whose evidence is lost is not recorded. Otherwise the commit
+    changes nothing."""
     while True:
         head = await state.head()
         operation = Operation(runtime.ulid(), "fence", {}, None)
@@ -179,7 +180,7 @@ async def _absent_from(state: State, head: RegistryState, attempts: Mapping[str,
 
 
 async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
-    """Makes a registry commit that changes nothing, and returns it."""
+    """Makes a registry commit that changes no entry, on fresh reads of HEAD until it applies, and returns it."""
     while True:
         head = await state.head()
         fenced = await _commit_operation(state, runtime, head, Operation(runtime.ulid(), "fence", {}, None))

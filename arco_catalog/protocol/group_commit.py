@@ -73,8 +73,8 @@ class PendingCommit:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the request waits to be sent with a batch: no batch with it is under way, and it has neither outcome
-        nor error."""
+        """Whether the request still has to be sent: it has neither outcome nor error, and no batch that was sent with
+        it has an unknown outcome."""
         return self.sent is None and self.outcome is None and self.error is None
 
 
@@ -132,11 +132,12 @@ class GroupCommitter:
             self._preparing -= 1
 
     async def commit(self, member: PendingCommit, own: PreparedCommit | None) -> Applied | PreconditionFailed:
-        """Commits a request's change: by its own commit if it wrote one and no other request waits, else in a batch.
+        """Commits a request's change: by its own commit if it wrote one and no other request holds the lock or waits,
+        else in a batch that it leads or joins.
 
-        After `PreconditionFailed` the request's own id may be in HEAD nevertheless, as after any compare-and-swap.
-        Raises `CommitStateUnknown` if the deadline passes while the outcome is unknown, `StoreUnavailable` if nothing
-        was sent, and what `revalidate` raises.
+        Returns `PreconditionFailed` if its commit lost, or if the request must fall back to the driver; the request's
+        own id may be in HEAD nevertheless, as after any compare-and-swap. Raises `CommitStateUnknown` if the deadline
+        passes while the outcome is unknown, `StoreUnavailable` if nothing was sent, and what `revalidate` raises.
         """
         if own is not None and not self._lock.locked() and not self._queue:
             async with self.lock(member.seconds_left):
@@ -160,10 +161,9 @@ class GroupCommitter:
     async def lock(
         self, seconds_left: Callable[[], float], may_skip: Callable[[], bool] = lambda: True
     ) -> AsyncIterator[None]:
-        """Holds the advisory lock of HEAD, so that this process makes one registry commit at a time. A caller for which
-        `may_skip` is true goes on without the lock if one holder keeps it for too long. Raises `StoreUnavailable` when
-        the deadline passes.
-        """
+        """Returns a context that holds the advisory lock of HEAD, so that this process makes one registry commit at a
+        time. A caller for which `may_skip` is true goes on without the lock if one holder keeps it for too long. Raises
+        `StoreUnavailable` when the deadline passes before that."""
         acquired = await self._acquire(seconds_left, may_skip)
         try:
             yield
@@ -189,8 +189,8 @@ class GroupCommitter:
                 return True
 
     async def _resend_or_lead(self, member: PendingCommit) -> None:
-        """Sends the batch with this request again if its leader has left, or leads a new one; does nothing if a leader
-        gave the request its outcome."""
+        """Sends the batch with this request again if its leader has left, or leads a new one; does nothing if the
+        request has an outcome or error, or is in a batch that a leader is making."""
         if member.sent is not None:
             # Its leader gave up, or was cancelled, before the outcome was definite: send the identical write again.
             batch = member.sent
@@ -201,8 +201,9 @@ class GroupCommitter:
                 await self._lead(member)
 
     async def _lead(self, leader: PendingCommit) -> None:
-        """Makes a commit for all requests that wait, and tries again while other processes win, at most `MAX_ROUNDS`
-        times. After that the leader's request alone falls back to the driver; one of the others leads next."""
+        """Makes a commit for the leader and the other requests that wait, and tries again while other processes win, at
+        most `MAX_ROUNDS` times. It ends as soon as the leader has an outcome or error. After the last round the
+        leader's request alone falls back to the driver; one of the others leads next."""
         for _ in range(MAX_ROUNDS):
             head = await self._base_head(leader.state)
             replans = self._replan_all(head, leader)
@@ -220,7 +221,8 @@ class GroupCommitter:
         self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan]
     ) -> Applied | PreconditionFailed | None:
         """Makes one commit of all replanned changes, and returns the outcome; None if one of the requests must not be
-        sent."""
+        sent, so that nothing was sent. Only if the commit applied is that the outcome of the requests: otherwise they
+        wait again."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():
             edits |= replan.edits
@@ -243,8 +245,9 @@ class GroupCommitter:
         return known or await state.head()
 
     def _replan_all(self, head: RegistryState, leader: PendingCommit) -> dict[PendingCommit, Replan]:
-        """Replans the change of every request that waits, each on what those before it leave; the leader's comes
-        first."""
+        """Returns the replanned changes of the leader and then of the requests that wait, up to the limits of one
+        commit, each planned on what the ones before it leave. A request that can't be replanned falls back to the
+        driver, and one whose replanning fails gets the error; neither is returned."""
         replans: dict[PendingCommit, Replan] = {}
         size, index = 0, Growing(head.index)
         for member in chain([leader], (other for other in self._queue if other is not leader)):
@@ -278,14 +281,15 @@ class GroupCommitter:
             member.outcome = None if valid else FALL_BACK
 
     def _may_be_sent(self, member: PendingCommit) -> bool:
-        """Whether a member may be sent now: it has not left, was not superseded, and has time left
-        (docs/design/commit.md#rule-5)."""
+        """Whether a member may be sent now: it has not left, has no outcome or error, and has time left
+        (docs/design/commit.md#rule-5). A member without time left gets `StoreUnavailable` as its error."""
         if member.is_pending and member.seconds_left() <= 0:
             member.error = StoreUnavailable("the request's deadline has passed")
         return member.is_pending and member in self._queue
 
     async def _send(self, commit: PreparedCommit, state: State) -> Applied | PreconditionFailed:
-        """Sends the compare-and-swap of a commit, and records whether it became the cached HEAD."""
+        """Sends the compare-and-swap of a commit, records whether this commit is now the cached HEAD, and returns the
+        outcome."""
         self._made_cached_head = False
         outcome = await commit.swap(state)
         self._made_cached_head = isinstance(outcome, Applied)

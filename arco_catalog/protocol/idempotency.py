@@ -50,16 +50,17 @@ class IdempotencyGuard:
         return () if self.marker is None else self.marker.slots
 
     def _age_error(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
-        """Returns the error for a key that is too old or too new at this time; None if it is neither, or there is no
-        key."""
+        """Returns the error for a key that, at this time, is too old or too new, or was made while the catalog read no
+        keys; None if it is none of these, or the request has no key."""
         key = self._session.request.key
         return None if key is None else key.refusal(now_ms)
 
     async def is_new(self, attempt: str) -> bool:
         """Whether the request may begin: True without a key, False if the key is known to have a marker. The marker is
-        read only if the key is too old or too new by the machine's clock: if there is one, its answer is still good; if
-        there is none, the store's answer has the time. Raises `CommitStateUnknown` for a key that is too old by that
-        time, `BadRequest` for one from the future, and `Superseded`."""
+        read only if the key's age is an error by the machine's clock: if there is one, its answer is still good; if
+        there is none, the store's answer has the time. Raises, by that time, `CommitStateUnknown` for a key that is too
+        old, or was made while the catalog read no keys, and `BadRequest` for one from the future, which it stores as
+        the answer; raises `Superseded`."""
         marker = self.marker
         if marker is None or self._age_error(self._session.runtime.now_ms()) is None:
             return True
@@ -105,8 +106,8 @@ class IdempotencyGuard:
 
     async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
         """Raises for a key that is too old or too new by the time at which our slot 0 was written; with an `answer`,
-        which makes the slot final, only for one that is too old. This machine's clock is then wrong: by the right time
-        the slot would not have been put."""
+        which makes the slot final, only for one that is too old. For a key that is too new it puts the error into the
+        final slot first. This machine's clock is then wrong: by the right time the slot would not have been put."""
         match self._age_error(self.slots[0].written_ms):
             case CommitStateUnknown() as unknown:
                 raise unknown
@@ -115,15 +116,15 @@ class IdempotencyGuard:
                 raise error
 
     async def keep_answer(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot of an attempt that has committed, unless a slot that was read is final. The write may be
-        lost: the evidence of the commit gives the same answer."""
+        """Puts the final slot of an attempt that has committed, unless a slot that was read is final; does nothing
+        without a key. The write may be lost: the evidence of the commit gives the same answer."""
         if self.marker is not None and not (self.marker.slots and self.marker.slots[-1].final):
             await self.marker.put(Slot(attempt, write_set, {}, answer))
 
     async def give_up(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot of a request that was refused half-way. Raises `Superseded` if another sending has put
-        a slot too, and `KeyInProgress` if the final slot could not be written: another sending may still be
-        executed."""
+        """Puts the final slot of a request that was refused half-way; does nothing without a key. Raises `Superseded`
+        if another sending has put a slot too, and `KeyInProgress` if the final slot could not be written: another
+        sending may still be executed."""
         if self.marker is None:
             return
         try:
@@ -137,7 +138,8 @@ class IdempotencyGuard:
             ) from error
 
     async def check_not_superseded(self) -> None:
-        """Raises `Superseded` if a slot follows those that were read."""
+        """Reads the marker on, and raises `Superseded` if a slot follows those that were read before; does nothing
+        without a key."""
         if self.marker is not None:
             seen = len(self.marker.slots)
             if len(await self.marker.read_on()) > seen:
@@ -185,8 +187,8 @@ class IdempotencyGuard:
 
     @property
     def may_be_taken_over(self) -> bool:
-        """Whether another attempt may take the request over from the last slot's attempt: the slot is old, or this
-        request put it and gave the attempt up. False without a key."""
+        """Whether another attempt may take the request over from the last slot's attempt: the slot is older than
+        `Settings.in_progress_ms`, or this request put it and gave the attempt up. False without a key."""
         if self.marker is None:
             return False
         given_up = self.marker.slots[-1].attempt in self._own

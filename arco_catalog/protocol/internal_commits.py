@@ -20,17 +20,18 @@ from storage_backends import Applied, StoreError
 
 
 async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
-    """Settles the intents of decided transactions in the registry: those of committed ones become entries, and the
-    others are removed. `decided` maps transactions to whether they committed. Writes nothing if there are no such
-    intents. Raises as `change_head` does."""
+    """Settles the intents on names of these transactions in the registry: intents of committed ones become entries, and
+    the others are removed. `decided` maps each transaction, which must be decided, to whether it committed. Writes
+    nothing if there are no such intents. Raises as `change_head` does."""
     one = [*decided] if len(decided) == 1 else None
     detail: JsonObject = {"transactions": [*decided]} if one is None else {"transaction": one[0]}
     await change_registry(session, "settle-names", detail, lambda head: immediately(settling(head.index, decided)))
 
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
-    """Settles intents on names as `settle_decided` does, not intents on pointers, and returns whether it did. Only logs
-    and counts a failure: a later request that reads an intent settles it, and so does the reconciler."""
+    """Settles intents on names as `settle_decided` does, not intents on pointers, and returns whether it succeeded.
+    Only logs and counts a failure of the store or an unknown outcome: a later request that reads an intent settles it,
+    and so does the reconciler."""
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:
@@ -42,8 +43,8 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
 async def internal_commit(
     session: Session, kind: str, detail: JsonObject, head: RegistryState, edits: Edits
 ) -> PreparedCommit:
-    """Prepares a registry commit of the catalog itself on this HEAD, with a fresh operation id, and does not write
-    it."""
+    """Returns a registry commit of the catalog itself on this HEAD, not yet written: one operation of this kind, with a
+    fresh id, and the request's principal in its detail. Raises `SegmentGone`."""
     operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
     return await PreparedCommit.of(session.state, head, edits, [operation])
 
@@ -79,8 +80,9 @@ async def change_head(
     when_late: str | None = None,
 ) -> RegistryState:
     """Makes a registry commit of the change that `change` returns for HEAD, on fresh reads until it applies. Returns
-    the `head` of the change that applied, or, if `change` returns None, HEAD as it was read. Raises `StoreError`, and
-    `CommitStateUnknown`; with `when_late`, a text about what to do then, also past the deadline."""
+    the `head` of the change that applied, or, if `change` returns None, HEAD as it was read. Raises `StoreError`, what
+    `change` raises, and `CommitStateUnknown`; with `when_late`, a text about what to do then, also past the
+    deadline."""
     async with session.lock_registry():
         while True:
             head = await session.state.head()

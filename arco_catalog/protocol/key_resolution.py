@@ -27,9 +27,10 @@ _LOG = logging.getLogger(__name__)
 
 
 async def resolve_key(session: Session) -> None:
-    """Sets the key of a request, if it has one, before anything is planned: by the catalog's policy, or by a previous
-    one under which the request began. The cached HEAD will do: the commit loop compares it with the one that it reads.
-    Raises `BadRequest` for a malformed key, `CommitStateUnknown` if the store fails, and `InternalError`."""
+    """Sets the key of a request whose header has one, before anything is planned: by the catalog's policy, or by a
+    previous one under which the request began. Sets none if the policy is to read no keys. The cached HEAD will do: the
+    commit loop compares it with the one that it reads. Raises `BadRequest` for a malformed key, `CommitStateUnknown` if
+    the store fails, and `InternalError`."""
     request = session.request
     if request.key_text is None:
         return
@@ -59,9 +60,9 @@ async def _settings(session: Session) -> KeySettings:
 
 
 async def _find_previous_key(session: Session, text: str, settings: KeySettings) -> IdempotencyKey | None:
-    """Returns the key by a previous policy under which this request began; None if there is none. The markers by other
-    previous policies are closed, so that a server which does not know of the change yet can't begin the request
-    there."""
+    """Returns the key by a previous policy under which this request began; None if there is none. The empty markers by
+    the other previous policies that are read before are closed, unless the catalog is read-only, so that a server which
+    does not know of the change yet can't begin the request there."""
     request, policies = session.request, settings.previous_policies(session.now_ms())
     if not policies:
         return None
@@ -85,9 +86,9 @@ def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
 
 
 async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> bool:
-    """Whether the request began in this marker. If the marker has no slot, it is closed before its first attempt,
-    unless the catalog is read-only. Raises `CommitStateUnknown` if the catalog reads keys and another sending closed
-    the marker while it did not."""
+    """Whether the request began in this marker; False if the marker was closed, or is bound to another request. If the
+    marker has no slot, it is closed before its first attempt, unless the catalog is read-only. Raises
+    `CommitStateUnknown` if the catalog reads keys and another sending closed the marker while it did not."""
     writable, identity, own = session.settings.read_only_because is None, log.identity, session.request.attempts
     keyless: JsonObject = {} if settings.policy.enabled else {KEYLESS: True}
     closed = Slot(session.runtime.ulid(), WriteSet(), identity.to_json(), {CLOSED: settings.number, **keyless})
@@ -104,8 +105,9 @@ async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> 
 
 
 async def record_key_settings(session: Session) -> KeySettings:
-    """Returns the settings of keys that HEAD records. If there is no record, a registry commit records those of the
-    server. Raises `StoreError`, and `CommitStateUnknown` if it is not known whether that commit was made."""
+    """Returns the settings of keys that HEAD records. If there is no record, a registry commit first records the
+    server's policy, or the default one if the server has none. Raises `StoreError`, and `CommitStateUnknown` if it is
+    not known whether that commit was made."""
     policy = session.request.key_policy or KeyPolicy()
 
     def record(head: RegistryState) -> KeySettings:
@@ -145,7 +147,8 @@ async def _commit_key_settings(
 
 
 def _log_difference(session: Session, settings: KeySettings | None, variables: KeyPolicy) -> None:
-    """Logs, once for each policy of a catalog, that the server's variables set another policy, which has no effect."""
+    """Logs, once for each policy of a catalog, that the server's variables set another policy, which has no effect.
+    Logs nothing if the policies are equal, or the catalog has no recorded settings."""
     caches, warning = session.catalog.caches, key_warning(session.settings.warehouse, settings, variables)
     if settings is not None and warning is not None and caches.logged_policy != settings.policy:
         caches.logged_policy = settings.policy
@@ -153,7 +156,8 @@ def _log_difference(session: Session, settings: KeySettings | None, variables: K
 
 
 def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPolicy) -> str | None:
-    """Returns a warning that the variables of a server set another policy than the catalog has; None if they do not."""
+    """Returns a warning that the variables of a server set another policy than the catalog has recorded; None if they
+    do not, or the catalog has recorded none."""
     if settings is None or settings.policy == variables:
         return None
     return (
@@ -176,8 +180,9 @@ def check_key_settings(session: Session, head: RegistryState) -> None:
 
 async def require_record(session: Session, head: RegistryState) -> None:
     """Makes sure, before a refusal is kept under a key, that HEAD records how the key was resolved: as long as the
-    catalog is new, another server may read the same key in another way. Raises `CatalogChanged` if HEAD records other
-    settings, and as `record_key_settings` does."""
+    catalog is new, another server may read the same key in another way. Does nothing if the request has no key, or
+    `head` shows that the catalog has a HEAD. Raises `CatalogChanged` if HEAD records other settings, and as
+    `record_key_settings` does."""
     if session.request.key_settings is not None and _is_new(head):
         await record_key_settings(session)
         check_key_settings(session, await session.state.head())

@@ -61,7 +61,7 @@ def carry_out_loaded(index: Index, steps: Steps[T]) -> T | None:
 
 
 async def load(state: State, index: Index, needs: Needs) -> None:
-    """Loads the segments that lookups need. Raises `SegmentGone`."""
+    """Loads the segments that lookups need and that are not loaded. Raises `SegmentGone`."""
     for _ in range(ROUNDS):
         missing = index.missing(needs)
         if not missing:
@@ -72,14 +72,15 @@ async def load(state: State, index: Index, needs: Needs) -> None:
 
 
 async def namespace_entry(state: State, index: Index, namespace: Namespace) -> NamespaceEntry | None:
-    """Loads the entry of a namespace, None if it does not exist. Raises `SegmentGone`."""
+    """Loads and returns the entry of a namespace; None if it does not exist or is the root. Raises `SegmentGone`."""
     if namespace:
         await load(state, index, Needs(keys=[namespace_key(namespace)]))
     return find_namespace(index, namespace)
 
 
 async def relation_entry(state: State, index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
-    """Loads the entry of a name, None if there is none. Raises `SegmentGone`."""
+    """Loads and returns the entry of a name of a table or view, which may be an intent; None if there is none. Raises
+    `SegmentGone`."""
     await load(state, index, Needs(keys=[relation_key(namespace, name)]))
     return find_relation(index, namespace, name)
 

@@ -34,7 +34,9 @@ class IdempotencyKey:
 
     @classmethod
     def parse(cls, text: str, dialect: Dialect, enabled_ms: int = 0) -> "IdempotencyKey":
-        """Reads the text of an `Idempotency-Key` header by the rules of a dialect. Raises `BadRequest`."""
+        """Returns the key in the text of an `Idempotency-Key` header, by the rules of a dialect: a UUIDv7, in lower
+        case, or, in the Polaris dialect, a text of up to 255 characters. Raises `BadRequest` if the text breaks the
+        rules."""
         if dialect is Dialect.POLARIS:
             if not _POLARIS_KEY.fullmatch(text):
                 raise BadRequest(
@@ -47,10 +49,11 @@ class IdempotencyKey:
         return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16), enabled_ms)
 
     def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
-        """Returns the error for a key that has no marker and that is too old or too new to be executed, judged at
-        `now_ms`, the store's time; None if it may be executed (docs/design/idempotency.md#rule-7). A request whose key
-        is older than a day may have been applied, and its marker collected since; one with a key of a time when the
-        catalog read none may have been applied without a marker."""
+        """Returns the error for a key that has no marker and that must not be executed at `now_ms`, the store's time;
+        None if it may be (docs/design/idempotency.md#rule-7). `CommitStateUnknown`: the key is older than a day, so the
+        request may have been applied and its marker collected since, or of a time when the catalog read no keys, so it
+        may have been applied without a marker. `BadRequest`: the key is more than five minutes in the future. A key
+        without a time is always good."""
         if self.made_ms is not None and self.made_ms < self.enabled_ms <= now_ms:
             return CommitStateUnknown(
                 "Idempotency-Key was made while this catalog read no keys: the request may have been applied then",
@@ -123,7 +126,7 @@ class OperationRequest:
         return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
 
     def key_hash(self) -> str:
-        """Returns the hash that names the marker of the key."""
+        """Returns the hash that names the marker of the request's key, which it must have."""
         assert self.key is not None
         return self.marker_hash(self.key)
 
@@ -136,8 +139,9 @@ class OperationRequest:
         return key_hash(f"{self.method} {self.path}{principal}", key.text)
 
     def earlier_key_hash(self) -> str | None:
-        """Returns the marker's name by the rule of older versions, which left the principal out; None if it is the
-        same."""
+        """Returns the name of the marker of the request's key by the rule of older versions, which left the principal
+        out; None if it is the same, as it is for anonymous requests and for keys that are not of the Polaris
+        dialect."""
         assert self.key is not None
         if self.key.dialect is not Dialect.POLARIS or self.principal == ANONYMOUS:
             return None

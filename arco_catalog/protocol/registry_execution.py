@@ -30,8 +30,8 @@ class RegistryExecution(CommitExecution):
         return [own, *super().first_writes(), *self.commit.planner.further_writes(attempt)]
 
     async def put(self) -> None:
-        """Writes a registry commit for this request alone, unless the change will most likely share one: then the
-        leader of the batch chooses HEAD."""
+        """Writes a registry commit for this request alone, on the HEAD of the plan, without making it HEAD. Writes none
+        if the change will most likely share one: then the leader of the batch chooses HEAD."""
         group = self.group_committer
         if group is not None and group.contended:
             return
@@ -54,6 +54,6 @@ class RegistryExecution(CommitExecution):
         return await self.group_committer.commit(member, self.own)
 
     def replan(self, head: RegistryState) -> Replan | None:
-        """Replans the change on the HEAD that a leader chose. Returns None if the request must fall back to the
-        driver."""
+        """Replans the change on the HEAD that a leader chose. Returns None if the change can't be replanned there
+        without reading, or differs from the plan, so that the request must fall back to the driver."""
         return self.commit.planner.replan(self.commit, head)

@@ -74,7 +74,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
     def change_again(
         self, planned: Change, read_set: RegistryReadSet, attempt: Attempt
     ) -> Steps[Change | NoOp | Prerequisite]:
-        """Computes the change on another HEAD. Parts that take long to make may be reused from the `planned` change."""
+        """Computes the change on another HEAD: by default as `change` does. A subclass may reuse parts of the `planned`
+        change that take long to make."""
         return self.change(read_set, attempt)
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
@@ -121,9 +122,9 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         )
 
     async def validate(self, read_set: RegistryReadSet, rank: str) -> RegistryReadSet | None:
-        """Reads HEAD if it was cached, and returns the fresher read set if it has moved; None if the plan is still
-        valid. HEAD is not read if the change will most likely share a registry commit, because the leader of the batch
-        chooses HEAD."""
+        """Returns None if the plan is still valid, else the fresher read set, with its base. HEAD is read if the read
+        set has a cached one, and the plan is valid if HEAD has not moved. HEAD is not read if the change will most
+        likely share a registry commit, because the leader of the batch chooses HEAD."""
         group = self.session.catalog.group_committer
         if read_set.fresh or (group is not None and group.contended):
             return None
@@ -170,6 +171,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
 
 
 def registry_operation(session: Session, kind: str, attempt: Attempt, change: Change) -> Operation:
-    """Returns the entry of a change in the registry's history."""
+    """Returns the entry of a change in the registry's history: the attempt's id, the kind, the caller with the detail
+    of the change, and the answer."""
     detail: JsonObject = {**session.request.by, **change.detail}
     return Operation(attempt.id, kind, detail, encode_answer(change.answer))

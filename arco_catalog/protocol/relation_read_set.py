@@ -67,7 +67,7 @@ class RelationReadSet(ReadSet):
 
 
 async def read_relation(session: Session, lookup: RelationLookup, freshness: Freshness) -> RelationReadSet:
-    """Reads HEAD, then the pointer, unless `freshness` allows cached ones.
+    """Returns what was read of a name: HEAD, then the pointer, unless `freshness` allows cached ones.
 
     A fresh read of a cached name reads both concurrently. They show one state of the name if HEAD is the cached one,
     because the name has not changed meanwhile. Otherwise the pointer is read again, after HEAD, because the entity may
@@ -135,8 +135,9 @@ async def read_relation_under(
     read: dict[str, Pointer | None] | None = None,
     entry: RelationEntry | None = None,
 ) -> RelationReadSet:
-    """Returns the read set of a name under a HEAD. The pointer is the cached one if `freshness` allows it, one of those
-    in `read` (by entity) if it is there, else it is read now. `entry` is the entry of the name if it is known."""
+    """Returns the read set of a name under a HEAD, or under a later one if that must be read to resolve the name. The
+    pointer is the cached one if `freshness` allows it, one of those in `read` (by entity) if it is there, else it is
+    read now. `entry` is the entry of the name if it is known. Raises as `_read_pointer` does."""
     now, entry = await _resolve(session, head, lookup, entry)
     if now is not head:
         head_fresh, read = True, None  # the pointer of a name is read after the name
@@ -154,7 +155,9 @@ async def _read_pointer(
     read: dict[str, Pointer | None] | None,
 ) -> RelationReadSet:
     """Returns the read set of an entry, None for a name without one, with its pointer as `read_relation_under`
-    describes. Raises `InternalError` if the pointer is missing."""
+    describes; the pointer of a table that follows another catalog's is made from the entry. Reads everything anew if
+    the pointer is missing under a cached HEAD, and raises `InternalError` if it is missing under one that was read. An
+    intent that stays undecided becomes the read set's `refusal`."""
     if entry is None:
         return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
     followed = FollowedTable.of(entry.json)
@@ -191,8 +194,8 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """Returns the entry of the name, None if there is none of its kind. An intent on the name counts once its
-    transaction committed."""
+    """Returns the entry of the name; None if there is none of its kind. An intent on the name is its entry once its
+    transaction has committed, and is no entry before."""
     return (await _resolve(session, head, lookup))[1]
 
 

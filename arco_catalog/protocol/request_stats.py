@@ -81,7 +81,7 @@ class collect_stats:  # noqa: N801 - used as a function is
 
 
 def current_stats() -> RequestStats:
-    """Returns the statistics of the present request; empty ones outside of a request."""
+    """Returns the statistics of the present request; outside of a request new, empty ones, which are not kept."""
     return _open.get() or RequestStats()
 
 

@@ -109,7 +109,8 @@ class Reservation:
 
     async def give_back(self) -> Collection[str]:
         """Gives back what was reserved for commits that were never made. Returns the locations that commits have named;
-        empty if the table has none reserved.
+        empty if the table has none reserved, or the name no longer means it. If that has an unknown outcome, the next
+        reservation tries again, and only the locations named so far are returned.
 
         First the registry marks the locations as leaving: a commit that validates its name from now on does not rely on
         them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer by now,
@@ -135,7 +136,8 @@ class Reservation:
         return named
 
     async def mark_leaving(self, locations: Sequence[str], release: str) -> None:
-        """Marks these locations in the registry as leaving, with the id of this release."""
+        """Marks in the registry those of these locations that are still reserved as leaving, with the id of this
+        release. Makes no commit if there are none, or the name no longer means the entity."""
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
             entry = yield from self._entry(head)
@@ -168,7 +170,8 @@ class Reservation:
         await change_registry(self.session, "release-locations", self._detail([]), edit)
 
     def _entry(self, head: RegistryState) -> Steps[RelationEntry | None]:
-        """Returns the entry of the name, None if it no longer means the entity. Raises `PendingTransaction`."""
+        """Returns the entry of the name, None if it no longer means the entity. Raises `PendingTransaction` if the
+        entry is an intent."""
         yield Needs(keys=[relation_key(self.namespace, self.name)])
         entry = find_relation(head.index, self.namespace, self.name)
         return entry if entry is not None and entry.require_committed().entity == self.entity else None

@@ -53,21 +53,24 @@ class JudgementCache:
         self._allowed: dict[tuple[str | None, Standing, tuple[Requirement, ...]], None] = {}
 
     def standing(self, head: RegistryState, identity: Identity, catalog: str) -> RealmStanding | None:
-        """Returns the cached standing of an identity on a HEAD of the realm; None if it is not cached."""
+        """Returns the cached standing of an identity, and the id and version of a catalog, on a HEAD of the realm; None
+        if it is not cached."""
         return self._standings.get((head.id, identity, catalog))
 
     def add_standing(self, head: RegistryState, identity: Identity, catalog: str, found: RealmStanding) -> None:
-        """Caches the standing of an identity on a HEAD of the realm."""
+        """Caches the standing of an identity, and the id and version of a catalog, on a HEAD of the realm. The entry
+        that came first makes room if the cache is full."""
         _make_room(self._standings, self._max_entries)
         self._standings[head.id, identity, catalog] = found
 
     def is_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> bool:
-        """Whether it is cached that a HEAD of a catalog allows these requirements."""
+        """Whether it is cached that a HEAD of a catalog allows these requirements to this standing. False means that it
+        must be judged, not that it is refused."""
         return (head.id, standing, required) in self._allowed
 
     def add_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> None:
-        """Caches that a HEAD of a catalog allows these requirements, unless there are too many: a transaction may name
-        many tables."""
+        """Caches that a HEAD of a catalog allows these requirements to this standing, unless there are more than
+        `MAX_CACHED_REQUIREMENTS`: a transaction may name many tables."""
         if len(required) > MAX_CACHED_REQUIREMENTS:
             return
         _make_room(self._allowed, self._max_entries)
@@ -197,7 +200,8 @@ class CatalogAccess(RestrictedAccess):
         return await carry_out(state, head.index, held_among(head.index, self.standing, privileges, on))
 
     async def _found(self, head: RegistryState) -> RealmStanding:
-        """Returns the standing on this HEAD of the realm, from the cache or the registry."""
+        """Returns the caller's standing on this HEAD of the realm, and the catalog's id and version there, None if it
+        does not exist: from the cache or the registry."""
         found = self._judgements.standing(head, self.identity, self._catalog)
         if found is None:
             found = await carry_out(self._realm, head.index, self._computed_standing(head.index))
@@ -277,8 +281,9 @@ async def check_principal(realm: State, identity: Identity) -> None:
 
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
-    """Returns the error for a catalog that does not exist: `NotFound` for callers who may list catalogs, and for all
-    others `Forbidden`, as for a caller without a privilege in a catalog. Raises `UnknownPrincipal`."""
+    """Returns the error for a catalog that does not exist: `NotFound` for callers who may list catalogs and need not
+    rotate their secret, and for all others `Forbidden`, as for a caller without a privilege in a catalog. Raises
+    `UnknownPrincipal` if the caller's principal or secret does not exist."""
     head = await realm.head()
     standing = await carry_out(realm, head.index, standing_of(head.index, identity))
     if standing is None:

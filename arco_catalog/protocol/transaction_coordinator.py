@@ -69,8 +69,9 @@ class TransactionCoordinator(CommitExecution):
         self.pending = Decision(pending.document, outcome.version, 0)
 
     async def place_intents(self) -> None:
-        """Places all intents concurrently. If one can't be placed, aborts this attempt for certain, so that no request
-        waits for it and its names are free again, and raises `AttemptAborted`."""
+        """Places all intents concurrently. If one can't be placed because something else has changed, aborts this
+        attempt for certain, so that no request waits for it and its names are free again, and raises `AttemptAborted`.
+        If the store fails or an outcome is unknown, aborts it at best effort, and raises that error."""
         steps = [self.place_on_pointer(*move) for move in self.plan.moves]
         if self.names_commit is not None:
             steps.append(self.place_on_names(self.names_commit))
@@ -85,8 +86,8 @@ class TransactionCoordinator(CommitExecution):
             raise AttemptAborted
 
     async def give_up(self) -> None:
-        """Aborts the transaction unless it is decided, at best effort, so that no request has to wait for the end of
-        its lease."""
+        """Aborts the transaction unless it is decided, and removes its intents on new names, so that no request has to
+        wait for the end of its lease. A failure is only counted and logged."""
         try:
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
@@ -94,14 +95,15 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the abort of a transaction", error)
 
     async def clear(self) -> None:
-        """Cleans up after an abort of this transaction: removes its intents on new names from the registry, where no
-        other request may ever read them."""
+        """Cleans up after an abort of this transaction: at best effort removes its intents on new names from the
+        registry, where no other request may ever read them. Intents on pointers stay, and are added to `leftover`."""
         self.leftover += self.placed
         if self.names_commit is not None:
             await try_to_settle(self.session, {self.plan.id: False})
 
     async def place_on_pointer(self, pointer: Pointer, successor: Pointer) -> bool:
-        """Places an intent on one pointer, at the version that the plan relies on, and returns whether it is there."""
+        """Places an intent on one pointer, at the version that the plan relies on, and returns whether it is there:
+        also if an earlier sending of the write had placed it, and False if the pointer has moved otherwise."""
         placed = pointer.with_intent(self.session.runtime.ulid(), self.plan.id, successor)
         outcome = await self.state.move_pointer(placed, pointer.version)
         if isinstance(outcome, Applied):
@@ -114,7 +116,8 @@ class TransactionCoordinator(CommitExecution):
         return True
 
     async def place_on_names(self, prepared: PreparedCommit) -> bool:
-        """Places intents on all new names, by one registry commit. Returns False if a name is no longer free."""
+        """Places intents on all new names, by one registry commit: the prepared one, or another if HEAD has moved.
+        Returns False if that is refused, as when a name is no longer free or has another transaction's intent."""
         if isinstance(await prepared.swap(), Applied):
             return True
         try:
@@ -126,8 +129,9 @@ class TransactionCoordinator(CommitExecution):
         return True
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
-        """Decides the transaction as committed. If the write fails, the decision is read: returns `Applied` if our own
-        write had applied before, and raises `AttemptAborted` if another process aborted the transaction."""
+        """Decides the transaction as committed, and returns `Applied`, also if the write failed because our own had
+        applied before. Raises `AttemptAborted` if another process aborted the transaction, and `StoreError`, after it
+        has given up, if nothing was sent."""
         if self.pending is None:
             raise InternalError("the commit of a transaction was sent before the transaction was written")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
@@ -154,7 +158,8 @@ class TransactionCoordinator(CommitExecution):
 
     async def prepare_settling_commit(self) -> None:
         """Writes the registry commit that is to settle our intents on new names, while the decision is under way; it
-        does not make it HEAD. A failure is only counted."""
+        does not make it HEAD. Does nothing if there are no new names or no HEAD is cached. A failure is only
+        counted."""
         head = self.state.cached_head()
         if self.names_commit is None or head is None or not (edits := self.intents_to_settle(head)):
             return
@@ -166,7 +171,8 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the commit that settles names", error)
 
     async def settle_intents(self) -> None:
-        """Settles all intents of the committed transaction. If one is left, a request that reads it settles it."""
+        """Settles all intents of the committed transaction, on pointers and on new names. If one is left, a request
+        that reads it settles it."""
 
         async def settle_pointer(placed: Pointer) -> None:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=True), placed.version)
