@@ -17,9 +17,9 @@ class Authentication:
     authenticators: Sequence[Authenticator]
 
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult:
-        """Authenticates a request. Raises `NotAuthorized` if no authenticator recognises the credentials, if they are
-        invalid, or if the header `Polaris-Realm` names another realm than theirs, and `Unavailable` if keys can't be
-        had now."""
+        """Returns the result of the first authenticator that recognises the credentials. Raises `NotAuthorized` if none
+        does, if the credentials are invalid, or if the header `Polaris-Realm` names another realm than theirs, and
+        `Unavailable` if the keys that verify a token can't be had now."""
         for authenticator in self.authenticators:
             found = await authenticator.authenticate(credentials)
             if found is not None:

@@ -17,7 +17,8 @@ class RequestCredentials:
 
     @property
     def bearer(self) -> str | None:
-        """The bearer token in the header `Authorization`, None without one."""
+        """The token in the header `Authorization` of the type Bearer; None without such a header, or if the token is
+        empty."""
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 

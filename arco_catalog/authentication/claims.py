@@ -41,7 +41,8 @@ class UnverifiedToken:
 
 
 def read_unverified(token: str) -> UnverifiedToken | None:
-    """Parses a token; None for text that is not a signed JWT in compact form."""
+    """Parses the header and claims of a token, and verifies nothing; None for text that is not a signed JWT in compact
+    form, or is longer than `MAX_TOKEN`."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
     if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts) or len(parts[0]) > MAX_DEPTH_BYTES:
         return None
@@ -50,7 +51,7 @@ def read_unverified(token: str) -> UnverifiedToken | None:
 
 
 def read_unsigned(token: str) -> JsonObject | None:
-    """The claims of an unsigned token (`alg` is `none`), None for any other."""
+    """The claims of an unsigned token (`alg` is `none`, and no signature follows); None for any other text."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
     if len(parts) != 3 or parts[2] or not all(_PART.fullmatch(part) for part in parts[:2]):
         return None
@@ -67,8 +68,8 @@ def _json_of(part: str) -> JsonObject | None:
 
 
 def expiry_ms(claims: JsonObject, now_ms: int) -> int:
-    """Milliseconds at which a token expires, with the allowed skew. Raises `NotAuthorized` if it has expired, is not
-    valid yet, or has no expiry."""
+    """Milliseconds since 1970 at which a token expires, `SKEW_S` after its claim `exp`. Raises `NotAuthorized` if it
+    has expired, is not valid yet (`nbf`, `iat`, with the skew), has no expiry, or has a malformed time."""
     expires = _time(claims, "exp")
     if expires is None:
         raise NotAuthorized("The token has no expiry (claim 'exp')")

@@ -54,7 +54,7 @@ class GatewayAuthenticator:
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:
         """The result for the principal of a token, given by the claims that the gateway has verified. Raises
-        `NotAuthorized` if a claim is missing or malformed."""
+        `NotAuthorized` if a claim is missing or malformed, or the issuer is not an HTTPS URL."""
         texts = {name: value for name, value in claims.items() if isinstance(value, str)}
         issuer, subject = text_claim(texts, "iss"), text_claim(texts, self.principal_claim)
         if not issuer.startswith("https://") or " " in issuer:
@@ -65,7 +65,7 @@ class GatewayAuthenticator:
 
 def _signer(realm: str, arn: str) -> AuthenticationResult:
     """The result for the principal that signed a request, given by its ARN, after the gateway has verified the
-    signature. Raises `NotAuthorized` without a usable ARN."""
+    signature. All sessions of an assumed role are one principal. Raises `NotAuthorized` without a usable ARN."""
     if not arn or not arn.isprintable() or " " in arn:
         raise NotAuthorized("The request is signed, but the gateway did not pass on the caller's identity")
     principal, session = without_session(arn)
@@ -74,8 +74,8 @@ def _signer(realm: str, arn: str) -> AuthenticationResult:
 
 
 def signer_in(context: object) -> str | None:
-    """The ARN that signed a request: of an HTTP API or a function URL, or of a REST API. Empty for a signer without a
-    name; None for a request that is not signed."""
+    """The ARN that signed a request: of an HTTP API or a function URL, or of a REST API. Empty if an HTTP API or
+    function URL has a signer without an ARN; None for a request that is not signed."""
     iam = inner(inner(context, "authorizer"), "iam")
     arn = inner(iam, "userArn") or inner(inner(context, "identity"), "userArn")
     if isinstance(arn, str) and arn:
@@ -85,7 +85,7 @@ def signer_in(context: object) -> str | None:
 
 def claims_in(context: object) -> Mapping[str, object] | None:
     """The claims of a token that was verified by the JWT authorizer of an HTTP API, or the Cognito authorizer of a REST
-    API; None if neither has verified one."""
+    API; empty if the JWT authorizer passed none on, and None if neither has verified a token."""
     authorizer = inner(context, "authorizer")
     verified = inner(authorizer, "jwt")
     claims = inner(authorizer if verified is None else verified, "claims")
@@ -95,8 +95,8 @@ def claims_in(context: object) -> Mapping[str, object] | None:
 
 
 def flattened(text: str) -> frozenset[str]:
-    """Names of roles in a claim, as gateways pass on arrays: `[a b]` by HTTP APIs, `a,b` by REST APIs. Raises
-    `NotAuthorized` for malformed names."""
+    """The set of names of roles in a claim, as gateways pass on arrays: `[a b]` by HTTP APIs, `a,b` by REST APIs; empty
+    for an empty text. Raises `NotAuthorized` for malformed names."""
     bracketed = text.startswith("[") and text.endswith("]")
     return role_names(re.split(r"[ ,]+", inside) if (inside := text[1:-1] if bracketed else text) else ())
 

@@ -54,7 +54,8 @@ class PublicKey:
     jwk: JsonObject = field(hash=False)
 
     def takes(self, algorithm: str) -> bool:
-        """Whether this public key verifies signatures made with an algorithm."""
+        """Whether this public key verifies signatures made with an algorithm: its type and curve are the algorithm's,
+        and it names no other algorithm. Raises `KeyError` for an algorithm that is not in `ALGORITHMS`."""
         kind, curves = ALGORITHMS[algorithm]
         if self.jwk.get("kty") != kind or (curves and self.jwk.get("crv") not in curves):
             return False
@@ -62,7 +63,8 @@ class PublicKey:
 
 
 def parse_keys(body: bytes) -> Sequence[PublicKey]:
-    """The public keys of a key set that can verify signatures. Raises `ValueError` if there are none, or too many."""
+    """The public keys of a key set (JWKS) that can verify signatures; the other keys are left out. Raises `ValueError`
+    if none can, if the set has more than `MAX_KEYS` keys, or if the body is no key set."""
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
@@ -112,7 +114,8 @@ def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) ->
 
 def over_https(now_ms: Callable[[], int], *, plain_loopback: bool = False) -> Get:
     """Returns a function that gets documents by HTTPS, without following redirects; with `plain_loopback`, from this
-    machine by HTTP too."""
+    machine by HTTP too. It raises `StoreError` for any other URL, for an answer that is not 200 and for one that is too
+    long."""
 
     async def get(url: str, max_bytes: int) -> bytes:
         response = await fetch(url, {}, now_ms, max_bytes, plain_loopback=plain_loopback)
@@ -139,8 +142,9 @@ class IssuerKeys:
         self.withdrawn = 0
 
     async def find(self, id: str, algorithm: str) -> PublicKey | None:  # noqa: A002
-        """The key with an id, None if the issuer has no such key for the algorithm. An unknown id causes a fetch of the
-        keys, if the last one is not too recent. Raises `Unavailable` if the keys have to be fetched, and can't be."""
+        """The key with an id, None if the issuer has no such key for the algorithm. The keys are fetched first if none
+        are cached or they are too old, and again for an unknown id, if the last fetch is not too recent. Raises
+        `Unavailable` if the keys have to be fetched, and can't be."""
         if not self._are_usable():
             await self._wait_for_refresh()
         self.refresh_if_old()
@@ -151,12 +155,13 @@ class IssuerKeys:
         return next((key for key in known if key.takes(algorithm)), None)
 
     def refresh_if_old(self) -> None:
-        """Starts to refresh the keys of an issuer in the background if the cached ones are old."""
+        """Starts to refresh the keys of an issuer in the background if there are cached ones, they are older than
+        `REFRESH_MS`, and the last attempt is not too recent."""
         if self._keys and self._age() >= REFRESH_MS and self._since_attempt() >= BACKGROUND_RETRY_MS:
             self._refresh()
 
     async def close(self) -> None:
-        """Cancels the fetch of an issuer's keys that is under way, if there is one."""
+        """Cancels the fetch of an issuer's keys that is under way, if there is one, and waits until it has ended."""
         if self._refreshing is not None:
             self._refreshing.cancel()
             await asyncio.gather(self._refreshing, return_exceptions=True)
@@ -177,8 +182,8 @@ class IssuerKeys:
         return self._now_ms() - self._attempted_ms
 
     async def _wait_for_refresh(self) -> None:
-        """Waits until the issuer's keys are refreshed. Raises `Unavailable` if that fails, or if another fetch
-        failed just now."""
+        """Fetches the issuer's keys, or waits for the fetch that is under way. Raises `Unavailable` if that fails, or
+        if none is under way and the last one began less than `RETRY_MS` ago."""
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
             raise Unavailable(f"The keys of the token issuer {self._issuer} are not available now: try again later")
         if not await asyncio.shield(self._refresh()):
@@ -196,7 +201,8 @@ class IssuerKeys:
         self._refreshing = None
 
     async def _fetch_keys(self) -> bool:
-        """Fetches the issuer's keys in place of the cached ones, and returns whether that succeeded."""
+        """Fetches the issuer's keys in place of the cached ones, and returns whether that succeeded; if not, logs the
+        reason and keeps the cached ones. Counts in `withdrawn` if a cached key is no longer among them."""
         try:
             where = self._issuer.rstrip("/") + "/.well-known/openid-configuration"
             discovery = await self._get(where, MAX_DISCOVERY_BYTES)

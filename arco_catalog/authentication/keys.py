@@ -57,8 +57,9 @@ class TokenKeys:
 
 
 def parse_keys(text: str) -> TokenKeys:
-    """Parses keys that sign tokens: each at least 32 bytes without blanks, as `openssl rand -base64 48` prints,
-    separated by commas or line breaks. Raises `ValueError`, which quotes none."""
+    """Parses 1 to `MAX_KEYS` keys that sign tokens, the newest first: each at least 32 bytes without blanks, as
+    `openssl rand -base64 48` prints, separated by commas or blanks. A key that is there twice counts once. Raises
+    `ValueError`, which quotes none, for another number of keys, and for one that is short or not random."""
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
     if not 1 <= len(keys) <= MAX_KEYS:
         raise ValueError(
@@ -77,7 +78,7 @@ def _id(key: bytes) -> str:
 
 
 def from_text(text: str) -> Read:
-    """Returns a function that returns this text as the keys that sign tokens."""
+    """Returns a function that returns this text, which has the keys that sign tokens, in bytes."""
 
     async def read() -> bytes:
         return text.encode()
@@ -86,8 +87,8 @@ def from_text(text: str) -> Read:
 
 
 def read_file(path: str) -> TokenKeys:
-    """The keys that sign tokens in a file. Raises `ValueError` if it cannot be read, or has anything else than valid
-    keys."""
+    """The keys that sign tokens in a file, read now. Raises `ValueError` if it cannot be read, or has anything else
+    than valid keys."""
     try:
         return parse_keys(Path(path).read_bytes().decode())
     except OSError as error:
@@ -97,7 +98,8 @@ def read_file(path: str) -> TokenKeys:
 
 
 def from_file(path: str) -> Read:
-    """Returns a function that reads the keys that sign tokens from a file."""
+    """Returns a function that reads the bytes of a file that has the keys that sign tokens, each time that it is
+    called. It raises `OSError`."""
 
     async def read() -> bytes:
         return await asyncio.to_thread(Path(path).read_bytes)
@@ -106,8 +108,8 @@ def from_file(path: str) -> Read:
 
 
 def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Read:
-    """Returns a function that reads the keys that sign tokens from a secret of the cloud, with the credentials of the
-    stores."""
+    """Returns a function that reads the bytes of a secret of the cloud that has the keys that sign tokens, with the
+    credentials of the stores, each time that it is called. It raises `StoreError`."""
 
     async def read() -> bytes:
         return await read_secret(reference, environment, now_ms)
@@ -129,15 +131,15 @@ class KeySource:
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
-        """The keys that sign and verify tokens, reread if they are old. Raises `Unavailable` if they can't be read
-        and there are no old ones."""
+        """The keys that sign and verify tokens, read again if they are older than `MAX_AGE_MS`. If they can't be read,
+        the old ones are returned, and without old ones `Unavailable` is raised."""
         if self._keys is None or self._age_ms() >= MAX_AGE_MS:
             return await self._refresh(MAX_AGE_MS)
         return self._keys
 
     async def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key that tokens name by this id, None if there is none. Rereads the keys for an unknown id, at most
-        once a minute. Raises `Unavailable`."""
+        """The key that tokens name by this id, None if there is none. Reads the keys again for an unknown id, at most
+        once a minute. Raises `Unavailable` if they can't be read and there are no old ones."""
         found = (await self.current()).find(id)
         if found is None and self._age_ms() >= RETRY_MS:
             found = (await self._refresh(RETRY_MS)).find(id)

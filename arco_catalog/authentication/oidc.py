@@ -50,8 +50,8 @@ class _TrustedIssuer:
     withdrawn: int = 0
 
     def recall(self, token: str) -> AuthenticationResult | None:
-        """The cached result of a token, None if there is none. After an issuer withdrew a key the cache is emptied
-        first, so that all tokens are verified anew."""
+        """The cached result of a token; None if there is none or it has expired. After an issuer withdrew a key the
+        cache is emptied first, so that all tokens are verified anew."""
         if self.withdrawn != self.keys.withdrawn:
             self.cache.clear()
             self.withdrawn = self.keys.withdrawn
@@ -111,8 +111,8 @@ class OidcAuthenticator:
 
 
 def key_id(unverified: UnverifiedToken) -> str:
-    """The id of the key that a token names. Raises `NotAuthorized` for a token without one, or of another type than
-    access tokens."""
+    """The id of the key that a token names. Raises `NotAuthorized` for a token without one, of another type than access
+    tokens, or with the header `crit`."""
     header, kind = unverified.header, unverified.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() not in KINDS or "crit" in header:
         raise NotAuthorized("The token is not an access token: its header has another 'typ', or has 'crit'")
@@ -131,7 +131,8 @@ def result_of(claims: JsonObject, issuer: Issuer) -> AuthenticationResult:
 
 
 def scopes_in(claims: JsonObject) -> frozenset[str]:
-    """The words of a token's scope: separated by blanks (RFC 9068), or in `scp`, as Entra ID and Okta have it."""
+    """The words of a token's scope: of its claim `scope`, separated by blanks (RFC 9068), or else of `scp`, as Entra ID
+    and Okta have it; each may also be an array. Empty if the token has neither."""
     for scope in (claims.get("scope"), claims.get("scp")):
         if isinstance(scope, str):
             return frozenset(scope.split())

@@ -38,23 +38,24 @@ Entropy = Callable[[int], bytes]
 
 
 def new_client_id(entropy: Entropy) -> str:
-    """Makes a client id of 128 random bits."""
+    """Makes a client id of 128 random bits, in 32 hexadecimal digits."""
     return entropy(16).hex()
 
 
 def check_client_id(client_id: str) -> None:
-    """Raises `IllegalArgument` for a client id that a header can't carry, where a colon ends it."""
+    """Raises `IllegalArgument` for a client id that a header can't carry, where a colon ends it: it must have 1 to
+    `MAX_CLIENT_ID` letters, digits, or any of `. _ @ ~ -`."""
     if _CLIENT_ID.fullmatch(client_id) is None:
         raise IllegalArgument(f"A client id must have 1 to {MAX_CLIENT_ID} letters, digits, or any of . _ @ ~ -")
 
 
 def new_secret(entropy: Entropy) -> str:
-    """Makes a secret of 256 random bits."""
+    """Makes a secret of 256 random bits, in 64 hexadecimal digits."""
     return entropy(32).hex()
 
 
 def is_generated(secret: str) -> bool:
-    """Whether a secret has the form of generated ones: 256 bits in hexadecimal digits."""
+    """Whether a secret has the form of generated ones: 256 bits in 64 lower-case hexadecimal digits."""
     return _GENERATED.fullmatch(secret) is not None
 
 
@@ -73,8 +74,10 @@ class Secrets:
         self._under_way = 0
 
     async def keep(self, secret: str, stored: Iterable[Secret] = ()) -> Secret:
-        """Hashes a secret to store it with those that the principal has. Chosen ones share a salt, so that a check
-        derives once. Raises `IllegalArgument` for a secret that can't be presented, and `TooManyRequests`."""
+        """Returns the salted hash of a secret, to be stored with those that the principal has (`stored`): SHA-256 of a
+        generated one, scrypt of a chosen one. Chosen ones share a salt, so that a check derives once. Raises
+        `IllegalArgument` for a secret that can't be presented, and `TooManyRequests` if too many chosen ones are being
+        hashed."""
         if not secret or len(secret) > MAX_LENGTH or not secret.isprintable():
             raise IllegalArgument(f"A client secret must have 1 to {MAX_LENGTH} printable characters")
         if is_generated(secret):
@@ -85,8 +88,9 @@ class Secrets:
         return _stored(SCRYPT, salt, await self._scrypt(salt, secret))
 
     async def check(self, secret: str, stored: Iterable[Secret]) -> Secret | None:
-        """The stored secret that the presented `secret` matches, None if none does. For an unknown client id `stored`
-        is empty, and the check takes as long. Raises `TooManyRequests`."""
+        """The stored secret that the presented `secret` matches; None if none does. Only the first `VALID` of those
+        that are stored by the hash of its form are compared. For an unknown client id `stored` is empty, and the check
+        takes as long. Raises `TooManyRequests` if too many chosen secrets are being hashed."""
         if not secret or len(secret) > MAX_LENGTH:
             return None
         scheme = SHA256 if is_generated(secret) else SCRYPT

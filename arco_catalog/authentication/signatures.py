@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject
 
 
 def sign(claims: Mapping[str, Any], secret: bytes, algorithm: str, headers: Mapping[str, str]) -> str:
-    """Signs claims, and returns a token."""
+    """Signs claims with a secret by an algorithm, and returns the token, with these headers."""
     from jwt import PyJWT
 
     return PyJWT().encode({**claims}, secret, algorithm, headers={**headers})
@@ -24,9 +24,9 @@ def verified_claims(
     audiences: Sequence[str],
     require: Sequence[str],
 ) -> JsonObject:
-    """The claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the audiences.
-    `key` is a secret in bytes, or a public key in the form of a key set. The caller checks times. Raises
-    `NotAuthorized`, which quotes nothing of the token."""
+    """The claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the audiences,
+    and has all claims of `require`. `key` is a secret in bytes, or a public key in the form of a key set. The caller
+    checks times. Raises `NotAuthorized` otherwise, which quotes nothing of the token."""
     from jwt import PyJWK, PyJWT
     from jwt.exceptions import PyJWTError
 

@@ -42,7 +42,8 @@ class TokenCache(Generic[T]):
         return entry.value
 
     def put(self, token: str, value: T, until_ms: int) -> None:
-        """Caches the result of a verified token until a time, in milliseconds since 1970."""
+        """Caches the result of a verified token until a time, in milliseconds since 1970, in place of an earlier
+        result. If there are too many, the least recently used are dropped."""
         self._entries[_digest(token)] = _Entry(value, until_ms)
         while len(self._entries) > self._max_tokens:
             self._entries.popitem(last=False)

@@ -96,7 +96,8 @@ class OAuthError(Exception):
 
 
 def parse_form(body: bytes) -> Mapping[str, str]:
-    """Parses a form, without empty fields. Raises `OAuthError` for a malformed one, or one that has a field twice."""
+    """Returns the fields of a form, without empty fields. Raises `OAuthError` for a malformed one, one with more than
+    `MAX_FIELDS` fields or `MAX_ESCAPES` percent signs, or one that has a field twice."""
     if body.count(b"%") > MAX_ESCAPES:
         raise OAuthError("invalid_request", f"The form has more than {MAX_ESCAPES:,} percent signs")
     try:
@@ -119,8 +120,9 @@ class TokenEndpoint:
     secrets: Secrets
 
     async def answer(self, body: bytes, headers: Mapping[str, str], realm: str, principals: Principals) -> TokenAnswer:
-        """Answers one request for a token, with the form in `body` and the headers under names in lower case. The
-        answer has a token or an OAuth error. Raises `TooManyRequests` and `Unavailable`."""
+        """Answers one request for a token, with the form in `body` and the headers under names in lower case, for a
+        client or subject that is among the `principals` of the realm. The answer has a token or an OAuth error. Raises
+        `TooManyRequests` if too many secrets are being checked, and `Unavailable` without a key to sign with."""
         try:
             form = parse_form(body)
             token_claims = await self._decide(form, headers, realm, principals)
@@ -193,8 +195,9 @@ class TokenEndpoint:
         return replace(token_claims, roles=roles, executes_tasks=executes_tasks or for_tasks_alone)
 
     async def _live(self, token: str, realm: str, principals: Principals) -> TokenClaims:
-        """The claims of a token that this server issued in the realm, if it is valid, the principal exists, and the
-        secret that it was issued for is still valid. Raises `OAuthError` otherwise."""
+        """The claims of a token that this server issued in the realm, with the principal's present name, if it is
+        valid, the principal exists, the secret that it was issued for is still valid, and the actor that it names, if
+        any, may still act for the principal. Raises `OAuthError` otherwise."""
         dead = OAuthError("invalid_grant", _DEAD_SUBJECT)
         try:
             verified = await self.tokens.verify(token)
@@ -218,8 +221,9 @@ class TokenEndpoint:
     async def _for_another(
         self, claims: JsonObject, headers: Mapping[str, str], realm: str, principals: Principals
     ) -> TokenClaims:
-        """The claims of a token for the principal that an unsigned subject names, if the bearer of the request's own
-        token may act for it. Raises `OAuthError` otherwise."""
+        """The claims of a token for the principal that an unsigned subject names by its claim `sub`, if the bearer of
+        the request's own token may act for it and does not itself act for another. The token activates all roles of
+        that principal. Raises `OAuthError` otherwise."""
         refused = OAuthError(
             "unauthorized_client", "The subject token is not signed, and the client may not act for it"
         )
@@ -243,9 +247,9 @@ class TokenEndpoint:
 
 
 def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """The client's id and secret, from a Basic header `Authorization` or else the form; None if neither has a secret.
-    Raises `OAuthError` for a malformed header, a secret without a client id, and a form that differs from the
-    header."""
+    """The client's id and secret, from a Basic header `Authorization` or else the form; None if there is no Basic
+    header and the form has no secret. Raises `OAuthError` for a malformed header, a secret without a client id, and a
+    form that differs from the header."""
     scheme, _, encoded = headers.get("authorization", "").partition(" ")
     client_id, secret = form.get("client_id"), form.get("client_secret")
     if scheme.lower() != "basic":
@@ -266,8 +270,8 @@ def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple
 
 
 def requested_roles(scope: str | None, granted: frozenset[str] | None) -> frozenset[str] | None:
-    """The principal roles that a scope requests, None for all; the `granted` ones if it requests none. Raises
-    `OAuthError` for an unknown scope, and for one that requests more than is granted."""
+    """The principal roles that a scope requests, None for all; if it requests none, the `granted` ones, which are None
+    for all. Raises `OAuthError` for an unknown scope, and for one that requests more than is granted."""
     words = [word for word in (scope or "").split() if word != DEFAULT_SCOPE]
     if not words:
         return granted

@@ -60,8 +60,8 @@ class OwnTokens:
         self.lifetime_s = lifetime_s
 
     async def issue(self, token_claims: TokenClaims, until_ms: int | None = None) -> str:
-        """Signs a token with these claims and returns it. It expires after the lifetime, or at `until_ms` if that is
-        earlier. Raises `Unavailable` without a key."""
+        """Signs a token with these claims by the first of the keys, and returns it. It expires after the lifetime, or
+        at `until_ms` (milliseconds since 1970) if that is earlier. Raises `Unavailable` without a key."""
         key = (await self._keys.current()).newest
         now = self._runtime.now_ms() // 1_000
         expires = now + self.lifetime_s if until_ms is None else min(now + self.lifetime_s, until_ms // 1_000)
@@ -83,8 +83,9 @@ class OwnTokens:
         return sign(claims, key.secret, ALGORITHM, {"typ": KIND, "kid": key.id})
 
     async def verify(self, token: str) -> tuple[TokenClaims, int, SigningKey] | None:
-        """The claims of a token, its expiry in milliseconds, and the key that signed it; None for a token of another
-        issuer. Raises `NotAuthorized` for one that is not valid or has expired, and `Unavailable` without a key."""
+        """The claims of a token, its expiry with the allowed skew in milliseconds since 1970, and the key that signed
+        it; None for a token of another issuer or a text that is no JWT. Raises `NotAuthorized` for one that is not
+        valid or has expired, and `Unavailable` without a key."""
         unverified = read_unverified(token)
         if unverified is None or unverified.issuer != ISSUER:
             return None
@@ -101,7 +102,8 @@ class OwnTokens:
         return _read(claims), until_ms, key
 
     async def key_is_valid(self, key: SigningKey) -> bool:
-        """Whether a key that verified a token is one of the present keys."""
+        """Whether a key that verified a token is one of the present keys. Raises `Unavailable` if these can't be read
+        and there are no old ones."""
         return (await self._keys.current()).find(key.id) is not None
 
     async def _key_of(self, unverified: UnverifiedToken) -> SigningKey:
@@ -147,20 +149,21 @@ class InternalAuthenticator:
 
 
 def scope_of(roles: frozenset[str] | None, *, executes_tasks: bool = False) -> str:
-    """The scope of a token that activates these principal roles, None for all; with `executes_tasks` it includes the
-    word for tasks."""
+    """The scope of a token that activates these principal roles, None for all; empty for no roles. With
+    `executes_tasks` it includes the word for tasks."""
     words = [ALL_ROLES] if roles is None else [_ROLE_PREFIX + name for name in sorted(roles)]
     return " ".join([*words, EXECUTE_TASKS] if executes_tasks else words)
 
 
 def without_tasks(scope: str) -> tuple[str, bool]:
-    """Removes the word for tasks from a scope, and returns whether it was there."""
+    """Returns a scope without the word for tasks (`EXECUTE_TASKS`), and whether that word was there."""
     words = scope.split()
     return " ".join(word for word in words if word != EXECUTE_TASKS), EXECUTE_TASKS in words
 
 
 def roles_of_scope(scope: str) -> frozenset[str] | None:
-    """The principal roles that a scope names, None for all. Raises `ValueError` for anything else."""
+    """The principal roles that a scope names; None, for all, if `ALL_ROLES` is among its words. Raises `ValueError` for
+    an empty scope, and for any other word."""
     words = scope.split()
     if ALL_ROLES in words:
         return None
@@ -174,7 +177,7 @@ def roles_of_scope(scope: str) -> frozenset[str] | None:
 
 def _read(claims: JsonObject) -> TokenClaims:
     """The claims of one of the catalog's own tokens, read from their JSON. Raises `NotAuthorized` if one is missing or
-    unknown, because another version of this program has issued the token."""
+    malformed, or the scope is unknown, as when another version of this program has issued the token."""
     actor = claims.get("act")
     rest, executes_tasks = without_tasks(text_claim(claims, "scope", max_length=1 << 14))
     try:

@@ -10,8 +10,8 @@ _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def format_duration(milliseconds: int) -> str:
-    """Returns a length of time as ISO 8601 has it, such as `PT1H30M`, cut to whole seconds; hours are not summed up to
-    days."""
+    """Returns a length of time in milliseconds as ISO 8601 has it, such as `PT1H30M`, cut to whole seconds; `PT0S` for
+    less than one. Days are given in hours."""
     minutes, seconds = divmod(milliseconds // 1_000, 60)
     hours, minutes = divmod(minutes, 60)
     parts = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (minutes, "M"), (seconds, "S")) if count)
@@ -19,8 +19,9 @@ def format_duration(milliseconds: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Returns the milliseconds of a length of time in ISO 8601 (`PT24H`, `P30D`), or of a number with a unit (`30s`,
-    `1h`). Raises `ValueError` for any other text."""
+    """Returns the milliseconds of a length of time in ISO 8601 with days, hours, minutes and seconds (`PT24H`, `P30D`),
+    or of an integer with the unit ms, s, m, h or d (`30s`, `1h`), in any case. Raises `ValueError` for any other
+    text."""
     simple = _SIMPLE.fullmatch(text.strip().lower())
     if simple is not None:
         return int(simple[1]) * _UNITS[simple[2]]

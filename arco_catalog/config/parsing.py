@@ -57,8 +57,8 @@ def parse_realm(text: str) -> str:
 
 
 def parse_base_path(text: str) -> str:
-    """Returns what goes before `/v1` in paths, without the slash at its end; empty for none. Raises `ValueError` for a
-    text that is no such path."""
+    """Returns what goes before `/v1` in paths, with a slash at its start and without one at its end; empty for an empty
+    text or a slash. Raises `ValueError` for a text that is no such path, or has more than eight parts."""
     path = text.rstrip("/")
     if not _BASE_PATH.fullmatch(path):
         raise ValueError(f"expected a path such as /iceberg or /api/catalog, got {text!r}")
@@ -87,8 +87,8 @@ def _sized(text: str, least: int, expected: str) -> int:
 
 def parse_separator(text: str) -> str:
     """Returns the character between the levels of a namespace in paths, one ASCII punctuation mark or %1F; the text may
-    be percent-encoded. Raises `ValueError` for other characters, and for those that are common in names or have a
-    meaning in every path."""
+    be percent-encoded. Raises `ValueError` for any other text, and for characters that are common in names or have a
+    meaning in every path (`SEPARATES_NOTHING`)."""
     character = unquote(text)
     printable = character.isascii() and character.isprintable() and not character.isalnum()
     if len(character) != 1 or not (character == "\x1f" or printable) or character in SEPARATES_NOTHING:
@@ -109,8 +109,8 @@ def parse_count(text: str) -> int:
 
 
 def parse_key_lifetime(text: str) -> int:
-    """Returns the milliseconds for which clients may retry with one idempotency key. Raises `ValueError` for less than
-    a second and for more than a day, since markers are kept for two."""
+    """Returns the milliseconds for which clients may retry with one idempotency key, from a length of time. Raises
+    `ValueError` for less than a second, for more than a day, since markers are kept for two, and for any other text."""
     lifetime = parse_duration(text)
     if not MIN_KEY_LIFETIME_MS <= lifetime <= MAX_KEY_LIFETIME_MS:
         raise ValueError(f"expected a length of time from PT1S to P1D, got {text!r}")
@@ -132,7 +132,7 @@ def _whole(text: str, low: int, high: int, expected: str) -> int:
 
 
 def split_csv(text: str) -> tuple[str, ...]:
-    """Splits a text at commas, without the spaces around items and without empty items."""
+    """Splits a text at commas, and returns the items without the spaces around them; empty items are left out."""
     return tuple(item for part in text.split(",") if (item := part.strip()))
 
 

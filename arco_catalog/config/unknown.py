@@ -9,8 +9,8 @@ PREFIX = "ARCO_"
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yields a warning for each variable named `ARCO_*` that the catalog does not have, with the one that was probably
-    meant."""
+    """Yields a warning for each variable named `ARCO_*` that the catalog does not have, in order, with the one that was
+    probably meant if a name is similar."""
     known = {each.name for each in vars(variables).values() if isinstance(each, Variable)}
     for name in sorted(name for name in environment if name.startswith(PREFIX) and name not in known):
         from difflib import get_close_matches  # most commands never need it

@@ -19,8 +19,8 @@ class Variable(Generic[T_co]):
     metavar: str | None = None
 
     def read(self, environment: Mapping[str, str]) -> T_co:
-        """Returns the value, or that of the default if the variable is not set or empty. Raises `KeyError` if the
-        variable is not set and has no default, and `ValueError`, which names the variable, for an invalid text."""
+        """Returns the value of the variable, or that of the default if it is not set or is empty. Raises `KeyError` if
+        the variable is not set and has no default, and `ValueError`, which names the variable, for an invalid text."""
         text = environment.get(self.name) or self.default
         return self.require(environment) if text is None else self._parsed(text)
 

@@ -31,9 +31,9 @@ class Attempts:
         self.current = self._fresh()
 
     def _fresh(self) -> Attempt:
-        """Returns an attempt with a fresh id, and a fresh entity for what it may create. Its rank is the id of the
-        request's first attempt: that of slot 0 if a slot was read, else our first. Counts it in the request's
-        statistics."""
+        """Returns an attempt with a fresh id, and a fresh entity for what it may create. The rank is the id of the
+        request's first attempt: of the one in slot 0 if a slot was read, else of our first. Counts the attempt in the
+        request's statistics."""
         slots = self._guard.slots
         attempt = self._session.attempt(slots[0].attempt if slots else self.rank)
         self._session.stats.tried(attempt.id)
@@ -49,7 +49,7 @@ class Attempts:
         self.written = set()
 
     def time_current(self) -> None:
-        """Gives the current attempt its time, by this machine's clock corrected by the store's, unless it has one. It
+        """Gives the current attempt a time, by this machine's clock corrected by the store's, unless it has one. It
         must be called after the store's first answer, which shows the store's clock."""
         if not self.current.now_ms:
             self.current = self.current.at(self._session.now_ms())
@@ -96,7 +96,7 @@ class Attempts:
 
     @property
     def alone_with_key(self) -> bool:
-        """Whether no other sending of the request can have committed: slots of its key were read or put, and every
+        """Whether no other sending of the request can have committed: slots of the key were read or put, and every
         attempt of another sending in them was fenced. False without a key."""
         return bool(self._guard.slots) and self.known().keys() <= self._session.request.attempts
 
@@ -107,12 +107,13 @@ class Attempts:
 
     @property
     def tried(self) -> Mapping[str, WriteSet]:
-        """Our own attempts whose compare-and-swap was sent, by id, each with the write set of its last try."""
+        """Our own attempts whose compare-and-swap was sent, by id, each with the write set of the last try."""
         return self._tried
 
     def known(self) -> dict[str, WriteSet]:
-        """Returns every attempt that may have committed something for this request, with its write set: those in the
-        slots that were read, and our own that were sent, without the excluded ones. A slot has sequence numbers as old
-        as the cache of the process that put it; the write sets of our own tries have newer ones."""
+        """Returns the write set of every attempt that may have committed something for this request, by the attempt's
+        id: those in the slots that were read, and our own that were sent, without the excluded ones. A slot has
+        sequence numbers as old as the cache of the process that put it; the write sets of our own tries have newer
+        ones."""
         known = {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried
         return {attempt: write_set for attempt, write_set in known.items() if attempt not in self._excluded}

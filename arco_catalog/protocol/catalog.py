@@ -227,7 +227,7 @@ class Session:
         return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:
-        """Computes the identity of a request with a key, unless it is computed, in a worker thread if its body is long:
+        """Computes the identity of a request with a key, unless that is done, in a worker thread if the body is long:
         `marker` needs it. Does nothing without a key. Raises `BadRequest` if the body has no canonical form."""
         if self.request.key is not None and self._identity is None:
             self._identity = await off_loop(self.request.body_bytes, self.request.identity)

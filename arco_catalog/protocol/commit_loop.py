@@ -145,7 +145,7 @@ class CommitLoop(Generic[V]):
     # Reading.
 
     async def read(self, freshness: Freshness) -> V:
-        """Reads what the plan relies on: the mutation's read set, with its base if planning needs one, and the caller's
+        """Reads what the plan relies on: the mutation's read set, with the base if planning needs one, and the caller's
         rights.
 
         Under a key, an attempt without a slot claims one after the version was read, concurrently with the read of the
@@ -247,7 +247,7 @@ class CommitLoop(Generic[V]):
         return fresher
 
     async def write(self, write: Write) -> None:
-        """Makes one write of a plan, and records its key, so that a later round of the attempt does not repeat it."""
+        """Makes one write of a plan, and remembers the key, so that a later round of the attempt does not repeat it."""
         await write.put()
         self.attempts.written.add(write.key)
 
@@ -284,7 +284,7 @@ class CommitLoop(Generic[V]):
     # Answers.
 
     async def finalize(self, answer: Answer | Refusal) -> None:
-        """Puts the answer or refusal into the final slot, and does nothing if the request has no key: only then may the
+        """Puts the answer or error into the final slot, and does nothing if the request has no key: only then may the
         client have it. Raises as `IdempotencyGuard.put` does."""
         await self.guard.put(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
 
@@ -300,8 +300,8 @@ class CommitLoop(Generic[V]):
         await self.session.run_in_background(gather(*steps))
 
     async def mark_dropped(self, attempt: str, write_set: WriteSet) -> None:
-        """Marks the pointers of all entities that an attempt dropped, as its write set lists them. A drop is answered
-        only after that (docs/design/registry.md#operations)."""
+        """Marks the pointers of all entities that an attempt with this write set dropped. A drop is answered only after
+        that (docs/design/registry.md#operations)."""
         for entity in write_set.marks:
             await evidence.mark_dropped(self.session, entity, attempt)
 
@@ -332,7 +332,7 @@ class CommitLoop(Generic[V]):
 
 
 def execution_of(session: Session, plan: PlannedCommit) -> CommitExecution:
-    """Returns a new execution of a plan: of a commit to one table or view, to the registry, or to several tables."""
+    """Returns a new execution of a plan: of a commit to one table or view, to the registry, or of a transaction."""
     match plan:
         case PointerCommit():
             return PointerExecution(session, plan)

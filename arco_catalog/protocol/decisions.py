@@ -27,8 +27,8 @@ async def read_decision(state: State, transaction: str) -> Decision | None:
 
 
 async def decide(state: State, runtime: Runtime, decision: Decision, status: Status) -> bool:
-    """Moves a pending transaction to this status, its decision, and returns whether the write applied. It may fail
-    because another decision came first, or because our own write had applied before."""
+    """Moves a pending transaction to the decision `status`, and returns whether the write applied. It may fail because
+    another decision came first, or because our own write had applied before."""
     key = state.paths.transaction(str(decision.document["transaction"]))
     body = encode(decision.decided(status, runtime.ulid()))
     return isinstance(await state.swap(key, body, decision.version), Applied)

@@ -85,7 +85,7 @@ class Driver(Generic[V]):
     def is_outcome_unknown(self) -> bool:
         """Whether a failure must be answered with `CommitStateUnknown`: one of our own attempts may have committed, or,
         under a key and before the deadline, one of another sending. After the deadline the attempts of others do not
-        count, because the client sends the request again, and that request finds out about them."""
+        count, because the client sends the request again, and that request learns of them."""
         if self.attempts.any_in_doubt:
             return True
         if self.guard.marker is None or self.session.late():
@@ -100,7 +100,7 @@ class Driver(Generic[V]):
 
     async def run(self) -> Answer:
         """Answers the request: carries it out, joins another sending of it, or takes over from one. If the catalog is
-        read-only, it only replays the answer that is stored under the key, as `answer_read_only` describes."""
+        read-only, it only replays the answer that the key's marker has, as `answer_read_only` describes."""
         if self.guard.marker is not None:
             await self.guard.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
@@ -117,7 +117,7 @@ class Driver(Generic[V]):
             return await self.join_in_flight()
 
     async def join_in_flight(self) -> Answer:
-        """Answers a request whose key has a marker already: by its final slot, by evidence of a commit, or by a
+        """Answers a request whose key has a marker already: by the final slot, by evidence of a commit, or by a
         takeover, if the last attempt is old or is our own. Raises `KeyInProgress` if none of them is possible in time,
         and `CommitStateUnknown` if the marker is too old (docs/design/idempotency.md#duplicates)."""
         session = self.session

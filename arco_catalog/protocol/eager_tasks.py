@@ -36,8 +36,8 @@ Started: TypeAlias = asyncio.Task[T] | Result[T] | Failure
 if sys.version_info >= (3, 12):
 
     def start(step: Coroutine[Any, Any, T]) -> Started[T]:
-        """Runs a coroutine until it waits, in a context of its own. Returns the task of the rest of it if it waits, its
-        result if it ended without waiting, and its exception as a `Failure` if it failed before."""
+        """Runs a coroutine until it waits, in a context of its own. Returns the task of the rest of it if it waits, a
+        `Result` if it ended without waiting, and a `Failure` with the exception if it failed before."""
         task = asyncio.Task(step, loop=asyncio.get_running_loop(), eager_start=True)
         if not task.done():
             return task
@@ -49,8 +49,8 @@ if sys.version_info >= (3, 12):
 else:
 
     def start(step: Coroutine[Any, Any, T]) -> Started[T]:
-        """Runs a coroutine until it waits, in a context of its own. Returns the task of the rest of it if it waits, its
-        result if it ended without waiting, and its exception as a `Failure` if it failed before."""
+        """Runs a coroutine until it waits, in a context of its own. Returns the task of the rest of it if it waits, a
+        `Result` if it ended without waiting, and a `Failure` with the exception if it failed before."""
         loop, parent = asyncio.get_running_loop(), asyncio.current_task()
         assert parent is not None
         stand_in, context = _StandIn(), copy_context()

@@ -150,8 +150,8 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
 
 async def cancel_in_registry(state: State, runtime: Runtime, attempts: Mapping[str, WriteSet]) -> RegistryState:
     """Makes a registry commit after which none of these attempts can commit to the registry any more, and returns it.
-    If HEAD allows cancellations, the commit records each attempt that has not committed as cancelled, and HEAD is
-    returned as it is if one has committed; an attempt whose evidence is lost is not recorded. Otherwise the commit
+    If HEAD allows cancellations, the commit lists each attempt that has not committed as cancelled, and HEAD is
+    returned as it is if one has committed; an attempt whose evidence is lost is not listed. Otherwise the commit
     changes nothing."""
     while True:
         head = await state.head()

@@ -135,7 +135,7 @@ class GroupCommitter:
         """Commits a request's change: by its own commit if it wrote one and no other request holds the lock or waits,
         else in a batch that it leads or joins.
 
-        Returns `PreconditionFailed` if its commit lost, or if the request must fall back to the driver; the request's
+        Returns `PreconditionFailed` if that commit lost, or if the request must fall back to the driver; the request's
         own id may be in HEAD nevertheless, as after any compare-and-swap. Raises `CommitStateUnknown` if the deadline
         passes while the outcome is unknown, `StoreUnavailable` if nothing was sent, and what `revalidate` raises.
         """
@@ -282,7 +282,7 @@ class GroupCommitter:
 
     def _may_be_sent(self, member: PendingCommit) -> bool:
         """Whether a member may be sent now: it has not left, has no outcome or error, and has time left
-        (docs/design/commit.md#rule-5). A member without time left gets `StoreUnavailable` as its error."""
+        (docs/design/commit.md#rule-5). A member without time left gets the error `StoreUnavailable`."""
         if member.is_pending and member.seconds_left() <= 0:
             member.error = StoreUnavailable("the request's deadline has passed")
         return member.is_pending and member in self._queue

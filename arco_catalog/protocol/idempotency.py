@@ -46,7 +46,7 @@ class IdempotencyGuard:
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """The slots of the marker of the request's idempotency key that were read so far; empty without a key."""
+        """The slots of the marker of the request's idempotency key that were read until now; empty without a key."""
         return () if self.marker is None else self.marker.slots
 
     def _age_error(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:

@@ -44,7 +44,7 @@ async def internal_commit(
     session: Session, kind: str, detail: JsonObject, head: RegistryState, edits: Edits
 ) -> PreparedCommit:
     """Returns a registry commit of the catalog itself on this HEAD, not yet written: one operation of this kind, with a
-    fresh id, and the request's principal in its detail. Raises `SegmentGone`."""
+    fresh id, and with the request's principal in the detail. Raises `SegmentGone`."""
     operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
     return await PreparedCommit.of(session.state, head, edits, [operation])
 

@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 async def resolve_key(session: Session) -> None:
-    """Sets the key of a request whose header has one, before anything is planned: by the catalog's policy, or by a
+    """Sets the key of a request that has the header, before anything is planned: by the catalog's policy, or by a
     previous one under which the request began. Sets none if the policy is to read no keys. The cached HEAD will do: the
     commit loop compares it with the one that it reads. Raises `BadRequest` for a malformed key, `CommitStateUnknown` if
     the store fails, and `InternalError`."""
@@ -86,8 +86,8 @@ def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
 
 
 async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> bool:
-    """Whether the request began in this marker; False if the marker was closed, or is bound to another request. If the
-    marker has no slot, it is closed before its first attempt, unless the catalog is read-only. Raises
+    """Whether the request began in this marker; False if the marker was closed, or is bound to another request. A
+    marker without a slot is closed before the first attempt, unless the catalog is read-only. Raises
     `CommitStateUnknown` if the catalog reads keys and another sending closed the marker while it did not."""
     writable, identity, own = session.settings.read_only_because is None, log.identity, session.request.attempts
     keyless: JsonObject = {} if settings.policy.enabled else {KEYLESS: True}
@@ -148,7 +148,7 @@ async def _commit_key_settings(
 
 def _log_difference(session: Session, settings: KeySettings | None, variables: KeyPolicy) -> None:
     """Logs, once for each policy of a catalog, that the server's variables set another policy, which has no effect.
-    Logs nothing if the policies are equal, or the catalog has no recorded settings."""
+    Logs nothing if the policies are equal, or HEAD has no settings of keys."""
     caches, warning = session.catalog.caches, key_warning(session.settings.warehouse, settings, variables)
     if settings is not None and warning is not None and caches.logged_policy != settings.policy:
         caches.logged_policy = settings.policy
@@ -156,8 +156,8 @@ def _log_difference(session: Session, settings: KeySettings | None, variables: K
 
 
 def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPolicy) -> str | None:
-    """Returns a warning that the variables of a server set another policy than the catalog has recorded; None if they
-    do not, or the catalog has recorded none."""
+    """Returns a warning that the variables of a server set another policy than the catalog's settings; None if they do
+    not, or the catalog has no settings."""
     if settings is None or settings.policy == variables:
         return None
     return (

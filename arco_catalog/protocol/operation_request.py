@@ -51,7 +51,7 @@ class IdempotencyKey:
     def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
         """Returns the error for a key that has no marker and that must not be executed at `now_ms`, the store's time;
         None if it may be (docs/design/idempotency.md#rule-7). `CommitStateUnknown`: the key is older than a day, so the
-        request may have been applied and its marker collected since, or of a time when the catalog read no keys, so it
+        request may have been applied and the marker deleted since, or of a time when the catalog read no keys, so it
         may have been applied without a marker. `BadRequest`: the key is more than five minutes in the future. A key
         without a time is always good."""
         if self.made_ms is not None and self.made_ms < self.enabled_ms <= now_ms:

@@ -12,9 +12,9 @@ from arco_catalog.state.index import Namespace
 
 
 async def rebuilt(session: Session, kept: Document | Reference | ValueReference) -> Answer:
-    """Returns a stored answer whole: as it is if it is stored whole, else with the bytes of the first one or equivalent
-    ones. Raises `NotFound` if the table or view has no metadata file any more, and `InternalError` if the stored value
-    does not exist."""
+    """Returns a stored answer complete: a document as it is, and a reference with the bytes of the first answer or
+    equivalent ones. Raises `NotFound` if the table or view has no metadata file any more, and `InternalError` if the
+    stored value does not exist."""
     match kept:
         case Document():
             return kept
@@ -29,8 +29,8 @@ async def rebuilt(session: Session, kept: Document | Reference | ValueReference)
 
 def body_of_value(value: EntityValue, document: JsonObject) -> JsonObject:
     """Returns the body of the answer to the change that has written a value. A namespace's value may contain that body;
-    otherwise the body is the namespace with its properties. The value of another entity is itself the body, without its
-    `version`, and that of a semantic model gets the value's id as `entity-version`."""
+    otherwise the body is the namespace with its properties. The value of another entity is itself the body, without the
+    field `version`, and that of a semantic model gets the value's id as `entity-version`."""
     if value.kind == "namespace":
         answer = document.get("answer")
         return answer if isinstance(answer, dict) else described(value.levels, mapping(document, "properties"))

@@ -122,7 +122,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         )
 
     async def validate(self, read_set: RegistryReadSet, rank: str) -> RegistryReadSet | None:
-        """Returns None if the plan is still valid, else the fresher read set, with its base. HEAD is read if the read
+        """Returns None if the plan is still valid, else the fresher read set, with the base. HEAD is read if the read
         set has a cached one, and the plan is valid if HEAD has not moved. HEAD is not read if the change will most
         likely share a registry commit, because the leader of the batch chooses HEAD."""
         group = self.session.catalog.group_committer

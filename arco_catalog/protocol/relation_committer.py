@@ -51,7 +51,7 @@ class RelationCommitter:
         )
 
     async def load_base(self, read_set: RelationReadSet) -> None:
-        """Reads the base into the read set, unless it has one, and takes memory for changing it. A refusal is stored
+        """Reads the base into the read set, unless it has one, and takes memory for changing it. A `Refusal` is put
         there, and `plan` raises it; if the file is gone because the pointer has moved, the pointer also counts as not
         fresh. Raises `OutOfMemory`, and `StoreError`."""
         if read_set.base is None and read_set.pointer is not None:
@@ -74,8 +74,8 @@ class RelationCommitter:
                 self._taken = needed
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> RelationPlan:
-        """Returns the change that the commit makes to what was read. Raises `Refusal`, also one that reading has stored
-        in the read set, and `StoreUnavailable` past the deadline."""
+        """Returns the change that the commit makes to what was read. Raises `Refusal`, also the one of the read set,
+        and `StoreUnavailable` past the deadline."""
         session, wanted = self.session, self.wanted
         if read_set.refusal is not None:
             raise read_set.refusal

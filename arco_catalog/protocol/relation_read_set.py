@@ -194,7 +194,7 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """Returns the entry of the name; None if there is none of its kind. An intent on the name is its entry once its
+    """Returns the entry of the name; None if there is none of its kind. An intent on the name is the entry once the
     transaction has committed, and is no entry before."""
     return (await _resolve(session, head, lookup))[1]
 

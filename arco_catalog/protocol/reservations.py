@@ -110,7 +110,7 @@ class Reservation:
     async def give_back(self) -> Collection[str]:
         """Gives back what was reserved for commits that were never made. Returns the locations that commits have named;
         empty if the table has none reserved, or the name no longer means it. If that has an unknown outcome, the next
-        reservation tries again, and only the locations named so far are returned.
+        reservation tries again, and only the locations that were named before are returned.
 
         First the registry marks the locations as leaving: a commit that validates its name from now on does not rely on
         them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer by now,

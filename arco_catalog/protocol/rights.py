@@ -64,8 +64,8 @@ class JudgementCache:
         self._standings[head.id, identity, catalog] = found
 
     def is_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> bool:
-        """Whether it is cached that a HEAD of a catalog allows these requirements to this standing. False means that it
-        must be judged, not that it is refused."""
+        """Whether it is cached that a HEAD of a catalog allows these requirements to this standing. False means that
+        they must be judged, not that a privilege is missing."""
         return (head.id, standing, required) in self._allowed
 
     def add_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> None:

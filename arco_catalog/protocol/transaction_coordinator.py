@@ -70,7 +70,7 @@ class TransactionCoordinator(CommitExecution):
 
     async def place_intents(self) -> None:
         """Places all intents concurrently. If one can't be placed because something else has changed, aborts this
-        attempt for certain, so that no request waits for it and its names are free again, and raises `AttemptAborted`.
+        attempt for certain, so that no request waits for it and the names are free again, and raises `AttemptAborted`.
         If the store fails or an outcome is unknown, aborts it at best effort, and raises that error."""
         steps = [self.place_on_pointer(*move) for move in self.plan.moves]
         if self.names_commit is not None:
@@ -86,8 +86,8 @@ class TransactionCoordinator(CommitExecution):
             raise AttemptAborted
 
     async def give_up(self) -> None:
-        """Aborts the transaction unless it is decided, and removes its intents on new names, so that no request has to
-        wait for the end of its lease. A failure is only counted and logged."""
+        """Aborts the transaction unless it is decided, and removes the intents on new names, so that no request has to
+        wait for the end of the lease. A failure is only counted and logged."""
         try:
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
@@ -95,7 +95,7 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the abort of a transaction", error)
 
     async def clear(self) -> None:
-        """Cleans up after an abort of this transaction: at best effort removes its intents on new names from the
+        """Cleans up after an abort of this transaction: at best effort removes our intents on new names from the
         registry, where no other request may ever read them. Intents on pointers stay, and are added to `leftover`."""
         self.leftover += self.placed
         if self.names_commit is not None:
