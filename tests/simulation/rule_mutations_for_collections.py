@@ -158,7 +158,7 @@ def decisions_before_their_intents(patch: pytest.MonkeyPatch) -> None:
     async def settled(run: Run, key: str, transaction: str) -> bool:
         return True
 
-    patch.setattr(decisions, "_is_settled", settled)
+    patch.setattr(decisions, "_settle_intents", settled)
 
 
 def segments_that_a_page_needs(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.operations import drop, namespaces, notifications, rename, semantic_models
+from arco_catalog.operations import named_change, namespaces, notifications, rename, semantic_models
 from arco_catalog.operations.policies import attachments, policies
 from arco_catalog.planning import collection, registry_change
 from arco_catalog.planning.attempt import Attempt
@@ -43,7 +43,7 @@ def a_drop_that_detaches(patch: pytest.MonkeyPatch) -> None:
         edits = yield from rightly(head, entry, *named, **said)
         return {**edits, **edits_without_attachments(head.index, entry.entity)}
 
-    patch.setattr(drop, "tombstone_edits", tombstone_edits)
+    patch.setattr(named_change, "tombstone_edits", tombstone_edits)
 
 
 def a_version_looked_at_once(patch: pytest.MonkeyPatch) -> None:
