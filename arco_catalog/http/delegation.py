@@ -83,8 +83,8 @@ async def load_credentials(context: RequestContext) -> Response:
 
 async def sign(context: RequestContext) -> Response:
     """Returns the signature for one storage request of the client for a file of a table. Raises the errors of
-    `load_table`, `BadRequest` for an invalid body, `Unsupported` if the server signs no requests, and `Forbidden` if
-    the catalog gives no access to the file."""
+    `load_table`, `BadRequest` for an invalid body, `Unsupported` if the server signs no requests, `Forbidden` if the
+    catalog gives no access to the file, and the errors of `operations.delegation.sign`."""
     session = context.sessions.open()
     access = await _access(context, session)  # rights first: an error about the body would reveal that the table exists
     request = SignRequest.parse(context.body or {})

@@ -42,8 +42,9 @@ class Dispatch:
 
     async def handle(self, request: Request) -> Response:
         """Returns the response of the route's handler. Raises `NoSuchRoute`, `MethodNotAllowed`, `Forbidden` for a
-        foreign web page, `Unsupported` for a change of a read-only catalog, what authentication and decoding raise, and
-        what the handler raises. After `CatalogChanged` it calls the handler a second time."""
+        foreign web page if the options name allowed hosts, `Unsupported` for a change of a read-only catalog without an
+        idempotency key, what authentication and decoding raise, and what the handler raises. After `CatalogChanged` it
+        calls the handler a second time."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
@@ -115,7 +116,8 @@ class Dispatch:
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
     ) -> RequestContext:
         """Returns the request as the handler gets it, still without the body. Raises `UnsupportedMediaType`,
-        `NoSuchWarehouse`, and `Unsupported` for a change of a read-only catalog."""
+        `NoSuchWarehouse`, and `Unsupported` for a change of a read-only catalog without an idempotency key that the
+        catalog reads."""
         changes = route.effect is not Effect.READS
         if route.has_body or (changes and not route.takes_form):
             check_media_type(request.headers, route.body_types, needs_body=route.has_body)

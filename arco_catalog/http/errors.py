@@ -68,7 +68,8 @@ _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
 
 def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Response:
     """Returns the error response for a request that raised `error`. `commits` is true on routes whose 5xx mean that the
-    outcome is unknown.
+    outcome is unknown. The `dialect` decides on the response about an idempotency key that was used for another
+    request, or whose request is in progress.
 
     An unexpected exception is logged with its traceback, and its response contains nothing of it.
     """
@@ -101,8 +102,8 @@ def unknown_reason(error: Exception) -> e.UnknownReason:
 
 
 def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """Returns an error response in the form that the specification defines for all errors; `kind` is the type of the
-    error in its body."""
+    """Returns an error response in the form that the specification defines for all errors, with these `headers`; `kind`
+    is the type of the error in its body."""
     body = dumps({"error": {"message": message, "type": kind, "code": status}})
     return Response(status, body, headers, error_type=kind)
 

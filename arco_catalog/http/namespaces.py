@@ -45,13 +45,13 @@ async def exists(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops an empty namespace. Raises `NoSuchNamespace` and `NamespaceNotEmpty`."""
+    """Drops the namespace in the path. Raises `NoSuchNamespace`, and `NamespaceNotEmpty` if it is not empty."""
     return answer_response(await namespaces.drop_namespace(context.sessions.open(), context.namespace))
 
 
 async def update_properties(context: RequestContext) -> Response:
-    """Sets and removes the properties of a namespace that the body names. Raises `NoSuchNamespace`, and `Unprocessable`
-    for a property that the body both sets and removes."""
+    """Sets and removes the properties of a namespace that the body names. Raises the errors of
+    `operations.namespaces.update_properties`."""
     unchecked = context.fields.values.get("removals")
     # The count comes first, so that a list that is too long costs no check of each item.
     namespaces.check_removals(len(unchecked) if isinstance(unchecked, list) else 0)

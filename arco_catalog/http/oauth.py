@@ -21,23 +21,24 @@ class RegisteredPrincipals:
         self._session = session
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
-        """Returns the principal with a client id, None if there is none."""
+        """Returns the principal of the realm with a client id, None if there is none."""
         return await principal_of_client(self._session, client_id)
 
     async def by_id(self, entity: str) -> PrincipalEntry | None:
-        """Returns the principal with an entity id, None if there is none."""
+        """Returns the principal of the realm with an entity id, None if there is none."""
         return await principal_of_id(self._session, entity)
 
     async def by_name(self, name: str) -> PrincipalEntry | None:
-        """Returns the principal with a name, None if there is none."""
+        """Returns the principal of the realm with a name, None if there is none."""
         return await principal_of_name(self._session, name)
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
-        """Whether any role of the principal has the privilege to manage access to the realm."""
+        """Whether any principal role of the principal has the privilege to manage access to the realm; False if the
+        principal no longer exists."""
         return await manages_access(self._session, principal)
 
     async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
-        """Whether a principal has the principal role of this name."""
+        """Whether a principal has the principal role of this name, and need not rotate the credentials first."""
         return await has_role(self._session.state, Identity(principal.entity), role)
 
 

@@ -48,7 +48,8 @@ class RealmService:
         cls, realms: Sequence[Realm], setup: AuthenticationSetup | None, entropy: Entropy, *, judged: bool = True
     ) -> "RealmService":
         """Returns a service of these realms, the first of which is the default, with the authentication of `setup`;
-        without a setup it authenticates no callers."""
+        without a setup it authenticates no callers. Unless rights are `judged`, every authenticated caller may do
+        everything."""
         secrets = Secrets(entropy)
         endpoint = None if setup is None or setup.tokens is None else TokenEndpoint(setup.tokens, secrets)
         authentication = None if setup is None or setup.open else setup.authentication

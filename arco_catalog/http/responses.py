@@ -75,7 +75,7 @@ NO_CONTENT = Response(204)
 
 
 def json_response(body: JsonObject, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """Returns a response with a JSON object as the body."""
+    """Returns a response with this status, with a JSON object as the body, and with these `headers`."""
     return Response(status, dumps(body), headers)
 
 
@@ -90,8 +90,8 @@ def answer_response(answer: Answer, headers: Mapping[str, str] = NO_HEADERS) -> 
 def table_response(
     state: TableState, headers: Mapping[str, str], *, config: bool, delegated: DelegatedAccess = NOT_DELEGATED
 ) -> Response:
-    """Returns a response 200 with the state of a table or view: its metadata between the bytes of `around_metadata`.
-    The metadata are the stored bytes, so a load does not parse them."""
+    """Returns a response 200 with the state of a table or view: its metadata between the bytes that `around_metadata`
+    makes of `config` and `delegated`. The metadata are the stored bytes, so a load does not parse them."""
     start, end = around_metadata(state, config=config, delegated=delegated)
     return Response(200, b"".join((start, state.metadata, end)), headers)
 

@@ -132,8 +132,8 @@ class Sessions:
         return self._open_registry(RealmAccess(self._identity, self.requirements(), itself, names_source=named))
 
     def open_authorized_realm(self) -> Session:
-        """Returns a session with the registry of the realm that checks no rights, for a request that a catalog's
-        registry has allowed. Raises `BadRequest` as `open_realm` does."""
+        """Returns a session with the registry of the realm that checks no rights, for a request that was allowed before
+        or by the registry of a catalog. Raises `BadRequest` as `open_realm` does."""
         return self._open_registry(ALREADY_AUTHORIZED)
 
     def _open_registry(self, access: Access) -> Session:
@@ -195,7 +195,9 @@ class Sessions:
         return identity
 
     def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access:
-        """Returns the access of this request to a catalog. Raises the errors of `requirements`."""
+        """Returns the access of this request to a catalog: access to everything if rights are not checked. With `hides`
+        a caller that may not know of an object gets the error for a missing one. Raises the errors of
+        `requirements`."""
         if not self._is_restricted:
             return ALLOW_ALL
         return self._restricted_access(catalog, self.requirements(), hides=hides, names_source=source.named)
@@ -203,7 +205,9 @@ class Sessions:
     def _restricted_access(
         self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True, names_source: bool = False
     ) -> Access:
-        """Returns the access of this request to a catalog of a realm whose rights are checked."""
+        """Returns the access of this request to a catalog of a realm whose rights are checked, by these requirements.
+        With `hides` a caller that may not know of an object gets the error for a missing one; with `names_source` the
+        caller needs the right to name the source of the change."""
         realm = self.required_realm
         from arco_catalog.protocol.rights import CatalogAccess  # only for servers that enforce access
 

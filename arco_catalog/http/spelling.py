@@ -39,7 +39,8 @@ class Spelling:
             return decoded
 
     def lost(self, name: str) -> str:
-        """Returns the characters of a name that this client's paths cannot contain, in the order of the name."""
+        """Returns the characters of a name that this client's paths cannot contain, in the order of the name, and a
+        space at the end of the name if the paths can't end in one."""
         end = " " if self.trims_end and name.endswith(" ") else ""
         return "".join(character for character in name if character in self.loses) + end
 

@@ -80,7 +80,8 @@ async def report_metrics(context: RequestContext) -> Response:
 def tag_of(
     state: TableState, snapshots: Snapshots = "all", delegated: DelegatedAccess = NOT_DELEGATED
 ) -> Mapping[str, str]:
-    """Returns the `ETag` header of a response with this table state, these snapshots and this access."""
+    """Returns the `ETag` header of a response with this table state, with all `snapshots` or only referenced ones, and
+    with the access in `delegated`."""
     tag = table_etag(
         state.metadata_location,
         snapshots=snapshots,

@@ -17,19 +17,22 @@ async def list_functions(context: RequestContext) -> Response:
 
 
 async def load_function(context: RequestContext) -> Response:
-    """Raises `NoSuchFunction`, because no namespace has functions."""
+    """Raises `NoSuchFunction`, because no namespace has functions; for a caller without the rights that the route
+    requires, the errors of `Session.head` instead."""
     await context.sessions.check_allowed()
     raise NoSuchFunction(f"Function does not exist: {dotted(context.namespace, context.params['function'])}")
 
 
 async def load_credentials(context: RequestContext) -> Response:
-    """Raises `Unsupported`, because clients must use their own credentials for the store."""
+    """Raises `Unsupported`, because clients must use their own credentials for the store; for a caller without the
+    rights that the route requires, the errors of `Session.head` instead."""
     await context.sessions.check_allowed()
     raise Unsupported("This catalog does not vend credentials: configure the client with its own access to the store")
 
 
 async def sign(context: RequestContext) -> Response:
-    """Raises `Unsupported`, because clients must sign with their own credentials."""
+    """Raises `Unsupported`, because clients must sign with their own credentials; for a caller without the rights that
+    the route requires, the errors of `Session.head` instead."""
     await context.sessions.check_allowed()
     raise Unsupported("This catalog does not sign requests: configure the client with its own access to the store")
 

@@ -203,7 +203,8 @@ def realm_beside(
     vending: LazyVending | None = None,
 ) -> Realm:
     """Returns a realm over the stores that `catalog` has open: in the folder `name` of the store at `url`, or with no
-    name at its root. The realm need not exist. Raises `ValueError` for an invalid name."""
+    name at its root. It vends credentials by `vending`, or none if that is None. The realm need not exist. Raises
+    `ValueError` for an invalid name."""
     deployment = Deployment(
         catalog.settings,
         catalog.store,
@@ -224,8 +225,8 @@ def realms_beside(
     names: Sequence[str],
     vending: LazyVending | None = None,
 ) -> Sequence[Realm]:
-    """Returns the realms with these names, or without names the realm at the store's root. They share the memory for
-    caches."""
+    """Returns the realms with these names, or without names the realm at the store's root, each as `realm_beside` makes
+    it. They share the memory for caches. Raises `ValueError` for an invalid name."""
     settings = replace(catalog.settings, cache_bytes=catalog.settings.cache_bytes // max(1, len(names)))
     sharing = replace(catalog, settings=settings)
     return [realm_beside(sharing, url, name, vending) for name in names or (None,)]

@@ -116,7 +116,8 @@ def request_purge(
 
 
 def first_version(catalog: str, task: str, tombstone: Tombstone, *, record: str, at_ms: int) -> Task:
-    """Returns the first version of the task that purges the table of a tombstone."""
+    """Returns the first version of the task that purges the table of a tombstone, for a submission at `at_ms`. `record`
+    is a fresh id of this version. A worker may run the task once the time to undo the drop has passed."""
     payload: JsonObject = {
         "common_payload": {
             "operation_type": "SYNCHRONOUS_TABLE_PURGE",

@@ -38,10 +38,10 @@ async def update_until_applied(
     """Changes the object under `key`, and returns the value that was written, or the stored one if `mutate` returns
     None because there is nothing to change.
 
-    Each try reads the object by `read` (None if it does not exist), changes the value by `mutate`, and writes it if
-    the object still has the version that was read. After a write that was refused or has an unknown outcome, the next
-    try reads again, so `mutate` must return None for a value that has the change already. With `known` the first try
-    needs no read. `mutate` and `encode` must be pure.
+    Each of at most `tries` tries reads the object by `read` (None if it does not exist), changes the value by `mutate`,
+    and writes it if the object still has the version that was read. After a write that was refused or has an unknown
+    outcome, the next try reads again, so `mutate` must return None for a value that has the change already. With
+    `known` the first try needs no read. `mutate` and `encode` must be pure.
 
     Raises `UpdateContention` after the last try, what `read` raises, and `StoreError`.
     """

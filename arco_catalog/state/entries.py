@@ -58,7 +58,8 @@ class NamespaceEntry:
 
     @classmethod
     def new(cls, *, entity: str, value: str, location: str) -> Self:
-        """Returns the entry of a new namespace."""
+        """Returns the entry of a new namespace with this entity id and location. `value` is the id of its
+        properties."""
         return cls({"entity": entity, "value": value, "location": location})
 
     def with_value(self, value: str, location: str) -> "NamespaceEntry":
@@ -100,7 +101,8 @@ class RelationEntry:
         made: bool = False,
         transaction: str | None = None,
     ) -> Self:
-        """Returns the entry of a new table or view; with a transaction, an intent on the name."""
+        """Returns the entry of a new table or view; with a transaction, an intent on the name. With `made` the catalog
+        generated the first of the locations for this entity alone. `borrowed` are the loans of files from elsewhere."""
         json: JsonObject = {
             "type": kind,
             "format": "iceberg",

@@ -75,7 +75,8 @@ def reclaimed_holds(
     index: Index, entity: str, locations: Sequence[str], state: JsonObject, *, name: Sequence[str] = ()
 ) -> Steps[Edits]:
     """Returns the index changes by which a dropped entity holds the locations that it released, with the fields of
-    `state`. Its claims stay."""
+    `state`. Its claims stay. `name` has the levels of the entity's namespace and the name, for errors about
+    overlaps."""
     claims = {place: released_key(place, entity) for place in locations}
     held = location_holds(entity, locations, name=name)
     yield Needs(keys=[*claims.values(), *held])

@@ -29,7 +29,8 @@ class Claim(StrEnum):
 
 async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:
     """Stores the decision `wanted` about a metadata file, unless the file is claimed already. Returns the stored
-    decision, which is that of the first claim and never changes.
+    decision, which is that of the first claim and never changes. `entity` is the entity that claims the file, and
+    `claim_id` a fresh id.
 
     Raises `StoreError` if the store fails, and `InternalError` for a corrupt claim.
     """

@@ -48,7 +48,7 @@ class PolicyEntry:
 
     @classmethod
     def new(cls, *, entity: str, policy_type: str, inheritable: bool, value: str, version: int) -> Self:
-        """Returns the entry of a new policy."""
+        """Returns the entry of a new policy of this type, at this version. `value` is the id of its text."""
         return cls(
             {"entity": entity, "type": policy_type, "inheritable": inheritable, "version": version, "value": value}
         )

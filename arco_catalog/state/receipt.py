@@ -34,8 +34,9 @@ def event_id(metadata: MetadataFile, key: str) -> str:
 
 
 def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, details: JsonObject) -> JsonObject:
-    """Returns the pending receipt of an attempt. `details` are the fields that only the writer can fill, such as the
-    author, the source and the request."""
+    """Returns the pending receipt of an attempt that makes `metadata` the current file of an entity, in place of
+    `base`, None for a create. `details` are the fields that only the writer can fill, such as the author, the source
+    and the request."""
     key = commit_key(entity, metadata.location)
     return {
         "version": VERSION,

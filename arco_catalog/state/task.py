@@ -59,8 +59,8 @@ class Task:
     def submitted(
         cls, *, record: str, task: str, kind: str, payload: JsonObject, at_ms: int, not_before_ms: int
     ) -> Self:
-        """Returns the first version of a task with the id `task`, which a worker may run from `not_before_ms` on.
-        `record` is a fresh id of this version."""
+        """Returns the first version of a task of this kind with the id `task`, submitted at `at_ms`, which a worker may
+        run from `not_before_ms` on. `record` is a fresh id of this version."""
         return cls(
             {
                 "version": 1,
@@ -200,7 +200,8 @@ class Task:
         )
 
     def renewed(self, *, record: str, checkpoint: JsonObject) -> "Task":
-        """Returns the version by which the worker renews the lease and stores its checkpoint."""
+        """Returns the version, with the fresh id `record`, by which the worker renews the lease and stores its
+        checkpoint; it also notes whether the checkpoint has changed under this lease."""
         advanced = self.advanced or checkpoint != self.checkpoint
         return self._next(record, self.status, 0, {"checkpoint": checkpoint, "advanced": advanced})
 

@@ -27,7 +27,7 @@ class Decision:
     @classmethod
     def pending(cls, *, transaction: str, rank: str, move: str, members: Sequence[JsonObject]) -> Self:
         """Returns a new transaction. `rank` is the first id of the request: of two transactions on one table, the one
-        with the smaller rank continues.
+        with the smaller rank continues. `move` is a fresh id.
 
         `members` has for each table its entity, the expected version of the pointer, and the new metadata location.
         """

@@ -29,7 +29,8 @@ class JsonLines:
         self._line = MetricLine(namespace, REQUESTS)
 
     async def export(self, request_log: RequestLog) -> None:
-        """Writes the log of a request that is over as one line of JSON."""
+        """Writes the log of a request that is over as one line of JSON, with metrics if there is a namespace for
+        them."""
         self._write(
             self._line.encode(request_log.ended_ms, {"time": utc_time(request_log.ended_ms), **request_log.facts()})
         )

@@ -27,8 +27,8 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
-    """Writes the log to a stream: this program's records from `level` on, and those of libraries from `warning` or a
-    higher `level` on."""
+    """Writes the log to a stream, as JSON objects or as lines of text: this program's records from `level` on, and
+    those of libraries from `warning` or a higher `level` on. It replaces all handlers of the root logger."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter() if json else TextFormatter())
     wanted = logging.getLevelNamesMapping()[level.upper()]
@@ -83,7 +83,8 @@ def _exception_lines(record: logging.LogRecord) -> list[str]:
 
 
 def _chain(first: BaseException) -> Iterator[BaseException]:
-    """Iterates over an exception, its causes, and the exceptions of a group, at most `MAX_ERRORS` of them."""
+    """Iterates over an exception, its causes or contexts, and the exceptions of a group, at most `MAX_ERRORS` of
+    them."""
     waiting, seen = [first], 0
     while waiting and seen < MAX_ERRORS:
         error = waiting.pop(0)

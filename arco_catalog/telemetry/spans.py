@@ -72,7 +72,8 @@ class Spans:
         self._thread = ThreadPoolExecutor(1, "spans")
 
     async def export(self, request_log: RequestLog) -> None:
-        """Makes the spans of a request, and puts the trace's id into its log."""
+        """Makes the span of a request and one for each of its store calls, and puts the trace's id into its log. With
+        `flush` it waits until they are sent, but at most `FLUSH_SECONDS`."""
         parent = request_log.request.trace_parent
         context = self._parents.extract({} if parent is None else {"traceparent": parent.header})
 
@@ -101,8 +102,8 @@ class Spans:
             await self._flushed(self._flush)
 
     async def _flushed(self, flush: Callable[[], object]) -> None:
-        """Sends the spans at best effort: the response does not wait long for a collector that is slow or
-        unavailable."""
+        """Sends the spans at best effort: after `FLUSH_SECONDS` it logs a warning and counts the request in
+        `unflushed`, so that the response does not wait long for a collector that is slow or unavailable."""
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.get_running_loop().run_in_executor(self._thread, flush)
@@ -128,8 +129,8 @@ def _about(call: StoreCall) -> dict[str, str | int]:
 
 def open_spans(exporter: str, *, flush: bool) -> Spans:
     """Returns an exporter of spans by the OpenTelemetry exporter of this name, `otlp` or `console`. Endpoint, headers,
-    sampling and the service's name come from the usual OTEL_* variables. With `flush`, the spans of a request are sent
-    before its response."""
+    sampling and the service's name come from the usual OTEL_* variables. With `flush`, a response waits until the spans
+    of the request are sent, but at most `FLUSH_SECONDS`."""
     resource = Resource({"service.name": "arco-catalog"}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource)
     processor = BatchSpanProcessor(_exporter(exporter))

@@ -12,8 +12,9 @@ QUIET_MS = 300_000
 
 
 def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str | None) -> str:
-    """Returns the log line about the executed tasks of a catalog, without a line break. If the tasks could not be
-    listed it has no metrics, because the alarm on the age of tasks treats missing data as a breach."""
+    """Returns the log line at `at_ms` about the executed tasks of a catalog, without a line break, with metrics in this
+    CloudWatch `namespace`, or without metrics if that is None. If the tasks could not be listed it has no metrics,
+    because the alarm on the age of tasks treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "error" if stats.error or stats.failed else "info",
@@ -46,7 +47,8 @@ class TaskLines:
         self._since: dict[str, tuple[int, WorkStats]] = {}
 
     def tell(self, warehouse: str, stats: WorkStats) -> None:
-        """Adds the statistics of one poll for the tasks of a catalog, and writes their log line if it is due."""
+        """Adds the statistics of one poll for the tasks of a catalog. Writes their log line if a poll executed a task,
+        or the last line is `QUIET_MS` old."""
         now_ms = self._now_ms()
         written_ms, total = self._since.setdefault(warehouse, (now_ms, WorkStats()))
         total.add(stats)

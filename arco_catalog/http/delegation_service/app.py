@@ -32,8 +32,9 @@ def create_delegation_app(
     telemetry: Telemetry | None = None,
     authentication: Authentication | None = None,
 ) -> App:
-    """Returns an app with the API of the tasks of this `service`. `authentication` must accept the caller of a request;
-    without it the app serves every caller that reaches it. The caller of this function closes the service."""
+    """Returns an app with the API of the tasks of this `service`, with these `options` or the default ones; every
+    request is reported to `telemetry` if that is given. `authentication` must accept the caller of a request; without
+    it the app serves every caller that reaches it. The caller of this function closes the service."""
     options = options or HttpOptions()
     tasks = Tasks(service)
     routes = (
@@ -57,8 +58,9 @@ class Tasks:
     service: DelegationService
 
     async def execute(self, context: RequestContext) -> Response:
-        """Submits the task in the body, waits for its end, and returns its result or its error. Raises the errors of
-        `DelegationService.submit`, `BadRequest`, and `Forbidden` for a realm that is not allowed."""
+        """Submits the task in the body, waits for its end, and returns the result of a successful task or the error of
+        a failed one. Raises the errors of `DelegationService.submit`, `BadRequest`, and `Forbidden` for a realm that is
+        not allowed."""
         submitted = await self._submitted(context)
         return ended(await self.service.ended(submitted.id))
 

@@ -32,8 +32,8 @@ def accepted(task: Task, base_path: str) -> JsonObject:
 
 
 def ended(task: Task) -> Response:
-    """Returns the response to a synchronous execution: the result of a successful task, or the error of a failed
-    one."""
+    """Returns the response to a synchronous execution: 200 with the result of a successful task, or the status of
+    `failure_of` with the error of a failed one."""
     shown: JsonObject = {"delegation_task_id": task.id, "status": WORDS[task.status]}
     if task.status is Status.SUCCESS:
         return json_response({**shown, "message": task.summary, "execution_result": execution_result(task)})
@@ -43,7 +43,8 @@ def ended(task: Task) -> Response:
 
 
 def failure_of(task: Task) -> tuple[int, str]:
-    """Returns the HTTP status and the error code of a failed task."""
+    """Returns the HTTP status and the error code of a failed task: 502 if it lacked credentials or the table's store
+    failed, else 500."""
     if lacks_credentials(task):
         return 502, "CREDENTIALS_NEEDED"
     if (task.summary or "").startswith(_OF_STORES):

@@ -20,7 +20,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a catalog role without grants, and returns it. Raises `AlreadyExists`."""
+    """Creates the catalog role that the body describes, without grants, and returns it. Raises the errors of
+    `read_entity` and `RoleKind.create`."""
     entity = read_entity(context, CATALOG_ROLE)
     made = await catalog_roles.CATALOG_ROLE.create(await _session(context), entity.name, entity.properties)
     return json_response(made, 201)
@@ -32,8 +33,8 @@ async def get(context: RequestContext) -> Response:
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a catalog role, and returns it. Raises `NotFound`, and `CommitFailed` if the body
-    expects another version."""
+    """Replaces the properties of a catalog role by those in the body, and returns the role. Raises the errors of
+    `read_update` and `RoleKind.update`."""
     version, properties = read_update(context)
     name = context.params["catalog-role"]
     return json_response(await catalog_roles.CATALOG_ROLE.update(await _session(context), name, version, properties))

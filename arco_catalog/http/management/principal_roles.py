@@ -15,7 +15,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a principal role, and returns it. Raises `AlreadyExists`."""
+    """Creates the principal role that the body describes, without members, and returns it. Raises the errors of
+    `read_entity` and `RoleKind.create`."""
     entity = read_entity(context, PRINCIPAL_ROLE)
     made = await principal_roles.PRINCIPAL_ROLE.create(
         context.sessions.open_realm(), entity.name, entity.properties, federated=entity.federated
@@ -30,8 +31,8 @@ async def get(context: RequestContext) -> Response:
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a principal role, and returns it. Raises `NotFound`, and `CommitFailed` if the body
-    expects another version."""
+    """Replaces the properties of a principal role by those in the body, and returns the role. Raises the errors of
+    `read_update` and `RoleKind.update`."""
     version, properties = read_update(context)
     name = context.params["principal-role"]
     return json_response(
@@ -40,7 +41,8 @@ async def update(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a principal role. Raises `NotFound`, and `BadRequest` for the role that manages the realm."""
+    """Drops a principal role, and takes it from all principals. Raises `NotFound`, and `BadRequest` for the role that
+    manages the realm."""
     await principal_roles.drop_principal_role(context.sessions.open_realm(), context.params["principal-role"])
     return NO_CONTENT
 

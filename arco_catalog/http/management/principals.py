@@ -20,8 +20,9 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a principal, and returns it with its client id and its secret, which no later response contains. Raises
-    `AlreadyExists`."""
+    """Creates the principal that the body describes, and returns it with its client id and its secret, which no later
+    response contains. With `credentialRotationRequired` the principal may do nothing before it has rotated the secret.
+    Raises the errors of `read_entity` and `create_principal`."""
     entity = read_entity(context, PRINCIPAL)
     must_rotate = context.fields.optional("credentialRotationRequired", BOOLEAN) or False
     service = context.sessions.realm_service
@@ -38,8 +39,8 @@ async def get(context: RequestContext) -> Response:
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a principal, and returns it. Raises `NotFound`, and `CommitFailed` if the body expects
-    another version."""
+    """Replaces the properties of a principal by those in the body, and returns the principal. Raises the errors of
+    `read_update` and `update_principal`."""
     version, properties = read_update(context)
     session = context.sessions.open_realm()
     return json_response(await principals.update_principal(session, context.params["principal"], version, properties))
@@ -52,15 +53,16 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def rotate(context: RequestContext) -> Response:
-    """Gives a principal a new secret, and returns it. The present secret remains valid until the next rotation. A
-    principal may make this request for itself. Raises `NotFound`."""
+    """Gives a principal a new secret, and returns it. The secret before it remains valid until the next rotation or
+    reset. A principal may make this request for itself. Raises `NotFound`."""
     name = context.params["principal"]
     return await _with_new_credentials(context, context.sessions.open_realm(itself=name), None, None, rotate=True)
 
 
 async def reset(context: RequestContext) -> Response:
     """Gives a principal a new secret, or the one in the body, and the client id in the body if there is one. Returns
-    both. Its present secrets become invalid. Raises `NotFound`, and `BadRequest` for an invalid client id."""
+    both. All secrets before become invalid. Raises `NotFound`, `BadRequest` for an invalid client id, and
+    `AlreadyExists` if another principal has the client id."""
     client_id = context.fields.optional("clientId", STRING)
     secret = context.fields.optional("clientSecret", STRING)
     return await _with_new_credentials(context, context.sessions.open_realm(), client_id, secret, rotate=False)
@@ -100,7 +102,7 @@ async def assign(context: RequestContext) -> Response:
 
 async def revoke(context: RequestContext) -> Response:
     """Takes a principal role from a principal. Raises `NotFound` if either does not exist, and `BadRequest` if the
-    principal does not have the role."""
+    principal does not have the role, or is the root principal and the role manages the realm."""
     await principal_roles.revoke_principal_role(
         context.sessions.open_realm(), context.params["principal"], context.params["principal-role"]
     )

@@ -35,8 +35,9 @@ class RealmGuard:
         self._checked_ms: int | None = None
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, and returns its response. Raises `Forbidden` if the store has a realm, and
-        `Unavailable` if the store fails."""
+        """Passes the request on, and returns its response. If the last check of the store is older than
+        `CHECK_INTERVAL_MS`, it makes another: a change waits for that, a read runs concurrently. Raises `Forbidden` if
+        the store has a realm, and `Unavailable` if the store fails."""
         if self._is_known():
             return await self._inner(request)
         if request.method not in _READS:

@@ -20,7 +20,7 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates the policy that the body describes. Raises `AlreadyExists` and `BadRequest`."""
+    """Creates the policy that the body describes, and returns it. Raises the errors of `create_policy`."""
     name, policy_type = context.fields.required("name", STRING), context.fields.required("type", STRING)
     text, namespace = _policy_text(context), context.namespace
     return answer_response(await policies.create_policy(context.sessions.open(), namespace, name, policy_type, text))
@@ -33,8 +33,9 @@ async def load(context: RequestContext) -> Response:
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the description and content of a policy by those in the body. Raises `NoSuchPolicy`, `BadRequest`, and
-    `PolicyVersionMismatch` if the body expects another version."""
+    """Replaces the description and content of a policy by those in the body, and returns the policy. Raises
+    `NoSuchPolicy`, `BadRequest` for an invalid body or one without a version, and `PolicyVersionMismatch` if the body
+    expects another version."""
     expected, text = context.fields.optional("current-policy-version", INT), _policy_text(context)
     return answer_response(
         await policies.update_policy(context.sessions.open(), context.namespace, policy_name(context), expected, text)
@@ -42,8 +43,9 @@ async def update(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a policy. With `detach-all` it may be attached to something; its attachments are then removed, too. Raises
-    `NoSuchPolicy`, and `PolicyInUse` for an attached policy without `detach-all`."""
+    """Drops a policy. With `detach-all` it may be attached to something; these attachments are then removed, too.
+    Raises `NoSuchPolicy`, and without `detach-all` `PolicyInUse` for a policy that is attached to something that
+    exists."""
     detach_all = context.query.flag("detach-all")
     name = policy_name(context)
     return answer_response(

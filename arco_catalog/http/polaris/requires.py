@@ -92,7 +92,8 @@ def _type(target: Securable) -> str:
 
 
 def read_target(context: DecodedRequest) -> Securable:
-    """Returns the target of an attachment from the body: the catalog, a namespace, or a table or view."""
+    """Returns the target of an attachment from the body: the catalog, a namespace, or a table, view or generic table.
+    Raises `BadRequest` for an invalid target."""
     at = "request.target"
     fields = Fields(context.fields.required("target", OBJECT), at)
     kind, path = fields.required("type", one_of(*ATTACH)), fields.optional("path", list_of(STRING)) or []
@@ -123,7 +124,8 @@ def read_applicable(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def applicable_to(context: DecodedRequest) -> Securable:
-    """Returns the target from the query: the catalog, a namespace, or a table or view in one."""
+    """Returns the target from the query: the catalog, a namespace, or a table, view or generic table in one. Raises
+    `BadRequest` for an invalid name, and for the name of a table without a namespace."""
     joined, name = context.query.one("namespace"), context.query.one("target-name")
     if not joined:
         if name:

@@ -17,7 +17,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a semantic model with the name and the document in the body. Raises `AlreadyExists` and `BadRequest`."""
+    """Creates a semantic model with the name and the document in the body. Raises the errors of
+    `create_semantic_model`."""
     name, document = context.new_name(), context.fields.required("document", OBJECT)
     return answer_response(
         await semantic_models.create_semantic_model(context.sessions.open(), context.namespace, name, document)
@@ -31,8 +32,8 @@ async def load(context: RequestContext) -> Response:
 
 
 async def replace(context: RequestContext) -> Response:
-    """Replaces the document of a semantic model. Raises `NoSuchSemanticModel`, `BadRequest`, and
-    `SemanticModelVersionMismatch` if the body expects another version."""
+    """Replaces the document of a semantic model by that in the body. Raises `NoSuchSemanticModel`, `BadRequest` for an
+    invalid body, and `SemanticModelVersionMismatch` if the body expects another version."""
     name, fields = context.path_name(NAME), context.fields
     expected, document = fields.required("entity-version", STRING), fields.required("document", OBJECT)
     return answer_response(

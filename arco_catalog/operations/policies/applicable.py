@@ -46,8 +46,9 @@ async def _shown(session: Session, applicable: Applicable) -> JsonObject:
 
 
 def _applicable(index: Index, *, target: Securable, policy_type: str | None) -> Steps[Sequence[Applicable]]:
-    """Computes the policies that apply to the target: first those of types that are not inherited, which are attached
-    to it, then for each inheritable type the one that is attached nearest."""
+    """Computes the policies that apply to the target, only those of `policy_type` if that is given: first those of
+    types that are not inherited, which are attached to it, then for each inheritable type the one that is attached
+    nearest. Raises the errors of `absent` if the target does not exist."""
     chain = yield from chain_of(index, target)
     if chain is None:
         raise absent(target)
