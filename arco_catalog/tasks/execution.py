@@ -136,7 +136,8 @@ class Execution:
         return max(0, self._quiet_ms - self._began.elapsed_ms())
 
     async def start(self) -> None:
-        """Gives the task the status `RUNNING` at the start of the work. Raises `LeaseLost`, and `StoreError`."""
+        """Stores the task with the status `RUNNING` at the start of the work, and so renews the lease. Raises
+        `LeaseLost`, and `StoreError`."""
         await self.advance(lambda task: task.running(record=self.runtime.ulid(), at_ms=self.runtime.now_ms()))
 
     async def save(self, checkpoint: JsonObject) -> None:
@@ -146,24 +147,26 @@ class Execution:
         await self.renew()
 
     async def progress(self, checkpoint: JsonObject, files: int) -> None:
-        """Sets a checkpoint, which the next renewal of the lease stores, and counts `files`. After every
-        `RENEW_AFTER_FILES` files it renews the lease at once. That raises `LeaseLost` if this worker no longer has the
-        task, and `StoreError` if the outcome is unknown."""
+        """Sets a checkpoint, which the next renewal of the lease stores, and counts `files`. Once `RENEW_AFTER_FILES`
+        files or more were counted since the last renewal, it renews the lease at once. That raises `LeaseLost` if this
+        worker no longer has the task, and `StoreError` if the outcome is unknown."""
         self._checkpoint = checkpoint
         self._files += files
         if self._files >= RENEW_AFTER_FILES:
             await self.renew()
 
     async def renew(self) -> None:
-        """Renews the lease, stores the checkpoint, and calls the guard if there is one. Raises `LeaseLost`, and
-        `StoreError` if the outcome is unknown: the lease then keeps its old end (docs/design/tasks.md#rule-5)."""
+        """Renews the lease, stores the checkpoint, and calls the guard if there is one. Raises `LeaseLost`, also from
+        the guard, and `StoreError` if the outcome is unknown: the lease then keeps its old end
+        (docs/design/tasks.md#rule-5)."""
         self._files = 0
         await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
         if self.guard is not None:
             await self.guard(self.session())
 
     async def advance(self, make: Callable[[Task], Task]) -> None:
-        """Stores the next version of the task, which `make` returns, and so renews the lease. Raises `LeaseLost`, and
+        """Stores the next version of the task, which `make` returns for the last one, and so renews the lease. Raises
+        `LeaseLost` if the lease is over, another worker has the task, or the task has ended or was scheduled, and
         `StoreError` if the outcome is unknown."""
         async with self._lock:
             while True:
@@ -182,9 +185,10 @@ class Execution:
                 self.task = stored.task
 
     async def heartbeat(self) -> None:
-        """Renews the lease in a loop that does not end. Early in a lease it renews sooner if there is a new checkpoint
-        to store, because a worker that is killed within seconds would leave none otherwise. Logs a renewal that the
-        store did not confirm, and tries again. Raises `LeaseLost` when the lease is over."""
+        """Renews the lease in a loop that does not end, every `RENEW_AFTER_MS`, or every eighth of a short lease. Early
+        in a lease it renews sooner if there is a new checkpoint to store, because a worker that is killed within
+        seconds would leave none otherwise. Logs a renewal that the store did not confirm, and tries again. Raises
+        `LeaseLost` when the lease is over."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS
         while True:
@@ -202,7 +206,8 @@ class Execution:
 
 
 def task_session(catalog: Catalog, task: str, deadline_ms: int) -> Session:
-    """Returns a session for work on a task, with a deadline by the machine's clock."""
+    """Returns a session of this catalog for work on a task, with a deadline by the machine's clock, as the principal
+    `PRINCIPAL` and without checks of privileges."""
     source: JsonObject = {"kind": "Task", "task": task}
     request = OperationRequest("TASK", f"tasks/{task}", "", None, PRINCIPAL, source, deadline_ms)
     return catalog.session(request, ALLOW_ALL)

@@ -46,7 +46,7 @@ class FollowedLease:
 
     def session(self) -> Session:
         """Returns a session whose calls end before the lease does. Raises `LeaseLost` if the lease is over, or the task
-        was last read too long ago."""
+        was not read yet or last read too long ago."""
         return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + self._require())
 
     def _require(self) -> int:

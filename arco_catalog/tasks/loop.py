@@ -62,8 +62,9 @@ class WakeUp:
 
 async def keep_working(workers: Workers, runtime: Runtime, wake_up: WakeUp, report: Report) -> NoReturn:
     """Executes the due tasks of every catalog until it is cancelled; each worker then gives its tasks back to others.
-    Calls `report` with the statistics of a worker after each of its runs. A long task delays no other task, neither of
-    its catalog nor of another."""
+    It polls after a pause, or as soon as `wake_up` names a due task. Calls `report` with a catalog's name and the
+    statistics of its worker after each run, also of one that failed, which is logged. One long task delays no other,
+    neither of its catalog nor of another, and at most `AT_ONCE` runs go on at once."""
     under_way: dict[str, set[asyncio.Task[None]]] = {}
     slots = asyncio.Semaphore(AT_ONCE)
     woken: set[str] = set()

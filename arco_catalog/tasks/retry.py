@@ -23,7 +23,8 @@ class RetryPolicy:
     max_backoff_ms: int = 3_600_000
 
     def backoff_ms(self, failed: int) -> int:
-        """Returns the milliseconds from the last of so many failed attempts at a task to the next attempt."""
+        """Returns the milliseconds from the last of so many failed attempts at a task to the next attempt, at most
+        `max_backoff_ms`."""
         steps = min(max(failed, 1) - 1, 64)  # larger powers could overflow, and the pause has its maximum long before
         return round(min(self.max_backoff_ms, self.initial_backoff_ms * self.multiplier**steps))
 
@@ -56,7 +57,7 @@ class TaskPolicies:
     )
 
     def of(self, kind: str) -> RetryPolicy:
-        """Returns the retry policy of a type of task."""
+        """Returns the retry policy of a type of task, which is the default one for a type without its own."""
         return self.by_type.get(kind, self.default)
 
     @classmethod

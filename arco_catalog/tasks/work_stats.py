@@ -28,7 +28,8 @@ class WorkStats:
         self.oldest_due_ms = max(self.oldest_due_ms, due_ms)
 
     def add(self, other: "WorkStats") -> None:
-        """Adds the statistics of another worker to these."""
+        """Adds the counts of another worker to these. `oldest_due_ms` becomes the longer of both, `stopped` is whether
+        either stopped, and `error` stays if there is one."""
         self.executed += other.executed
         self.completed += other.completed
         self.failed += other.failed
@@ -40,7 +41,7 @@ class WorkStats:
         self.error = self.error or other.error
 
     def to_json(self) -> JsonObject:
-        """Returns the counts and `stopped`, without `error`, for people and logs."""
+        """Returns the counts, `oldest_due_ms` and `stopped`, without `error`, for people and logs."""
         return {
             "executed": self.executed,
             "completed": self.completed,

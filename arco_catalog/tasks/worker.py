@@ -88,8 +88,9 @@ class Worker:
         return stats
 
     async def run_until_idle(self) -> int:
-        """Executes due tasks until none is left that this worker can execute. Returns how many executions it made.
-        Raises `StoreError` if the hints can't be listed; errors of one task are only logged."""
+        """Executes due tasks until no task is executed any more, because none is left that this worker can execute.
+        Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one task are
+        only logged."""
         executed = 0
         while (now := await self.run_due(lambda: False)) > 0:
             executed += now
@@ -159,8 +160,9 @@ class Worker:
             await self._runtime.sleep(max(0, until_ms - self._session(task).now_ms()) / 1000)
 
     async def meet(self, hint: Hint) -> bool:
-        """Executes the task of a hint if it is due and has no worker, and removes or replaces a hint that is out of
-        date. Returns whether the task was executed. Raises `StoreError`, and `CatalogError`."""
+        """Executes the task of a hint if it is due and has no worker. Returns whether the task was executed. A hint of
+        an ended task is removed, and one whose task was scheduled for later is replaced. An old hint of a task that
+        does not exist is removed after a fence of the registry. Raises `StoreError`, and `CatalogError`."""
         session = self._session(hint.task)
         stored = await self._submitted(session, hint.task)
         if stored is None:
@@ -184,8 +186,8 @@ class Worker:
         return await self._take(stored)
 
     async def _submitted(self, session: Session, task: str) -> StoredTask | None:
-        """Reads a task. If it has no version yet, but the registry names it, it stores the first version. Returns None
-        if the registry does not name it."""
+        """Reads a task and returns the last version. If it has none yet, but the registry names it, it first stores the
+        first version. Returns None if there is no such task in either."""
         stored = await read_task(session.state, task)
         if stored is not None:
             return stored
@@ -196,8 +198,9 @@ class Worker:
         return await read_task(session.state, task)
 
     async def _take(self, stored: StoredTask) -> bool:
-        """Executes a task if it is due, has no worker, and this worker can execute it; lets it fail if it has no
-        attempts left. Returns whether it took the task."""
+        """Leases and executes a task if it is due, has no worker, and this worker can execute it; lets it fail if it
+        has no attempts left. Returns whether it leased the task: False also if another worker was faster. A worker that
+        is cancelled meanwhile gives the task back, and one that loses the lease leaves it."""
         task = stored.task
         if stored.is_held or task.next_run_ms > stored.now_ms:
             return False
@@ -292,7 +295,8 @@ class Worker:
             await self._notify(pause_ms)
 
     async def _notify(self, in_ms: int) -> None:
-        """Notifies other workers that a task is due `in_ms` from now, because this process may end before."""
+        """Notifies other workers of this catalog that a task is due `in_ms` from now, because this process may end
+        before. Does nothing if workers find tasks only by polling."""
         if (notify := self._catalog.notify_workers) is not None:
             await notify(self._catalog.paths.root, max(0, in_ms))
 
@@ -348,8 +352,8 @@ class Worker:
 
 def _quiet_ms(stored: StoredTask) -> int:
     """Returns for how many milliseconds the worker of an earlier lease of a task may still act on that lease, or a call
-    of it may still arrive. This follows from the last lease, and from the `quiet_ms` that its worker stored about the
-    leases before."""
+    of it may still arrive; 0 if the task has had no lease. This follows from the last lease, and from the `quiet_ms`
+    that its worker stored about the leases before."""
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0
@@ -362,8 +366,8 @@ def _quiet_ms(stored: StoredTask) -> int:
 
 
 async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:
-    """Runs work, and renews the lease concurrently. If the lease is lost, the work is cancelled and `LeaseLost` is
-    raised."""
+    """Runs work, renews the lease concurrently, and returns the result of the work or raises the error of it. If the
+    lease is lost, the work is cancelled and `LeaseLost` is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             heartbeat = group.create_task(execution.heartbeat())
