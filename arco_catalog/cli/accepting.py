@@ -42,7 +42,8 @@ class Acceptor:
         self._loop.add_reader(listener, self._accept)
 
     def close(self) -> None:
-        """Stops accepting. A second call does nothing, even after the socket was closed."""
+        """Stops accepting; accepted connections stay open. A second call does nothing, even after the socket was
+        closed."""
         if self._closed:
             return
         self._closed = True
@@ -52,8 +53,8 @@ class Acceptor:
             self._look_again = None
 
     async def wait_connected(self) -> None:
-        """Waits until each accepted connection has completed the handshake; cancels those that take over
-        `PAUSE_SECONDS`."""
+        """Waits, for at most `PAUSE_SECONDS`, until each accepted connection has completed the handshake; then cancels
+        the rest."""
         if self._connecting:
             _, pending = await asyncio.wait(self._connecting, timeout=PAUSE_SECONDS)
             for task in pending:

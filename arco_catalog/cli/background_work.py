@@ -27,8 +27,8 @@ async def working(
     wake_up: WakeUp,
     report: Report,
 ) -> AsyncIterator[None]:
-    """Executes tasks for as long as the context lasts: of all catalogs of the realms, or of `catalog` if `realms`
-    is None. At the end a task under way is cancelled, so that another worker may continue it."""
+    """Returns a context that executes due tasks for as long as it lasts: of all catalogs of the realms, or of `catalog`
+    if `realms` is None. At the end a task under way is cancelled, so that another worker may continue it."""
 
     async def served() -> Sequence[DeployedCatalog]:
         if realms is None:
@@ -46,7 +46,8 @@ async def working(
 
 
 def policies_of(properties: Sequence[str]) -> TaskPolicies:
-    """Parses the values of --task-property, which set leases and retries of tasks. Raises `CliError`."""
+    """Returns the policies in the values of --task-property, which set leases and retries of tasks. Raises `CliError`
+    for an invalid one."""
     try:
         return TaskPolicies.of_pairs(properties)
     except ValueError as error:
@@ -64,8 +65,9 @@ class ServedWorkers:
         self._workers: dict[str, tuple[Catalog, Worker]] = {}
 
     async def now(self) -> Mapping[str, Worker]:
-        """Returns the workers by the folders of their catalogs' state. A catalog that can't be opened has no worker;
-        requests for it report the error."""
+        """Returns the workers of the catalogs that there are now, by the folders of the catalogs' state: new ones for
+        catalogs that were opened anew. A catalog that can't be opened has no worker; requests for it report the error.
+        Raises `StoreError`, and `CatalogError` if the catalogs can't be read."""
         there: dict[str, tuple[Catalog, Worker]] = {}
         for deployed in await self._catalogs():
             with suppress(CatalogError):

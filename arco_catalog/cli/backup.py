@@ -20,8 +20,8 @@ HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")
 
 
 def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
-    """Writes a backup to the new file `to` and displays what it has. Returns 1 if pointers are missing in the catalog,
-    and so in the backup, else 0. Raises `CliError`."""
+    """Writes a backup of a catalog, or of a realm with all catalogs, to the new file `to` and displays what it has.
+    Returns 1 if pointers are missing in the catalog, and so in the backup, else 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         async with open_session(options, "backup", find_backup_source, DAY_MS) as (session, realm):
@@ -52,8 +52,8 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
 
 
 def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bool) -> int:
-    """Writes the records of a backup to a store without such a catalog, or with `dry` only prints what it would write.
-    Returns 0. Raises `CliError`."""
+    """Writes the records of the backup in the file `archive` to a store without such a catalog or realm, or with `dry`
+    only reads it; displays what was or would be written. Returns 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         read = await Archive.opened(Path(archive))

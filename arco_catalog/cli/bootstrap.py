@@ -37,8 +37,9 @@ class Credentials:
 
 
 def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: bool) -> int:
-    """Bootstraps a realm, with `reopen` even one that was dropped, or with `reset_root` replaces the credentials of its
-    root principal. Prints the credentials. Returns 0. Raises `CliError`."""
+    """Bootstraps a realm with a catalog, with `reopen` even one that was dropped, or with `reset_root` only replaces
+    the credentials of the root principal. Prints the credentials, this once. Returns 0. Raises `CliError`, also for a
+    store in memory."""
     if options.store.startswith("memory:"):
         raise CliError(
             "a store in memory is gone when this command ends: give a store that stays, such as file:/path or s3://bucket"
@@ -85,8 +86,8 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
 
 
 def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
-    """Returns the storage type of a location, with the tenant if it is on Azure. Prints a warning on stderr if the
-    tenant is not set, because engines then get no credentials for files."""
+    """Returns the storage type of a location, with the tenant if it is on Azure and the environment has one. Prints a
+    warning on stderr if the tenant is not set, because engines then get no credentials for files."""
     kind = storage_type_of(location)
     if kind != "AZURE":
         return {"storageType": kind}

@@ -26,13 +26,15 @@ def usual_workers(store: str, bound_bytes: int, limit: int) -> int:
 
 
 def cores() -> int:
-    """Returns the number of cores that this process may use; a fraction is rounded up."""
+    """Returns the number of cores that this process may use: the fewest by the CPUs that the system assigns to it and
+    by the quotas of its control groups, each rounded up."""
     quotas = (_quota(text) for text in _settings("cpu.max"))
     return min(len(os.sched_getaffinity(0)), *(math.ceil(quota) for quota in quotas if quota is not None), 1_024)
 
 
 def memory_bytes() -> int:
-    """Returns the bytes of memory that this process may use."""
+    """Returns the bytes of memory that this process may use: the machine's, or the smallest limit of its control groups
+    if that is less."""
     limits = (int(text) for text in _settings("memory.max") if text.isdigit())
     return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits, 1 << 62)
 

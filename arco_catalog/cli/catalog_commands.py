@@ -77,7 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco catalogs`. Exits with 2 if CATALOG is missing, or given to `list`."""
+    """Runs `arco catalogs`, and returns the exit code. Exits with 2 if CATALOG is missing, or given to `list`, or if an
+    update has no change."""
     from arco_catalog.cli import catalogs
 
     if (parsed.name is None) != (parsed.action == "list"):

@@ -81,7 +81,8 @@ def run(
     as_json: bool,
 ) -> int:
     """Carries out the action (list, create, show, update, drop or undrop) and displays the result. A list shows the
-    realm's catalogs, or with `dropped` the states of catalogs that have no name in it. Returns 0. Raises `CliError`."""
+    realm's catalogs, or with `dropped` the states of catalogs that have no name in it; all other actions need a `name`.
+    Returns 0. Raises `CliError`, as `NotThere` if there is no such catalog."""
 
     async def work() -> JsonValue:
         async with open_session(options, f"catalogs {action}", find_realm, writes=action not in READS) as (
@@ -199,8 +200,9 @@ def _default_base(realm: Realm, name: str) -> str:
 async def _update(
     realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
 ) -> JsonObject:
-    """Changes the properties and storage that the arguments give. Raises `CommitFailed` if another change of the
-    catalog commits between the read and the write."""
+    """Changes the properties and storage that the arguments give, and returns the changed catalog. A null in the JSON
+    of the storage removes a field. Raises `CommitFailed` if another change of the catalog commits between the read and
+    the write, and `NotFound` if there is no such catalog."""
     entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
     properties = {key: str(value) for key, value in entry.properties.items() if key not in arguments.removed}
     properties |= _pairs(arguments.properties)
@@ -218,7 +220,7 @@ def _locations(options: CatalogOptions, arguments: CatalogArguments) -> list[Jso
 
 
 def _pairs(pairs: Sequence[str]) -> dict[str, str]:
-    """Parses the values of --property, KEY=VALUE each. Raises `CliError`."""
+    """Parses the values of --property, KEY=VALUE each. Raises `CliError` for one without a key or an equals sign."""
     parsed = [pair.partition("=") for pair in pairs]
     if not all(key and equals for key, equals, _ in parsed):
         raise CliError("--property takes KEY=VALUE, such as --property owner=sales")

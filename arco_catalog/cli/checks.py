@@ -64,7 +64,8 @@ class Checks:
         self._done: list[Check] = []
 
     async def run(self) -> list[Check]:
-        """Runs every check of `arco doctor` on the catalog, and returns the results in order."""
+        """Runs the checks of `arco doctor` on the store and its catalogs, and returns the results in order. A check
+        that an earlier failure makes impossible has the status `SKIPPED`; nothing is raised for a failed one."""
         self._done = [packages(self._options.store)]
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._credentials())
@@ -150,7 +151,9 @@ class Checks:
         await self._allowed(session)
 
     async def _of_realm(self, session: Session) -> list[Check] | None:
-        """Returns a check for each catalog of the realm, or None if the store has no realm."""
+        """Returns a check for each catalog of the realm, whose HEAD is read, or one warning if the realm has no
+        catalog; None if the store has no realm. A realm that the options name and that does not exist is a failed
+        check."""
         options, name = self._options, "catalog"
         named = () if options.realm is None else (options.realm,)
         try:
@@ -188,8 +191,8 @@ class Checks:
 
 
 def packages(store: str) -> Check:
-    """Checks that the packages of `arco serve` and of the store's client are installed. Without the store's it fails;
-    without the server's it is a warning."""
+    """Checks that the packages of `arco serve` and of the store's client are installed. Without httptools it fails for
+    a store in a cloud; any other missing package of the server is a warning."""
     extra = "azure" if is_azure(store) else {"s3": "s3", "gs": "gcs"}.get(store.partition(":")[0])
     if extra is not None and find_spec("httptools") is None:
         advice = f"install the extra '{extra}' of arco-catalog"
@@ -208,7 +211,7 @@ def is_azure(store: str) -> bool:
 
 async def azure_credentials(options: CatalogOptions) -> Check:
     """Checks the credentials for Azure: reads them from the environment, and authorizes a request, for which a token of
-    Entra ID is fetched if there is no key. Does not call the store."""
+    Entra ID is fetched if there is no key. Does not call the store. Errors are the failed check's."""
     from storage_backends.azure.authorization import authorizer_of
     from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
     from storage_backends.azure.endpoint import endpoint_of, place_of
@@ -228,8 +231,8 @@ async def azure_credentials(options: CatalogOptions) -> Check:
 
 
 async def gcs_credentials(options: CatalogOptions) -> Check:
-    """Checks the credentials for Google Cloud: reads them from the environment, and fetches a token. Does not call the
-    store."""
+    """Checks the credentials for Google Cloud: reads them from the environment, and fetches a token, except for an
+    emulator. Does not call the store. Errors are the failed check's."""
     from storage_backends.gcs.config import GcsConfig
     from storage_backends.gcs.credentials import tokens_of
 
@@ -255,7 +258,8 @@ def missing_folder(store: str) -> str | None:
 
 
 def permissions(store: str) -> Check:
-    """Checks, for a store without credentials, that the user may read and write its folder."""
+    """Checks, for a store without credentials, that the user may read and write its folder. It is ok if there is no
+    such folder, or the store is in memory."""
     folder = folder_of(store)
     if folder is None or not os.path.isdir(folder):
         return Check("credentials", Status.OK, "none are needed")
@@ -266,8 +270,9 @@ def permissions(store: str) -> Check:
 
 
 def clock(behind_ms: int) -> Check:
-    """Checks the difference of this machine's clock from the store's, in milliseconds that it is behind. It fails if
-    the difference is too large for the catalog to correct."""
+    """Checks the difference of this machine's clock from the store's, in milliseconds that it is behind (negative:
+    ahead). It is ok below `SLIGHT_SKEW_MS`, a warning above, and fails if it is too large for the catalog to
+    correct."""
     skew, side = abs(behind_ms), "behind" if behind_ms > 0 else "ahead of"
     if skew < SLIGHT_SKEW_MS:
         return Check("clock", Status.OK, "this machine and the store agree on the time")
@@ -294,7 +299,8 @@ def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
 
 async def conditional_writes(session: Session, store: str) -> Check:
     """Checks that the store honours conditional writes, as `arco serve` does at the start. Writes two objects, and
-    deletes them."""
+    deletes them. It fails if the store ignores conditions or can't be written to, and is ok without conditional
+    deletes."""
     name = "conditional writes"
     try:
         verdict = await honours_conditions(session.state.store, session.runtime.ulid())
@@ -311,7 +317,8 @@ async def conditional_writes(session: Session, store: str) -> Check:
 
 
 def denied(reason: str, store: str = "s3:") -> str:
-    """Returns advice for a store that denies access, chosen by the reason that it gives."""
+    """Returns advice for a store that denies access, chosen by the scheme of its URL and by words in the reason that it
+    gives."""
     if store.startswith("gs:"):
         return GCS_RIGHTS
     if "TimeTooSkewed" in reason:

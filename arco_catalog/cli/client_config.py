@@ -39,8 +39,9 @@ class StoreSettings:
     trino: Mapping[str, str]
 
     def delegated(self) -> "StoreSettings":
-        """Returns these settings for engines that get credentials for files from the catalog. PyIceberg and DuckDB
-        request them without a setting. Local files have no credentials: there the settings are unchanged."""
+        """Returns these settings for engines that get credentials for files from the catalog: with the ones by which
+        Spark and Trino request them. PyIceberg and DuckDB request them without a setting. Local files have no
+        credentials: there the settings are unchanged."""
         if self.package is None:
             return self
         header = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
@@ -66,12 +67,14 @@ class Login:
         return cls("token", "TOKEN", exchanged=False) if OIDC in auth else None
 
     def settings(self, uri: str) -> Mapping[str, str]:
-        """Returns the settings of the login under the names of Spark and PyIceberg."""
+        """Returns the settings of the login under the names of Spark and PyIceberg, with the server's token endpoint
+        below `uri` if the server exchanges credentials for a token."""
         where = {"scope": ALL_ROLES, "oauth2-server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
         return {self.setting: self.placeholder, **where}
 
     def of_trino(self, uri: str) -> Mapping[str, str]:
-        """Returns the settings of the login under the names of Trino."""
+        """Returns the settings of the login under the names of Trino, with the server's token endpoint below `uri` if
+        the server exchanges credentials for a token."""
         prefix = "iceberg.rest-catalog.oauth2."
         where = {f"{prefix}scope": ALL_ROLES, f"{prefix}server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
         return {"iceberg.rest-catalog.security": "OAUTH2", f"{prefix}{self.setting}": self.placeholder, **where}
@@ -107,7 +110,8 @@ def spark_runtime(spark: str) -> str:
 
 
 def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
-    """Returns the settings with which engines read and write the files of a store, configured by the environment."""
+    """Returns the settings with which engines read and write the files of a store, configured by the environment. Every
+    URL that is not of S3, GCS or Azure counts as local files."""
     match store.partition(":")[0]:
         case "s3":
             return _s3(environment)
@@ -120,7 +124,7 @@ def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _s3(environment: Mapping[str, str]) -> StoreSettings:
-    """Returns the settings for S3: the region, and the endpoint if it is not Amazon's."""
+    """Returns the settings for S3: the region, us-east-1 if none is set, and the endpoint if it is not Amazon's."""
     config = S3Config.from_environment(environment)
     region, endpoint = config.region or "us-east-1", config.endpoint_url
     spark = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": region}
@@ -134,8 +138,9 @@ def _s3(environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _gcs(environment: Mapping[str, str]) -> StoreSettings:
-    """Returns the settings for GCS: the project, the billed project, and the endpoint if it is not Google's. Sources:
-    Iceberg's `GCPProperties`; PyIceberg, "Google Cloud Storage"; Trino, "Google Cloud Storage file system support"."""
+    """Returns the settings for GCS: the project and the billed project if they are set, the endpoint if it is not
+    Google's, and for an emulator the lack of credentials. Sources: Iceberg's `GCPProperties`; PyIceberg, "Google Cloud
+    Storage"; Trino, "Google Cloud Storage file system support"."""
     config = GcsConfig.from_environment(environment)
     project = {} if config.project is None else {"gcs.project-id": config.project}
     spark = {"io-impl": "org.apache.iceberg.gcp.gcs.GCSFileIO", **project}

@@ -26,7 +26,8 @@ class StoreClient:
         return f"{self.module} is not installed: install the extra '{self.extra}' of arco-catalog"
 
     def open(self, url: str, environment: Mapping[str, str]) -> ObjectStore:
-        """Opens the store through this client. Raises `ValueError` if the URL does not name a store."""
+        """Opens the store through this client: its variables override the environment. Raises `ValueError` if the URL
+        does not name a store."""
         return open_store(url, {**environment, **self.variables})
 
 
@@ -44,7 +45,8 @@ DIRECT = StoreClient("direct", {})
 
 
 def clients_of(url: str) -> tuple[StoreClient, ...]:
-    """Returns all clients for the store of a URL, installed or not."""
+    """Returns all clients for the store of a URL, installed or not: this project's HTTP client and the vendor's SDK of
+    a cloud, and one direct client for any other store."""
     known = _SDKS.get(url.partition(":")[0])
     if known is None:
         return (DIRECT,)
@@ -62,7 +64,7 @@ def is_installed(module: str) -> bool:
 
 def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
     """Returns the reason why this project's HTTP client refuses an S3 store, so that only the SDK can reach it. None if
-    it does not, and for other stores."""
+    it does not, for other stores, and if a missing package or invalid settings prevent the check."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         return None

@@ -12,15 +12,16 @@ DURATIONS = frozenset({"age_ms", "lease_ms"})
 
 
 def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Formats lines under headings in columns, each as wide as its longest cell."""
+    """Formats lines under headings in columns, each as wide as the longest cell in it, two blanks apart."""
     table = [headings, *lines]
     widths = [max(len(line[column]) for line in table) for column in range(len(headings))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
 
 def as_json(value: JsonValue) -> str:
-    """Formats a value as indented JSON. Each time in milliseconds since 1970 gets a field with the same time as text,
-    such as `updated_time` for `updated_ms`. Control characters are escaped."""
+    """Formats a value as indented JSON. Each field with a time in milliseconds since 1970 (`_ms` or `_ts`) gets another
+    field with the same time as text, such as `updated_time` for `updated_ms`; durations get none. Control characters
+    are escaped."""
     return escaped(json.dumps(_with_times(value), indent=2, ensure_ascii=False))
 
 
@@ -39,20 +40,21 @@ def _with_times(value: JsonValue) -> JsonValue:
 
 
 def format_iso(ms: int) -> str:
-    """Formats a time in ISO 8601, in UTC with milliseconds."""
+    """Formats a time in milliseconds since 1970 in ISO 8601, in UTC with milliseconds."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def format_time(ms: JsonValue) -> str:
-    """Formats a time as text in UTC with milliseconds; a value that is not a number is a dash."""
+    """Formats a time in milliseconds since 1970 as text in UTC with milliseconds; a value that is not an integer is a
+    dash."""
     if not isinstance(ms, int):
         return "-"
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def format_duration(ms: JsonValue) -> str:
-    """Formats a duration in whole days, hours, minutes, seconds or milliseconds: in the largest of these units of which
-    it has at least two. A value that is not a number is a dash."""
+    """Formats a duration in milliseconds in whole days, hours, minutes, seconds or milliseconds: in the largest of
+    these units of which it has at least two, else in milliseconds. A value that is not an integer is a dash."""
     if not isinstance(ms, int):
         return "-"
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
@@ -62,8 +64,8 @@ def format_duration(ms: JsonValue) -> str:
 
 
 def format_author(record: JsonObject) -> str:
-    """Formats the author of a commit or of a registry operation: the principal, the session of its role, and in
-    parentheses the engine and the client."""
+    """Formats the author of a commit or of a registry operation: the principal, a dash if there is none, the session of
+    an assumed role, and in parentheses the engine and the client, if the client is known."""
     source, session, engine = (record.get(field) for field in ("source", "session", "engine"))
     client = format_client(source) if isinstance(source, dict) else None
     if isinstance(engine, str) and client is not None:
@@ -73,8 +75,9 @@ def format_author(record: JsonObject) -> str:
 
 
 def format_client(source: JsonObject) -> str | None:
-    """Formats the client of an UpdateSource (docs/design/reconciliation.md#rule-1), or returns None for other sources.
-    The word `claims` marks a client that was not authenticated, also in old records that do not distinguish it."""
+    """Formats the client of an UpdateSource (docs/design/reconciliation.md#rule-1), or returns None for a source of
+    another kind or without the needed fields. The word `claims` marks a run or user that was not authenticated, also in
+    old records that do not distinguish it."""
     claims = "claims " if source.get("claimed") is True or "principal" not in source else ""
     match source:
         case {"kind": "IcebergRest" | "Notification", "client_info": str(client)}:
@@ -91,5 +94,5 @@ def format_client(source: JsonObject) -> str | None:
 
 
 def format_text(value: JsonValue) -> str:
-    """Formats a value as one line of text: None is a dash, and control characters are escaped."""
+    """Formats a value as one line of text: None is a dash, and control characters and line breaks are escaped."""
     return "-" if value is None else escaped(str(value)).replace("\n", "\\n")

@@ -33,7 +33,8 @@ class CompletedCommand:
 
 
 def script(shell: str, parser: Parser) -> str:
-    """Returns the completion script for a shell, which is `bash`, `zsh` or `fish`."""
+    """Returns the completion script of a parser's commands and options for a shell, which is `bash`, `zsh` or `fish`.
+    Raises `KeyError` for another shell."""
     writers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     return writers[shell](parser.prog, [*_commands(parser)])
 

@@ -198,7 +198,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Aborts an idle connection. A plain close would wait until the client has read the last answer."""
+        """Closes an idle connection at once. A plain close would wait until the client has read the last answer."""
         self.cut()
 
     def _keep(self, overhead: int, queued: int) -> None:

@@ -68,19 +68,19 @@ class Crowd:
         self._idle.pop(member, None)
 
     def idle(self, member: Member) -> None:
-        """Records that the connection has no request, unless it is being cut."""
+        """Records that the connection has no request since now, unless it is being cut."""
         if member not in self._leaving:
             self._idle[member] = self._clock()
 
     def left(self, member: Member) -> None:
-        """Removes a connection that was closed, and counts one less."""
+        """Removes a connection that was closed, counts one less, and calls `when_one_leaves`."""
         self.busy(member)
         self._leaving.discard(member)
         self.lost()
 
     def make_room(self) -> bool:
-        """Cuts the oldest new connection, or else the one that has been idle longest, unless one is being cut already.
-        Returns False if none may be cut now."""
+        """Cuts the oldest connection that has not sent a request yet, or else the one that has been idle longest, if
+        that is at least `IDLE_SECONDS`; cuts none while one is being cut. Returns False if none may be cut now."""
         if self._leaving:
             return True
         if self._new:

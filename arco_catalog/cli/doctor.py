@@ -12,7 +12,8 @@ HEADINGS = ("CHECK", "STATUS", "FOUND", "WHAT TO DO")
 
 
 def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Runs all checks, and displays their results. Returns 1 if a check failed, else 0."""
+    """Runs all checks, on a store on S3 that answers also the one of kept versions, and displays the results as text or
+    JSON. Returns 1 if a check failed, else 0. Raises `CliError`."""
 
     async def work() -> list[Check]:
         async with report_slow_store(options.store):

@@ -20,7 +20,7 @@ class CommandStopped(CliError):
 
 
 def describe_os_error(error: OSError) -> str:
-    """Returns the reason for a failure of the operating system, after the file that it concerns. The text of the error
-    itself begins with a number."""
+    """Returns the reason for a failure of the operating system, after the name of the file that it concerns, if it has
+    one. The text of the error itself begins with a number."""
     reason = error.strerror or str(error)
     return reason if error.filename is None else f"{error.filename}: {reason}"

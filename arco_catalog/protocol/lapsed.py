@@ -28,8 +28,8 @@ async def settle_lapsed(
     session: Session, limit: int = MAX_TRANSACTIONS, should_stop: Callable[[], bool] = lambda: False
 ) -> int:
     """Settles the intents on names of at most `limit` transactions, the oldest first, until `should_stop` is true: of
-    decided ones, and of ones that have outlived their lease, which it aborts. It leaves transactions within their lease
-    alone. Returns the number of settled transactions. Failed reads and writes are counted, and left for the next
+    decided ones, and of ones that have outlived their lease, which it aborts. It does not touch transactions within
+    their lease. Returns the number of settled transactions. Failed reads and writes are counted, and left for the next
     run."""
     waiting = pending_transactions((await session.state.head()).index)[:limit]
     settled = 0

@@ -21,8 +21,8 @@ class LeftToOthers:
         self._again_ms: dict[tuple[str, int], int] = {}
 
     def add(self, task: Task) -> None:
-        """Records that this worker leaves a task, which it can't execute, to other workers for `AGAIN_MS` from now.
-        Does nothing if `MAX_TASKS` tasks are left to others at present."""
+        """Records that a task, which this worker can't execute, is left to other workers for `AGAIN_MS` from now. Does
+        nothing if `MAX_TASKS` tasks are left to others at present."""
         now_ms = self._runtime.boot_ms()
         if len(self._again_ms) >= MAX_TASKS:
             self._again_ms = {hint: again_ms for hint, again_ms in self._again_ms.items() if again_ms > now_ms}

@@ -200,7 +200,7 @@ class Worker:
     async def _take(self, stored: StoredTask) -> bool:
         """Leases and executes a task if it is due, has no worker, and this worker can execute it; lets it fail if it
         has no attempts left. Returns whether it leased the task: False also if another worker was faster. A worker that
-        is cancelled meanwhile gives the task back, and one that loses the lease leaves it."""
+        is cancelled meanwhile gives the task back, and one that loses the lease does nothing more."""
         task = stored.task
         if stored.is_held or task.next_run_ms > stored.now_ms:
             return False
