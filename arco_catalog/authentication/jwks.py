@@ -161,7 +161,7 @@ class IssuerKeys:
             self._refresh()
 
     async def close(self) -> None:
-        """Cancels the fetch of an issuer's keys that is under way, if there is one, and waits until it has ended."""
+        """Cancels the fetch of an issuer's keys that is under way, if there is one, and waits for its end."""
         if self._refreshing is not None:
             self._refreshing.cancel()
             await asyncio.gather(self._refreshing, return_exceptions=True)
@@ -183,7 +183,7 @@ class IssuerKeys:
 
     async def _wait_for_refresh(self) -> None:
         """Fetches the issuer's keys, or waits for the fetch that is under way. Raises `Unavailable` if that fails, or
-        if none is under way and the last one began less than `RETRY_MS` ago."""
+        if none is under way and the last attempt was less than `RETRY_MS` ago."""
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
             raise Unavailable(f"The keys of the token issuer {self._issuer} are not available now: try again later")
         if not await asyncio.shield(self._refresh()):

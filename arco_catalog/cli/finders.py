@@ -16,14 +16,16 @@ from storage_backends import StoreDenied, StoreError
 
 
 async def find_catalog(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names, which has a HEAD."""
+    """Returns a session with the catalog that --warehouse names. Raises `NotThere` if the realm has no such catalog, or
+    the catalog has no HEAD."""
     session = await find_catalog_even_empty(store)
     await _require_head(session, store)
     return session
 
 
 async def find_catalog_with_state(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names, which has any state; HEAD may be missing."""
+    """Returns a session with the catalog that --warehouse names, which has any state; HEAD may be missing. Raises
+    `NotThere` if the catalog has none, or the realm has no such catalog."""
     session = await find_catalog_even_empty(store)
     if not await session.state.has_any():
         raise await no_warehouse(session, store.options.store)
@@ -32,7 +34,7 @@ async def find_catalog_with_state(store: OpenStore) -> Session:
 
 async def find_catalog_even_empty(store: OpenStore) -> Session:
     """Returns a session with the catalog that --warehouse names, whether it has state or not. In a realm the catalog
-    must be one of the realm's."""
+    must be one of the realm's: otherwise `NotThere` is raised."""
     for each in (await store.inventory()).catalogs:
         if each.realm is None or each.name == store.options.warehouse:
             return store.session(each.open())
@@ -63,7 +65,8 @@ async def find_root_catalog(store: OpenStore) -> Session:
 
 
 async def find_realm(store: OpenStore) -> tuple[Realm, Session]:
-    """Returns the realm and a session with the registry."""
+    """Returns the realm that --realm names, or without it the one at the store's root, and a session with the registry
+    of the realm. Raises `NotThere` if there is no such realm."""
     realm = store.realm()
     if not await realm_exists(realm):
         raise NotThere(f"there is no realm in {store.options.store}: `arco bootstrap` makes one (check --realm)")
@@ -71,19 +74,22 @@ async def find_realm(store: OpenStore) -> tuple[Realm, Session]:
 
 
 async def find_realm_registry(store: OpenStore) -> Session:
-    """Returns a session with the registry of the realm."""
+    """Returns a session with the registry of the realm that the options name. Raises `NotThere` if there is no such
+    realm."""
     _, registry = await find_realm(store)
     return registry
 
 
 async def find_new_realm(store: OpenStore) -> tuple[Realm, Session]:
-    """Returns the realm, which may not exist yet, and a session with the registry."""
+    """Returns the realm that the options name, which may not exist yet, and a session with the registry of the
+    realm."""
     realm = store.realm()
     return realm, store.session(realm.registry)
 
 
 async def find_registry_without_head(store: OpenStore) -> Session:
-    """Returns a session with the registry of the realm if any commit object of it is left, even without a HEAD."""
+    """Returns a session with the registry of the realm if any commit object of it is left, even without a HEAD. Raises
+    `NotThere` if none is left."""
     registry = store.session(store.realm().registry)
     page = await registry.state.store.list(registry.state.paths.registry_commits)
     if not page.entries:
@@ -93,7 +99,7 @@ async def find_registry_without_head(store: OpenStore) -> Session:
 
 async def find_backup_source(store: OpenStore) -> tuple[Session, Realm | None]:
     """Returns what a backup reads: a session with the realm's registry, and the realm; or a session with the catalog of
-    a store without a realm, and None."""
+    a store without a realm, and None. Raises `NotThere` if --realm names no realm, or that catalog has no HEAD."""
     realm = store.realm()
     if await realm_exists(realm):
         return store.session(realm.registry), realm
@@ -115,8 +121,8 @@ def find_backup_target(*, realm: bool) -> Callable[[OpenStore], Awaitable[Sessio
 
 
 async def find_inventory(store: OpenStore) -> Inventory:
-    """Returns the realm's catalogs and other owners of state, or the one catalog of a store without a realm, which has
-    a HEAD."""
+    """Returns the realm's catalogs and other owners of state, or the one catalog of a store without a realm. Raises
+    `NotThere` if --realm names no realm, or that catalog has no HEAD."""
     inventory = await store.inventory()
     if not inventory.registries:
         await _require_head(store.session(store.root), store)

@@ -46,8 +46,8 @@ class FsckArguments:
 
 
 def run(options: CatalogOptions, arguments: FsckArguments, *, as_json: bool) -> int:
-    """Checks a catalog or a whole realm, and displays the findings and the outcome of repairs. Returns 1 if an error is
-    left, else 0. Raises `CliError`, also for options that do not go together."""
+    """Checks a catalog or a whole realm, and displays the findings, with `repair` also the repairs and what became of
+    them. Returns 1 if an error is left, else 0. Raises `CliError`, also for options that do not go together."""
     if arguments.apply and not arguments.repair:
         raise CliError("--apply carries out repairs: give --repair, too")
     if (arguments.tables or arguments.after) and not arguments.data:
@@ -90,8 +90,9 @@ class _Checking:
         return self._arguments.apply
 
     async def catalog(self, session: Session) -> None:
-        """Checks a catalog, with `data` also the files of its tables. Raises `NoSuchTable` if --table names a table
-        that the registry does not have."""
+        """Checks a catalog, with the option `data` also the files of the tables that the options choose, and applies
+        repairs if the options want it. Raises `NoSuchTable` if --table names a table that the registry does not
+        have."""
         arguments = self._arguments
         scope = Scope(frozenset(arguments.tables), arguments.after) if arguments.data else None
         examination = self._examination(session)
@@ -100,13 +101,14 @@ class _Checking:
             require_known(examination, scope)
 
     async def realm(self, session: Session) -> bool:
-        """Checks the registry of a realm. Returns whether the index could be read, which lists the realm's catalogs."""
+        """Checks the registry of a realm, and applies repairs if the options want it. Returns whether the index could
+        be read, which lists the realm's catalogs."""
         examination = self._examination(session)
         await self._take(examination, check_realm(examination))
         return examination.index_read
 
     async def service(self, session: Session) -> None:
-        """Checks the tasks and markers of the delegation service."""
+        """Checks the tasks and markers of the delegation service, and applies repairs if the options want it."""
         examination = self._examination(session)
         await self._take(examination, check_service(examination))
 
@@ -165,7 +167,7 @@ class Progress:
 
     def report(self, examination: Examination) -> None:
         """Prints a line with the number of objects checked so far on stderr, unless one was printed within the last
-        second."""
+        second, or the check is younger than that."""
         if self._pace.is_due():
             at = f", now at the files of {examination.at}" if examination.at else ""
             print(f"arco: {examination.examined:,} objects checked so far{at}", file=sys.stderr, flush=True)
@@ -173,7 +175,7 @@ class Progress:
 
 def as_text(found: Sequence[Finding], examined: int) -> str:
     """Formats the findings in the given order, at most `MAX_LISTED` of each code, then the meaning and the remedy of
-    each code, then the counts."""
+    each code, then the counts. Without findings it is one line."""
     if not found:
         return f"{examined:,} objects were checked. Nothing is wrong."
     counts = Counter(finding.code for finding in found)
@@ -193,7 +195,8 @@ def as_text(found: Sequence[Finding], examined: int) -> str:
 
 
 def repairs_as_text(repaired: Sequence[RepairResult], *, apply: bool) -> str:
-    """Formats the outcome of each repair; without `apply`, the repairs that --apply would carry out."""
+    """Formats each repair with the outcome, or without `apply` the repairs that --apply would carry out; one line if
+    there are none."""
     if not repaired:
         return "\nNothing of this is mended by --repair."
     lines = [

@@ -25,8 +25,9 @@ HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
 
 
 def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool) -> int:
-    """Collects garbage in every catalog of a realm for at most `seconds`, and displays what can be deleted, or with
-    `delete` what was. Returns 1 if some record could not be read, else 0. Raises `CliError`."""
+    """Collects garbage in each owner of state of a realm (catalogs, registry, delegation service), or of a store
+    without a realm, for at most `seconds` (None: a day), and displays what can be deleted, or with `delete` what was.
+    Returns 1 if some record could not be read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "gc", timeout_ms)
@@ -58,7 +59,7 @@ class Progress:
 
     def report(self, stats: CollectionStats) -> None:
         """Prints a line with the objects listed and to be collected so far on stderr, unless one was printed within the
-        last second."""
+        last second, or the run is younger than that."""
         if self._pace.is_due():
             print(
                 f"arco: {stats.listed:,} objects listed so far, {stats.count:,} to collect",
@@ -83,8 +84,9 @@ def _heading(each: DeployedCatalog, *, alone: bool) -> str:
 
 
 def as_text(stats: CollectionStats, *, delete: bool) -> str:
-    """Formats the objects of one owner of state by kind, with count, size and reason, and the records that could not be
-    read."""
+    """Formats the objects of one owner of state by kind, with count, size and reason, then the sums, whether a next run
+    has to collect the rest, and the records that could not be read. `delete` is whether the objects were deleted or
+    only can be."""
     lines = [
         (kind.value, f"{found.count:,}", f"{found.bytes:,}", format_time(found.oldest_ms), WHY[kind])
         for kind in Kind

@@ -47,8 +47,8 @@ class GovernanceArguments:
 
 
 def run(options: CatalogOptions, arguments: GovernanceArguments, *, writes: bool, as_json: bool) -> int:
-    """Displays the governance of an object; a command that `writes` first applies the changes. Returns 0. Raises
-    `CliError`."""
+    """Displays the governance of a table, view or namespace; a command that `writes` first applies the changes. Returns
+    0. Raises `CliError`, also if there is no such object."""
     patch = arguments.patch
 
     async def work() -> JsonObject:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco governance`. Exits with 2 if `set` has no change, or `show` has one."""
+    """Runs `arco governance`, and returns the exit code. Exits with 2 if `set` has no change, or `show` has one."""
     from arco_catalog.cli import governance
 
     given = bool(parsed.change or parsed.remove)

@@ -28,8 +28,9 @@ def run(
     as_json: bool,
     wide: bool,
 ) -> int:
-    """Displays the newest `limit` operations on the registry of a catalog, or of the realm; with `at_ms` only those up
-    to that time, with `own` also the registry's internal commits. Returns 0. Raises `CliError`."""
+    """Displays the newest `limit` operations on the registry of a catalog, or with `of_realm` of the realm; with
+    `at_ms` only those up to that time, with `own` also the registry's internal commits. Returns 0. Raises
+    `CliError`."""
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
@@ -47,7 +48,8 @@ def run(
 
 
 def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
-    """Formats one line for each operation, under headings."""
+    """Formats one line for each operation, under headings, or one sentence if there is none; `wide` prints all
+    columns."""
     if not found:
         return "This catalog has no history."
     return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)
@@ -66,7 +68,8 @@ def _columns(operation: JsonObject) -> tuple[str, ...]:
 
 
 def format_names(operation: JsonObject) -> str:
-    """Formats the object of an operation: its name, both names of a rename, or the role and its holder of a grant."""
+    """Formats the object of an operation: its name, both names of a rename, or for a grant the role with its holder or
+    its privilege. A dash if the operation has no name."""
     to, grant = mapping(operation, "to"), _grant(operation)
     if grant is not None:
         return grant
@@ -74,7 +77,8 @@ def format_names(operation: JsonObject) -> str:
 
 
 def _grant(operation: JsonObject) -> str | None:
-    """Formats a privilege that a role has, or a role with its holder; None for other operations."""
+    """Formats a role with its holder, or a role with the privilege that it has and the object of the privilege; None
+    for an operation without a role."""
     role = optional_text(operation, "role")
     if role is None:
         return None

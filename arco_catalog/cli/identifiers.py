@@ -9,7 +9,8 @@ _LEVEL = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
 def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
-    """Parses NAMESPACE.TABLE, and returns the levels of the namespace and the table's name. Raises `CliError`."""
+    """Parses NAMESPACE.TABLE, and returns the levels of the namespace and the table's name. Raises `CliError` for fewer
+    than two levels, and for a malformed name."""
     levels = _levels(text)
     if levels is None or len(levels) < 2:
         raise CliError(
@@ -19,7 +20,8 @@ def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def parse_namespace(text: str) -> tuple[str, ...]:
-    """Parses a namespace, and returns the levels. Raises `CliError`."""
+    """Parses a namespace with one level or more, and returns the levels. Raises `CliError` for a malformed or empty
+    one."""
     levels = _levels(text)
     if levels is None:
         raise CliError(f'{text!r} is not a namespace, such as sales, a.b or "sales.2026"')
@@ -41,7 +43,8 @@ def _levels(text: str) -> tuple[str, ...] | None:
 
 
 def format_namespace(levels: Sequence[str]) -> str:
-    """Formats levels so that `parse_namespace` reads them again."""
+    """Formats levels, joined by dots, so that `parse_namespace` reads them again: a level with a dot or quote is in
+    quotes."""
     return ".".join(_quoted(level) if "." in level or '"' in level else level for level in levels)
 
 

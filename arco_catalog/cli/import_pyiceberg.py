@@ -36,9 +36,9 @@ class PyIcebergSource:
         self._own = threading.local()
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """Yields all tables, and views. A view, and a table that can't be loaded, has a problem instead of a location,
-        and so has a namespace that can't be listed, as the table `*`. Raises `CliError` if the catalog can't be read at
-        all."""
+        """Yields all tables and views of the chosen namespaces. A view, and a table that can't be loaded, has a problem
+        instead of a location, and so has the table `*` of a namespace in which tables or views can't be listed. Raises
+        `CliError` if the catalog or the list of namespaces can't be read."""
         try:
             await self._call(lambda catalog: catalog)
             namespaces = await self._namespaces()
@@ -49,8 +49,8 @@ class PyIcebergSource:
                 yield table
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns the properties of a namespace; none if the other catalog has no such namespace, only namespaces below
-        it. Raises `CliError`."""
+        """Returns the properties of a namespace of the source; none if the source has no such namespace, only
+        namespaces below it. Raises `CliError` if they can't be read."""
         try:
             return await self._call(lambda catalog: dict(catalog.load_namespace_properties(namespace)))
         except NoSuchNamespaceError:
@@ -92,7 +92,8 @@ class PyIcebergSource:
         return SourceTable(namespace, name, location)
 
     async def _views_in(self, namespace: Namespace) -> Sequence[SourceTable]:
-        """Returns each view with a problem, since PyIceberg has no location of its metadata."""
+        """Returns each view with a problem, since PyIceberg has no location of its metadata; none if the source does
+        not support views, and the name `*` with a problem if they can't be listed."""
         try:
             views = await self._call(lambda catalog: catalog.list_views(namespace))
         except NotImplementedError:  # many of its catalogs do not support views

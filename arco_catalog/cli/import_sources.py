@@ -47,8 +47,9 @@ class ListSource:
 
 
 def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
-    """Reads lines `NAMESPACE.TABLE METADATA_LOCATION`, separated by blanks or tabs. A level that contains a dot or a
-    blank is in quotes. Empty lines and lines that begin with # are ignored. Raises `CliError`, which names the line."""
+    """Reads lines `NAMESPACE.TABLE METADATA_LOCATION`, separated by blanks or tabs, and returns the tables. A level
+    that contains a dot or a blank is in quotes. Empty lines and lines that begin with # are ignored. Raises `CliError`,
+    which names the line and `where` it is, for any other line."""
     found: list[SourceTable] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -137,8 +138,8 @@ class FolderSource:
 
 
 def _note(folders: dict[str, _Folder], key: str) -> None:
-    """Adds a file of a warehouse to the folder of its table, if it is the hint or a metadata file in the table's
-    `metadata/`."""
+    """Adds a file of a warehouse, given by its key, to the folder of its table, if it is the hint or a metadata file in
+    the table's `metadata/`; ignores any other file."""
     path, _, file = key.rpartition("/")
     if path != "metadata" and not path.endswith("/metadata"):
         return

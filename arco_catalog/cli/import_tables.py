@@ -55,7 +55,7 @@ class Report:
 
 def run(catalog: CatalogOptions, options: ImportOptions) -> int:
     """Imports the tables of a source, or without --apply only reports what an import would do. Returns 1 if some table
-    failed, else 0. Raises `CliError`."""
+    failed, else 0. Raises `CliError` if the source or the catalog can't be read, or options do not go together."""
     only = () if options.only is None else parse_namespace(options.only)
     into = () if options.into is None else parse_namespace(options.into)
     if options.properties and options.kind != "catalog":
@@ -124,7 +124,7 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
 
 
 def _properties(pairs: Sequence[str]) -> dict[str, str]:
-    """Parses the values of -P, KEY=VALUE each. Raises `CliError`."""
+    """Parses the values of -P, KEY=VALUE each. Raises `CliError` for one without a key or an equals sign."""
     parsed: dict[str, str] = {}
     for text in pairs:
         key, equals, value = text.partition("=")

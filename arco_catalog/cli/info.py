@@ -31,7 +31,8 @@ def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) ->
 
 
 def as_text(shown: JsonObject, name: str) -> str:
-    """Formats a table or view: facts, then columns, then snapshots if there are any."""
+    """Formats a table or view, which has this name: facts, then columns, then snapshots if there are any, with a note
+    if older ones are left out."""
     parts = [facts(_facts(shown, name)), table(COLUMNS, [*map(_column, objects(shown, "schema"))])]
     snapshots = objects(shown, "snapshots")
     if snapshots:
@@ -109,7 +110,8 @@ def _number(value: JsonValue) -> str:
 
 
 def _bytes(value: JsonValue) -> str:
-    """Formats a size in GB, MB, KB or bytes."""
+    """Formats a size in GB, MB or KB (powers of 1,024), the largest that it reaches, or in bytes; a value that is not
+    an integer is a dash."""
     if not isinstance(value, int):
         return "- bytes"
     for unit, size in UNITS:

@@ -10,8 +10,8 @@ NAME = "kept versions"
 
 
 async def kept_versions(options: CatalogOptions) -> Check:
-    """Checks whether the bucket keeps versions. It is never a failure: versions protect against mistakes, but a purge
-    that must erase data has to delete them too."""
+    """Checks whether the bucket of a store on S3 keeps versions. It is never a failure: versions protect against
+    mistakes, but a purge that must erase data has to delete them too. Skipped if the setting can't be read."""
     versions = open_versions(options.store, options.environment)
     try:
         enabled = await versions.enabled()

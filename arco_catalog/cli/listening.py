@@ -26,13 +26,14 @@ class AddressError(CliError):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Opens a socket that listens at the address, by IPv4 if the host name has both. Raises `AddressError`."""
+    """Opens a socket that listens at the address, by IPv4 if the host name has both. Raises `AddressError` if that is
+    impossible, or the address stays in use for five seconds."""
     return listen_together(host, port, 1)[0]
 
 
 def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]:
-    """Opens `count` sockets that listen at one address; the kernel gives each connection to one of them. Raises
-    `AddressError`.
+    """Opens `count` sockets that listen at one address, by IPv4 if the host name has both; the kernel gives each
+    connection to one of them. Raises `AddressError` as `listen` does.
 
     A first socket is bound without sharing, so that an address in use is an error even if its user shares it.
     """
@@ -54,7 +55,8 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
 
 def _bind(host: str, port: int, family: int) -> socket.socket:
     """Opens a socket that listens at an address and does not share it. While the address is in use, blocks and retries
-    for `ATTEMPTS` times `RETRY_SECONDS`; blocking is harmless because nothing else runs at this point of the start."""
+    for `ATTEMPTS` times `RETRY_SECONDS`; blocking is harmless because nothing else runs at this point of the start.
+    Raises `OSError` after that, and at once for any other failure."""
     for _ in range(ATTEMPTS):
         try:
             return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -81,8 +83,8 @@ class StoreReport:
 
 
 def announce(options: ServeOptions, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
-    """Displays the start-up message: the server's URI and its `workers`, warnings on stderr, and the configuration of
-    engines. With --quiet it prints the URI and warnings only."""
+    """Displays the start-up message: warnings on stderr, the server's URI, what the store has, how clients
+    authenticate, the `workers`, and the configuration of engines. With --quiet it prints the URI and warnings only."""
     uri = uri_of(listener, tls=options.tls_cert is not None) + options.base_path
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
@@ -126,8 +128,9 @@ def _in_other_realms(names: Sequence[str]) -> str:
 
 
 def _exposed(methods: Sequence[str], has_realm: bool, *, tls: bool) -> str | None:
-    """Returns the warning for an address that other machines can reach: without TLS if clients must authenticate, else
-    without authentication. None if clients must authenticate and the server has TLS."""
+    """Returns the warning for an address that other machines can reach: about the missing TLS if clients must
+    authenticate (`methods`), else about the missing authentication. None if clients must authenticate and the server
+    has TLS."""
     if methods:
         return (
             None
@@ -154,7 +157,8 @@ def _on_loopback(methods: Sequence[str], has_realm: bool) -> str:
 
 
 def uri_of(listener: socket.socket, *, tls: bool = False) -> str:
-    """Returns the URI of the server. If it listens on all addresses, the URI has this machine's host name."""
+    """Returns the URI of the server that listens on a socket, without a path. If it listens on all addresses, the URI
+    has this machine's host name."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = socket.gethostname()

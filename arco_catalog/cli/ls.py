@@ -37,8 +37,9 @@ def run(
     recursive: bool,
     as_json: bool,
 ) -> int:
-    """Displays at most `limit` objects of a namespace, or of the top level, with `recursive` also those of the levels
-    below; with `at_ms` those that were there at that time. Returns 0. Raises `CliError`."""
+    """Displays at most `limit` objects of a namespace, or of the top level if it is None, with `recursive` also those
+    of the levels below; with `at_ms` those that were there at that time. Returns 0. Raises `CliError`, also if there is
+    no such namespace."""
     top = () if namespace is None else parse_namespace(namespace)
 
     async def read() -> tuple[list[JsonObject], bool]:
@@ -95,7 +96,8 @@ async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[
 
 
 async def _refuse_relation(session: Session, levels: Namespace) -> None:
-    """Raises `CliError` if the name is that of a table, a view or another object that a namespace holds."""
+    """Raises `CliError` if the levels are the name of a table, a view or another object that a namespace holds now;
+    returns if no object has the name."""
     with suppress(NoSuchTable):
         found = await inspect_relation(session, levels[:-1], levels[-1])
         if found["state"] == "live":

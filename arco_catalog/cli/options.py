@@ -34,7 +34,8 @@ class Option:
         )
 
     def read(self, text: str) -> object:
-        """Parses a value. Raises `argparse.ArgumentTypeError`, which names the variable if the value comes from it."""
+        """Parses a value by the variable's parser. Raises `argparse.ArgumentTypeError` for an invalid one, which names
+        the variable if the value comes from it."""
         try:
             return self.variable.parse(text)
         except ValueError as error:
@@ -42,7 +43,7 @@ class Option:
             raise argparse.ArgumentTypeError(f"{where}{error}") from error
 
     def described(self) -> str:
-        """Returns the help of the option, with the variable and the default."""
+        """Returns the help of the option, with the name of the variable and the default, if there is one."""
         default = f", default {self.variable.default}" if self.variable.default else ""
         return f"{self.variable.help} [env {self.variable.name}{default}]"
 
@@ -106,7 +107,8 @@ class _Extend(argparse.Action):
 
 
 def positive(text: str) -> int:
-    """Parses a whole number of at least 1. Raises `argparse.ArgumentTypeError`, whose message argparse prints."""
+    """Parses a whole number from 1 to 10**9. Raises `argparse.ArgumentTypeError` for any other text; argparse prints
+    the message."""
     try:
         return parse_count(text)
     except ValueError as error:
@@ -115,7 +117,7 @@ def positive(text: str) -> int:
 
 def instant(text: str) -> int:
     """Parses an ISO 8601 time, in UTC if it has no offset, and returns milliseconds since 1970. Raises
-    `argparse.ArgumentTypeError`."""
+    `argparse.ArgumentTypeError` for any other text."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:

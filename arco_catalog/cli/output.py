@@ -77,7 +77,8 @@ def _total(widths: Sequence[int]) -> int:
 
 def _fitted(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
     """Returns the widths of the columns with which a line fits into `width`: the widest column is narrowed first, down
-    to its longest word. Returns None if the line does not fit without breaking a word."""
+    to the longest word in it; columns of times, ids and names are not narrowed. Returns None if the line does not fit
+    like this."""
     widths = _longest(headings, cells, range(len(headings)))
     least = [
         widths[number]
@@ -103,8 +104,8 @@ def _records(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
 
 
 def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
-    """Formats a table with columns of these widths, and with colours. If rich is not installed, there are no colours,
-    and if a cell does not fit, all cells have lines of their own."""
+    """Formats a table with columns of these widths, and with colours. Without rich or a terminal there are no colours,
+    and if a cell does not fit then, all cells have lines of their own."""
     console = _terminal()
     if console is None:
         fits = list(widths) == _longest(headings, cells, range(len(widths)))

@@ -28,7 +28,8 @@ class Parser(argparse.ArgumentParser):
         return action
 
     def error(self, message: str) -> NoReturn:
-        """Prints the message with a similar valid word, if there is one, and raises `SystemExit` with 2."""
+        """Prints the message on stderr, with a similar valid word if there is one and the command that prints help, and
+        raises `SystemExit` with 2."""
         choice = INVALID_CHOICE.search(message)
         options = message.split() if message.startswith("unrecognized arguments") else ()
         words = [choice[1]] if choice else [word.partition("=")[0] for word in options if word.startswith("-")]
@@ -41,8 +42,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}{hint}\n`{self.prog} --help` describes it\n")
 
     def take_rest(self, parsed: argparse.Namespace, words: list[str]) -> bool:
-        """Sets the optional argument that may take words behind an option, since argparse takes such an argument only
-        directly behind the argument before it. Returns whether there is one; false if a word is an option."""
+        """Gives the words that no argument took to the first positional argument that is optional and has no value yet,
+        since argparse takes such words only directly behind the argument before it. Returns whether one took them;
+        false if a word is an option."""
         if any(word.startswith("-") for word in words):
             return False
         for action in self.declared:
@@ -53,14 +55,14 @@ class Parser(argparse.ArgumentParser):
         return False
 
     def _similar(self, word: str) -> list[str]:
-        """Returns the valid word of the same kind that is most similar, if one is similar. Dashes don't count: with
-        them any two short options would be similar."""
+        """Returns a list with the valid word of the same kind (option or not) that is most similar to a word; empty if
+        none is similar. Dashes don't count: with them any two short options would be similar."""
         dashes = word[: len(word) - len(word.lstrip("-"))]
         kind = [each.removeprefix(dashes) for each in self._words() if each.startswith("-") == bool(dashes)]
         return [f"{dashes}{match}" for match in get_close_matches(word.lstrip("-"), kind, n=1)]
 
     def _described(self, name: str) -> str:
-        """Returns the name of an argument, with the words that it takes if they are few."""
+        """Returns the name of an argument, with the words that it takes if it has choices."""
         action = next((each for each in self.declared if each.dest == name and each.choices), None)
         return name if action is None else f"{name} ({', '.join(map(str, action.choices or ()))})"
 
@@ -73,8 +75,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parses the command line. Exits with 2 for a word that no option or argument takes, with the message of the
-    command's own parser, which knows its options."""
+    """Parses the command line, and returns the values. Exits with 2 for a word that no option or argument takes, with
+    the message of the command's own parser, which knows its options."""
     parsed, unknown = parser.parse_known_args(arguments)
     own: Parser = getattr(parsed, "parser", parser)
     if unknown and not own.take_rest(parsed, unknown):

@@ -44,8 +44,8 @@ def run(
     master: str,
     more: Sequence[str] = (),
 ) -> int:
-    """Runs a job, with `more` options for it, waits for the end, and returns the exit code. Raises `CliError` if a
-    library or the catalog is missing."""
+    """Runs a job with Spark's `master`, with `more` options for it, waits for the end, and returns the exit code of the
+    job's process. `limits` are for `maintain` alone. Raises `CliError` if a library or the catalog is missing."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(f"{library} is not installed: install the extra 'pipeline' of arco-catalog")
@@ -60,8 +60,8 @@ def run(
 
 
 async def _require_catalog(options: CatalogOptions, job: str) -> None:
-    """Raises `NotThere` if there is no such catalog, before Spark starts, which takes long. For `fsck` the catalog
-    needs no HEAD: the check reports that it is missing."""
+    """Raises `NotThere` if there is no such catalog, before Spark starts, which takes long; for `collect` if there is
+    no such realm or catalog. For `fsck` the catalog needs no HEAD: the check reports that it is missing."""
     if job == "collect":
         async with open_session(options, "pipeline", find_inventory):
             return
@@ -117,8 +117,8 @@ def pyspark_version() -> str:
 
 
 def runtime_for(pyspark: str) -> str:
-    """Returns the Maven coordinates of Iceberg for the Spark of a PySpark version. Raises `CliError` if the jobs do not
-    support that Spark."""
+    """Returns the Maven coordinates of Iceberg for the Spark of a PySpark version, such as `4.1.0`. Raises `CliError`
+    if the jobs do not support that Spark."""
     spark = ".".join(pyspark.split(".")[:2])
     if spark not in SCALA_OF_SPARK:
         raise CliError(

@@ -47,7 +47,8 @@ MORE = "`arco COMMAND --help` describes a command."
 
 
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> int:
-    """Runs one command. Returns the exit code, usually 0, or 1 for a failure, which is reported in one line; 130 after
+    """Runs one command with these arguments and environment, by default those of the process. Returns the exit code:
+    usually 0, or that of a failure, which is reported in one line and has 1 unless the error has another; 130 after
     Ctrl-C. Raises `SystemExit` with 2 for wrong usage."""
     code = 0
     try:

@@ -36,7 +36,8 @@ def run_list(options: CatalogOptions, *, as_json: bool) -> int:
 
 
 def run_show(options: CatalogOptions, *, as_json: bool) -> int:
-    """Displays the realm that --realm names. Returns 0. Raises `CliError`."""
+    """Displays the realm that --realm names, or without it the one at the store's root. Returns 0. Raises `CliError`,
+    as `NotThere` if there is no such realm."""
 
     async def work() -> RealmSummary:
         async with open_session(options, "realms show", find_realm) as (realm, session):
@@ -51,8 +52,9 @@ def run_show(options: CatalogOptions, *, as_json: bool) -> int:
 
 
 def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
-    """Drops a realm, which must have no catalogs, and displays whether it was dropped already. Returns 0. Raises
-    `CliError` if the drop is not `confirmed`; the message counts what would be lost."""
+    """Drops the realm that the options name, which must have no catalogs, and displays whether it was dropped already.
+    Returns 0. Raises `CliError` if the drop is not `confirmed`, with the counts of what would be lost, if the realm has
+    catalogs, and if there is no such realm."""
 
     async def work() -> tuple[str, bool]:
         async with open_session(options, "realms drop", find_realm, writes=confirmed) as (realm, session):

@@ -33,8 +33,8 @@ class Commits:
 
 def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool, wide: bool) -> int:
     """Displays the newest `limit` commits of a table or view, newest first. `name` is a table's name or an entity id.
-    If no table has the name now, the commits of all dropped tables that had it are printed. A note on stderr lists the
-    dropped tables of the name. Returns 0. Raises `CliError`."""
+    If no table has the name now, the commits of each dropped table that had it are printed, `limit` of each. A note on
+    stderr lists the dropped tables of the name. Returns 0. Raises `CliError`."""
 
     async def read() -> tuple[list[Commits], str | None]:
         async with open_session(options, "receipts", find_catalog) as session:
@@ -57,7 +57,8 @@ async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Co
 
 
 def describe_dropped(name: str, found: Sequence[NamedEntity]) -> str | None:
-    """Returns a note that lists the dropped entities which had the name; None if there are none."""
+    """Returns a note that lists the dropped entities which had the name, with the times of their drops; None if there
+    are none. The first of `found` is the live one, if there is one."""
     dropped = "; ".join(f"entity {each.entity} at {format_time(each.dropped_ms)}" for each in found if not each.live)
     if not dropped:
         return None
@@ -67,7 +68,8 @@ def describe_dropped(name: str, found: Sequence[NamedEntity]) -> str | None:
 
 
 def as_text(found: Sequence[Commits], *, wide: bool) -> str:
-    """Formats commits as a table; several entities each get a table under a line with entity id and time of drop."""
+    """Formats commits as a table; several entities each get a table under a line with entity id and time of drop.
+    `wide` prints all columns."""
     if len(found) == 1:
         return as_table(found[0].commits, wide=wide)
     return "\n\n".join(
@@ -78,7 +80,7 @@ def as_text(found: Sequence[Commits], *, wide: bool) -> str:
 
 
 def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
-    """Formats one line for each commit, under headings."""
+    """Formats one line for each commit, under headings, or one sentence if there is none; `wide` prints all columns."""
     if not found:
         return "No commits were made through this catalog."
     return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)

@@ -26,9 +26,9 @@ HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 
 def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool) -> int:
-    """Walks the tables and views that have changed since the last run, in every catalog of a realm, for at most
-    `seconds`; writes the missing receipts, or with `dry` none, and displays what was found. Returns 1 if some metadata
-    could not be read, else 0. Raises `CliError`."""
+    """Walks the tables and views that have changed since the last run, in every catalog of a realm or in the one of a
+    store, for at most `seconds` (None: no limit but a day); writes the missing receipts, or with `dry` none, and
+    displays what was found. Returns 1 if some metadata could not be read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "reconcile", timeout_ms)
@@ -48,7 +48,7 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
 
 
 def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> JsonObject:
-    """Returns the counts of all catalogs together; in a realm also the counts of each catalog, under `catalogs`."""
+    """Returns the sums of the counts of all catalogs; in a realm also the counts of each catalog, under `catalogs`."""
     total = ReconcileStats()
     for _, stats in walked:
         total.add(stats)
@@ -89,7 +89,8 @@ class Progress:
 
 
 def as_text(stats: ReconcileStats, *, dry: bool) -> str:
-    """Formats the result for one catalog: counts, each missing receipt with the reason, and what could not be read."""
+    """Formats the result for one catalog: counts, whether a next run has to resume, each missing receipt with the
+    reason, and what could not be read. `dry` is whether nothing was written."""
     parts = [
         f"{stats.pointers:,} tables and views: {stats.unchanged:,} unchanged, {stats.walked:,} walked, "
         f"{stats.incomplete:,} of them not to the end; {stats.orphaned:,} pointers are of creates that did not commit.",

@@ -19,8 +19,8 @@ from arco_catalog.state.index import Namespace
 def run(
     options: CatalogOptions, name: str, metadata: str, *, parents: bool, view: bool, overwrite: bool, as_json: bool
 ) -> int:
-    """Registers a metadata file as a table, or as a view, and displays the name. With `parents` makes missing
-    namespaces; with `overwrite` replaces the table that has the name. Returns 0. Raises `CliError`."""
+    """Registers a metadata file as a table, or with `view` as a view, and displays the name. With `parents` makes
+    missing namespaces; with `overwrite` replaces the table that has the name. Returns 0. Raises `CliError`."""
     namespace, table = parse_identifier(name)
     kind = "view" if view else "table"
 

@@ -34,9 +34,10 @@ def run(
     dry: bool,
     as_json: bool,
 ) -> int:
-    """Restores a lost HEAD and lost pointers of a catalog, or with `of_realm` HEAD of the realm's registry. With `dry`
-    writes nothing. Prints what was found and done. Returns 1 if the operator has to choose a candidate, else 0. Raises
-    `CliError`."""
+    """Restores a lost HEAD and lost pointers of a catalog, or with `of_realm` HEAD of the realm's registry. `head` and
+    `pointers` are the candidates that the operator has chosen; with `replace` they replace what can be read, too. With
+    `dry` writes nothing. Prints what was found and done. Returns 1 if the operator has to choose a candidate, else 0.
+    Raises `CliError`."""
     choices = Choices(head, pointers, replace)
 
     async def work() -> JsonObject:
@@ -49,8 +50,9 @@ def run(
 
 
 def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool, as_json: bool) -> int:
-    """Restores the state that a catalog, or the realm with all its catalogs, had at a time, from the versions that the
-    bucket keeps. With `dry` writes nothing. Returns 0. Raises `CliError`."""
+    """Restores the state that a catalog, or with `of_realm` the realm with all its catalogs, had at a time, from the
+    versions that the bucket keeps. With `dry` writes nothing. Returns 0. Raises `CliError`, also for a time in the
+    future."""
 
     async def work() -> JsonObject:
         versions = open_versions(options.store, options.environment)
@@ -88,7 +90,8 @@ async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> Asyn
 
 
 def as_text(report: JsonObject) -> str:
-    """Formats the report on HEAD, then on each pointer, then the next command if all is restored."""
+    """Formats the report on HEAD, then on each pointer, then the next commands if all is well and anything was
+    restored."""
     dry = report["dry_run"] is True
     parts = [_head(mapping(report, "head"), dry=dry)]
     pointers = objects(report, "pointers")

@@ -66,7 +66,8 @@ def run(options: ServeOptions) -> int:
 
 
 def run_server(options: ServerOptions, serving: Coroutine[object, object, None]) -> int:
-    """Runs a server with its log and event loop until it ends. Returns 0."""
+    """Runs a server, which is the coroutine `serving`, with the log of the options and a new event loop until it
+    returns. Returns 0, and raises what `serving` raises."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -125,8 +126,8 @@ async def _serve(options: ServeOptions) -> None:
 
 
 async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:
-    """Collects the facts about the store for the start-up message. If HEAD can't be read, they lack those that HEAD
-    has: requests report the error."""
+    """Collects the facts about the store for the start-up message. If HEAD can't be read, the facts in HEAD are
+    missing, and nothing is raised: requests report the error."""
     if realms is None:
         request = operator_request(catalog.runtime, "serve", catalog.settings.request_ms)
         state = catalog.session(request, ALLOW_ALL).state
@@ -196,14 +197,14 @@ class Server(uvicorn.Server):
         self._acceptors: list[Acceptor] = []
 
     def end(self) -> None:
-        """Stops the server as SIGTERM does. Called when stdin ends, because the supervisor died and can't send a
-        signal."""
+        """Stops the server as SIGTERM does. It is called when stdin of a worker ends, because the supervisor died and
+        can't send a signal."""
         asyncio.get_running_loop().remove_reader(sys.stdin)
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to accept connections up to the limit, and announces the server. Replaces uvicorn's method, which
-        accepts any number."""
+        """Starts to accept connections on these sockets up to the limit, and calls `announce`. Replaces uvicorn's
+        method, which accepts any number."""
         await self.lifespan.startup()
         self._acceptors = [
             Acceptor(listener, self._crowd, self._protocol, self._certificate) for listener in sockets or ()
@@ -213,9 +214,10 @@ class Server(uvicorn.Server):
         self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops accepting and waits until the requests under way are answered, up to uvicorn's timeout. Requests that
-        take longer are cancelled, and awaited before the stores that they use are closed. Connections whose handshake
-        is not complete are awaited first, so that uvicorn closes them too."""
+        """Stops accepting, closes these sockets, and waits until the requests under way are answered, up to uvicorn's
+        timeout. Requests that take longer are cancelled, and awaited for at most `MARGIN_SECONDS` before the stores
+        that they use are closed. Connections whose handshake is not complete are awaited first, so that uvicorn closes
+        them too."""
         for acceptor in self._acceptors:
             acceptor.close()
         for listener in sockets or ():
@@ -251,8 +253,8 @@ class Server(uvicorn.Server):
 
 
 def _listener(options: ServeOptions) -> socket.socket:
-    """Returns the listening socket that the supervisor opened for this worker (`--listener`); opens one
-    for a server without a supervisor."""
+    """Returns the listening socket that the supervisor opened for this worker (`--listener`); opens one at the address
+    of the options for a server without a supervisor. Raises `AddressError`."""
     if options.listener is None:
         return listen(options.host, options.port)
     return socket.socket(fileno=options.listener)
@@ -274,8 +276,10 @@ def _announce(options: ServeOptions, report: StoreReport, listener: socket.socke
 
 
 def telemetry_of(options: ServerOptions) -> Telemetry | None:
-    """Sets up a server's telemetry: a line of JSON for each request if the log's format is JSON, a line of text if its
-    level is `debug`, else no lines. Returns None if nothing is recorded. Raises `CliError` for invalid settings."""
+    """Returns a server's telemetry: a line of JSON for each request if the log's format is JSON, a line of text if its
+    level is `debug`, else no lines; metrics in the JSON lines if the options name their namespace; and traces if the
+    environment configures them. Returns None without any of these. Raises `CliError` for invalid settings, and for a
+    metrics namespace without JSON."""
     if options.log_format == "json":
         lines: dict[str, Write] = {"json": _to_stderr}
     elif options.log_level == "debug":
@@ -298,7 +302,7 @@ def _to_stderr(line: str) -> None:
 @asynccontextmanager
 async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple[Catalog, ServedRealms]]:
     """Opens the store for as long as the context lasts, and yields the catalog and what is served: the realms of the
-    store, or the catalog if it has none. Raises `CliError`."""
+    store, or the catalog if it has none. Raises `CliError` if the store can't be opened or a realm can't be served."""
     async with long_lived(await _open(options)) as opened:
         catalog = replace(opened, notify_workers=wake_up.task_due) if options.tasks else opened
         async with AsyncExitStack() as stack:
@@ -336,7 +340,8 @@ async def _open(options: ServeOptions) -> Catalog:
 async def open_served(
     settings: Settings, store: str, allowed: Sequence[str], environment: Mapping[str, str]
 ) -> Catalog:
-    """Returns the catalog in a server's store, opened. Raises `CliError` if it can't be opened."""
+    """Returns the catalog in a server's store, opened, with its allowed locations. Prints that it waits if the store is
+    slow. Raises `CliError` if the store can't be opened or a URL is invalid."""
     try:
         async with report_slow_store(store):
             url, locations = canonical_urls(store, allowed, environment)

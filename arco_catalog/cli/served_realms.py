@@ -67,7 +67,8 @@ def _without_realm(options: ServeOptions, missing: Sequence[Realm]) -> str:
 
 
 def _vending_environment(options: ServeOptions) -> Mapping[str, str]:
-    """Returns the environment for the vending of credentials, in which the options replace the variables."""
+    """Returns the environment for the vending of credentials, in which the options replace the variables of the
+    lifetime and the file of keys."""
     variables = {
         VENDING_LIFETIME.name: str(options.vending_lifetime),
         VENDING_KEYS_FILE.name: options.vending_keys_file or "",
@@ -76,8 +77,9 @@ def _vending_environment(options: ServeOptions) -> Mapping[str, str]:
 
 
 def authentication_setup(options: ServerOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
-    """Sets up authentication from options, which replace their variables, and other variables. Returns None if --auth
-    is not given. Raises `ValueError` for an invalid variable."""
+    """Returns the authentication of a server by its options, which replace their variables, and other variables;
+    `realm` is the realm of issuers and APIs without one of their own. Returns None if --auth is not given. Raises
+    `ValueError` for an invalid variable."""
     variables = {AUTH.name: ",".join(options.auth)}
     if options.token_key_file is not None and INTERNAL in options.auth:
         variables[TOKEN_KEY_FILE.name] = options.token_key_file

@@ -90,12 +90,14 @@ class OpenStore:
         return catalog.session(operator_request(catalog.runtime, self.command, self.timeout_ms), ALLOW_ALL)
 
     def realm(self) -> Realm:
-        """Returns the realm that --realm names, or without --realm the one at the store's root; it need not exist."""
+        """Returns the realm that --realm names, or without --realm the one at the store's root; it need not exist, and
+        nothing is read."""
         return realm_beside(self.root, self.url, self.options.realm)
 
     async def inventory(self) -> Inventory:
         """Returns the catalogs and other owners of state in the realm, or `root` alone if the store has no realm.
-        Raises `NotThere` if --realm names no realm or the store can't be read, and `StoreDenied`."""
+        Raises `NotThere` if --realm names no realm or the store can't be read, and `StoreDenied` if the store denies a
+        read."""
         names = () if self.options.realm is None else (self.options.realm,)
         try:
             return await take_inventory(self.root, self.url, names)
@@ -170,8 +172,8 @@ def operator_request(runtime: Runtime, command: str, timeout_ms: int = TIMEOUT_M
 
 
 def another(session: Session) -> Session:
-    """Returns a session with the same catalog and access for the next step of a command: with a new deadline, and
-    without the records that the session before has read."""
+    """Returns a session with the same catalog and access for the next step of a command: with a new deadline,
+    `TIMEOUT_MS` from now, and without the records that the session before has read."""
     deadline_ms = session.runtime.now_ms() + TIMEOUT_MS
     return session.catalog.session(replace(session.request, deadline_ms=deadline_ms), session.access)
 

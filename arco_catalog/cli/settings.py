@@ -37,7 +37,7 @@ class Changes:
 
     @property
     def of_locations(self) -> bool:
-        """Whether these changes add or remove allowed locations."""
+        """Whether these changes add or remove allowed locations of the catalog."""
         return bool(self.added or self.removed)
 
 
@@ -84,7 +84,8 @@ def _described(settings: KeySettings) -> str:
 
 
 def _advice(settings: KeySettings) -> str:
-    """Returns a note on how a change of the rules affects retries of earlier requests."""
+    """Returns a note on how a change of the rules for idempotency keys affects retries of earlier requests, and until
+    when."""
     until = format_time(settings.replaced[0].until_ms + SEARCH_MS)
     return (
         f"\nServers use this from their next write on, whatever their variables set. Until {until} they also search "

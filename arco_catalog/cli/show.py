@@ -17,8 +17,9 @@ MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
 
 
 def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_json: bool) -> int:
-    """Displays the records of a table or view; with `at_ms` which object had the name at that time. Returns 0. Raises
-    `CliError`."""
+    """Displays the records of the object that has the name, or of the last one that was dropped under it; with `at_ms`
+    instead which table or view had the name at that time, or was the last one dropped under it. Returns 0. Raises
+    `CliError`, also if there is none."""
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:
@@ -34,7 +35,8 @@ def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_jso
 
 
 def as_text_then(shown: JsonObject) -> str:
-    """Formats which object had the name at a time, and which metadata file was current."""
+    """Formats which object had the name at a time, which metadata file was current, its commit's author, and the
+    registry commit that was HEAD."""
     registry = mapping(shown, "registry")
     made = f"{format_text(registry.get('commit'))}, made {format_time(registry.get('at_ms'))}"
     return facts(

@@ -57,7 +57,7 @@ class Report:
         return lines if self.examined or lines else ["no client could be run"]
 
     def as_json(self) -> JsonObject:
-        """Returns the findings of all clients as JSON."""
+        """Returns the findings of all clients as JSON, with the errors, and `ok`, whether there are none."""
         return {
             "ok": not self.faults,
             "clients": [*self.examined],
@@ -75,9 +75,10 @@ class Report:
 
 
 def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool) -> int:
-    """Checks the store of a URL through each of its clients, and displays the findings. Returns 1 if a check failed, if
-    clients differ, if a client can't reach the store, or if it left objects behind; else 0. Raises `CliError` if the
-    URL does not name a store."""
+    """Checks the store of a URL through each of its clients, with `pages` also by the costly checks, and displays the
+    findings. Returns 1 if a check failed, if clients differ, if a client can't reach the store or left objects behind,
+    or if no client could be run; else 0. Raises `CliError` if the URL does not name a store, or its folder does not
+    exist."""
     missing = missing_folder(url)
     if missing is not None:
         raise NotThere(f"there is no folder {missing}: make it, or check the URL of the store")
@@ -93,7 +94,8 @@ def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool)
 async def report(
     url: str, environment: Mapping[str, str], clients: Sequence[StoreClient], *, pages: bool = False
 ) -> Report:
-    """Runs all checks through each client, one client after the other; with `pages` also the costly checks. Raises
+    """Runs all checks through each of these clients that can be used, one client after the other; with `pages` also the
+    costly checks. Returns their findings, and the reasons why others were not run or could not reach the store. Raises
     `ValueError` if the URL does not name a store."""
     folder = f"{FOLDER}/doctor-{SystemRuntime().ulid()}"
     examined: dict[str, ExaminationReport] = {}

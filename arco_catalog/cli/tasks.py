@@ -33,8 +33,9 @@ HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT
 def run_list(
     options: CatalogOptions, status: str | None, correlation: str | None, *, stuck: bool, as_json: bool
 ) -> int:
-    """Displays all tasks, or those in one status or with one correlation id, or the purges that failed half-way, those
-    first that are due first. Returns 0. Raises `CliError`."""
+    """Displays all tasks of a catalog, or only those in one status, those with one correlation id, or with `stuck` the
+    purges that failed half-way: first the unfinished ones, by the time at which they are due. Returns 0. Raises
+    `CliError`."""
 
     def matches(listed: ListedTask) -> bool:
         task = listed.task
@@ -55,8 +56,8 @@ def run_list(
 
 
 def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool) -> int:
-    """Displays one task; with `follow` again whenever it has changed, until it has ended. Returns 1 if it failed.
-    Raises `CliError`."""
+    """Displays one task; with `follow` again whenever it has changed, until it has ended. Returns 1 if it failed, else
+    0. Raises `CliError`, also if there is no such task."""
 
     async def work() -> int:
         async with open_session(options, "tasks", find_catalog, DAY_MS) as session:
@@ -93,9 +94,9 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
 
 
 def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, as_json: bool) -> int:
-    """Executes the tasks that are due in every catalog of the realm, or one task in the catalog that has it, for at
-    most `seconds`. Displays a line for each catalog. Returns 1 if the tasks of some catalog could not be read, else 0.
-    Raises `CliError`."""
+    """Executes the tasks that are due in every catalog of the realm, or one task, if it is due, in the catalog that has
+    it, for at most `seconds` (None: a day). Displays a line for each catalog. Returns 1 if the tasks of some catalog
+    could not be read, else 0. Raises `CliError`."""
     runtime = SystemRuntime()
     end_ms = runtime.now_ms() + (DAY_MS if seconds is None else seconds * 1000)
 
@@ -128,7 +129,8 @@ def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> i
 
 
 def counts_as_text(name: str, stats: WorkStats) -> str:
-    """Formats the counts of one catalog, or the error that stopped its work."""
+    """Formats the counts of the worker of the catalog with this name, and whether tasks are left because the time was
+    over; or only the error that prevented the work."""
     if stats.error is not None:
         return escaped(stats.error)
     counts = f"{stats.executed} tasks were executed: {stats.completed} completed, {stats.failed} failed"
@@ -137,7 +139,8 @@ def counts_as_text(name: str, stats: WorkStats) -> str:
 
 
 def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
-    """Submits a failed task again, and displays it. Returns 0. Raises `CliError`."""
+    """Submits a failed task again, and displays it. Returns 0. Raises `CliError`, also if there is no such task or it
+    has not failed."""
 
     async def work() -> ListedTask:
         async with open_session(options, "tasks", find_catalog, writes=True) as session:
@@ -161,13 +164,14 @@ def to_json(listed: ListedTask) -> JsonObject:
 
 
 def about(listed: ListedTask) -> str:
-    """Returns the dotted name of the table that a task is about."""
+    """Returns the dotted name of the table that a task's payload names."""
     identity = table_identity(listed.task.payload)
     return dotted(texts(identity, "namespace_levels"), optional_text(identity, "table_name") or "")
 
 
 def row(listed: ListedTask) -> Sequence[str]:
-    """Returns the columns of a task in the list."""
+    """Returns the columns of a task in the list. The time of the next run is empty if the task is over or a worker has
+    it."""
     task = listed.task
     waits = task.status not in ENDED and not listed.held
     return (
@@ -189,7 +193,7 @@ def _result(listed: ListedTask) -> str | None:
 
 
 def as_text(listed: ListedTask) -> str:
-    """Formats all facts of one task, one on a line."""
+    """Formats the facts of one task, one on a line; a fact without a value has no line."""
     task = listed.task
     lines = [
         ("task", task.id),

@@ -44,8 +44,8 @@ class Certificate:
             raise CliError(f"{named}: {_reason(error)}") from error
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Checks the files of the certificate every `LOOK_SECONDS`, and rereads them when they have changed. Runs
-        until it is cancelled."""
+        """Checks the files of the certificate every `LOOK_SECONDS`, and rereads them when they have changed, as `renew`
+        does. Runs until it is cancelled."""
         while True:
             await sleep(LOOK_SECONDS)
             await asyncio.to_thread(self.renew)
@@ -78,8 +78,8 @@ class Certificate:
 
 
 def certificate_of(certificate: str | None, key: str | None, client_ca: str | None = None) -> Certificate | None:
-    """Reads the certificate that the options name; None if no option is given. Raises `CliError` if one is missing or a
-    file can't be read."""
+    """Reads the certificate that the options name; None if no option is given. Raises `CliError` if the certificate or
+    the key is missing, or a file can't be read."""
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:

@@ -57,8 +57,9 @@ class Supervisor:
         self._code = 0
 
     async def run(self) -> int:
-        """Runs the server until it ends, and returns the exit code. One worker starts before the others, so that an
-        error of the store is reported once."""
+        """Starts the workers, runs the server until it ends, and returns the exit code. One worker starts before the
+        others, so that an error of the store is reported once; if it ends before it serves, the others are not started.
+        Raises `AddressError` if the address can't be listened at."""
         listeners = listen_together(self._parsed.host, self._parsed.port, self._parsed.workers)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
@@ -107,7 +108,8 @@ class Supervisor:
         return StoreReport(**json.loads(line))
 
     async def _keep_alive(self, listener: socket.socket) -> None:
-        """Replaces the worker of a socket whenever it dies, until the server ends. Ends the server if too many die."""
+        """Replaces the worker of a socket whenever it dies, and prints that on stderr, until the server ends. Ends the
+        server if more than `MAX_DEATHS` workers die within `DEATHS_WITHIN_SECONDS`."""
         while True:
             process = self._workers[listener.fileno()]
             code = await process.wait()
