@@ -1,1 +1,2 @@
-"""Who makes a request: what proves it, and what becomes of the proof (docs/design/access.md#authentication)."""
+"""Authentication: verifies the credentials of requests, and issues the catalog's own access tokens
+(docs/design/access.md#authentication)."""

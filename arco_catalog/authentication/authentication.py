@@ -12,7 +12,8 @@ REALM_HEADER = "polaris-realm"
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """The authenticators of a deployment, in the order in which they are tried."""
+    """The authenticators of a deployment, in the order in which they are tried: the first that recognises the
+    credentials of a request decides about it."""
 
     authenticators: Sequence[Authenticator]
 

@@ -1,4 +1,4 @@
-"""The interface of authenticators, their input and their result."""
+"""The interface of authenticators, which verify the credentials of a request; their input and their result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from arco_catalog.planning.access import Identity
 
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
-    """The headers of a request, with lower-case names, and the gateway's event that invoked a function, None without
-    one."""
+    """The parts of a request in which an authenticator finds credentials: the headers, with lower-case names, and the
+    gateway's event that invoked a function, None without one."""
 
     headers: Mapping[str, str]
     event: object = None
@@ -36,7 +36,8 @@ class AuthenticationResult:
 
 
 class Authenticator(Protocol):
-    """One method of authentication."""
+    """A method of authentication: verifies the credentials of a request, and returns the caller. It returns None for a
+    request without credentials of its kind, so that another method is tried."""
 
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
         """Authenticates a request; None if it has no credentials of this kind. Raises `NotAuthorized` for credentials

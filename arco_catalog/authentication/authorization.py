@@ -1,5 +1,5 @@
-"""The rights of an authenticated caller, where the store has a realm and where it has none
-(docs/design/access.md#without-a-realm).
+"""The rights of a server's callers, by its authenticators (`ARCO_AUTH`), by `ARCO_AUTHORIZATION`, and by whether the
+store has a realm (docs/design/access.md#without-a-realm).
 
 | authenticators | realm | `ARCO_AUTHORIZATION=on` | `off` |
 | --- | --- | --- | --- |
@@ -17,7 +17,7 @@ from arco_catalog.config.variables import AUTHORIZATION
 
 
 class Authorization(Enum):
-    """The rights of an authenticated caller."""
+    """The rights of a server's callers: to do everything, what the realm grants, or nothing."""
 
     EVERYTHING = auto()
     """Grants are not checked."""

@@ -28,7 +28,8 @@ _ROLE = re.compile(r"[A-Za-z0-9_.:-]{1,256}")
 
 @dataclass(frozen=True, slots=True)
 class UnverifiedToken:
-    """The header and the claims of a token before its signature is verified."""
+    """The header and the claims of a token before its signature is verified. They select the authenticator and the key
+    that verify it, and prove nothing."""
 
     header: JsonObject
     claims: JsonObject

@@ -1,4 +1,4 @@
-"""The keys of an issuer: found by discovery, cached, and refreshed.
+"""The public keys of an issuer of tokens: found by OpenID Connect discovery, cached, and refreshed.
 
 Requests wait for the issuer only if no keys are cached, or if a token names an unknown key. Cached keys are used for up
 to a day while the issuer is down. Sources: OpenID Connect Discovery 1.0, section 4; RFC 7517; RFC 7518,

@@ -34,7 +34,8 @@ Read = Callable[[], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key, and the id by which tokens name it, which reveals nothing of the key."""
+    """A secret key that signs and verifies the catalog's access tokens, and the id by which tokens name it. The id
+    reveals nothing of the key."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -42,7 +43,8 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class TokenKeys:
-    """At least one key that signs and verifies the catalog's access tokens, the newest first."""
+    """The keys, at least one, that verify the catalog's access tokens, the newest first. The newest signs new
+    tokens."""
 
     keys: Sequence[SigningKey]
 
@@ -118,8 +120,8 @@ def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 
 class KeySource:
-    """The keys that sign and verify tokens: it reads them when they are first needed, unless they are `known`, and
-    again when they are old. Belongs to one event loop."""
+    """The keys that sign and verify the catalog's access tokens. It reads them when they are first needed, unless they
+    are `known`, and again when they are old or a token names an unknown one. Belongs to one event loop."""
 
     def __init__(self, read: Read, now_ms: Callable[[], int], known: TokenKeys | None = None) -> None:
         self._read = read

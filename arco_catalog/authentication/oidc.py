@@ -59,7 +59,8 @@ class _TrustedIssuer:
 
 
 class OidcAuthenticator:
-    """Authenticates by tokens of issuers. Belongs to one event loop."""
+    """Authenticates requests by bearer tokens of the configured issuers, which it verifies with the issuers' public
+    keys. Belongs to one event loop."""
 
     def __init__(self, issuers: Sequence[tuple[Issuer, IssuerKeys]], now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms

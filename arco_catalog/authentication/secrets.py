@@ -66,7 +66,8 @@ def fingerprint(secret: Secret) -> str:
 
 
 class Secrets:
-    """Hashes and checks secrets. One thread of a process works on chosen secrets, one at a time."""
+    """Hashes the secrets of principals to store them, and checks presented secrets against stored ones. One thread of a
+    process works on chosen secrets, one at a time."""
 
     def __init__(self, entropy: Entropy, waiting: int = WAITING) -> None:
         self._entropy = entropy

@@ -1,4 +1,4 @@
-"""Makes the authenticators that variables name (docs/configuration.md).
+"""Makes the authenticators of a deployment, which environment variables name (docs/configuration.md).
 
 Libraries that verify tokens are imported only if a variable needs them: a function behind a gateway starts without.
 """

@@ -22,7 +22,8 @@ class _Entry(Generic[T]):
 
 
 class TokenCache(Generic[T]):
-    """The results of verified tokens, by token; the least recently used are dropped first."""
+    """Caches the results of verified tokens, by token, until they expire. If there are too many, it drops the least
+    recently used."""
 
     def __init__(self, now_ms: Callable[[], int], max_tokens: int = MAX_TOKENS) -> None:
         self._now_ms = now_ms

@@ -47,7 +47,7 @@ _DEAD_SUBJECT = "The subject token is not a live access token of this realm"
 
 
 class Principals(Protocol):
-    """Reads the principals of one realm from its registry."""
+    """Reads the principals of one realm from its registry, for the token endpoint."""
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
         """The principal of the realm with a client id, None if there is none."""
@@ -72,7 +72,7 @@ class Principals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenAnswer:
-    """An answer of the endpoint, with a token or an error: status, JSON body and headers."""
+    """An answer of the token endpoint, with a token or an error: status, JSON body and headers."""
 
     status: int
     body: JsonObject
@@ -80,7 +80,8 @@ class TokenAnswer:
 
 
 class OAuthError(Exception):
-    """An OAuth error, which quotes nothing of the request."""
+    """An error that the token endpoint answers in OAuth's form (RFC 6749, section 5.2). It quotes nothing of the
+    request."""
 
     def __init__(self, error: str, description: str) -> None:
         super().__init__(f"{error}: {description}")
@@ -114,7 +115,8 @@ def parse_form(body: bytes) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class TokenEndpoint:
-    """Issues tokens for the realms of a deployment."""
+    """The token endpoint of a deployment: answers a request to one of the realms with an access token of the catalog,
+    or with an OAuth error."""
 
     tokens: OwnTokens
     secrets: Secrets

@@ -34,9 +34,9 @@ _ROLE_PREFIX = "PRINCIPAL_ROLE:"
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """The claims of a token of the catalog: its realm and principal, the principal roles that it activates (None for
-    all), the fingerprint of the secret that it was first issued for, and the principal that acts for this one, if any.
-    `executes_tasks` is whether it is for the delegation service."""
+    """The claims of an access token of the catalog: its realm, the principal with name and client id, the principal
+    roles that it activates (None for all), the fingerprint of the secret that it was first issued for, and the
+    principal that acts for this one, if any. `executes_tasks` is whether it is for the delegation service."""
 
     realm: str
     principal: str
@@ -120,7 +120,7 @@ class OwnTokens:
 
 
 class InternalAuthenticator:
-    """Authenticates by tokens of the catalog."""
+    """Authenticates requests by bearer tokens that the catalog itself has issued."""
 
     def __init__(self, tokens: OwnTokens, now_ms: Callable[[], int]) -> None:
         self._tokens = tokens

@@ -1,4 +1,4 @@
-"""`python -m arco_catalog.cli`."""
+"""Runs the `arco` command as `python -m arco_catalog.cli`."""
 
 import sys
 

@@ -1,4 +1,5 @@
-"""Accepts connections up to the limit. Others wait in the kernel's queue, where they use no memory of the server."""
+"""Accepts connections of a server up to its limit. Others wait in the kernel's queue, where they use no memory of the
+server."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""Executes tasks of the served catalogs in the process of `arco serve`, besides its requests."""
+"""Executes the background tasks of the served catalogs in the process of `arco serve`, besides its requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""`arco bootstrap`: makes a realm with a root principal in a store, and adds the catalog that is already there."""
+"""`arco bootstrap`: makes a realm with a root principal in a store, with the catalog of --warehouse, which may be there
+already; or replaces the credentials of the root principal."""
 
 import sys
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ TENANT = "AZURE_TENANT_ID"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The client id and secret of the root principal, which are printed once and not stored."""
+    """The client id and secret of a realm's root principal, which are printed once. The realm stores only a hash of the
+    secret."""
 
     client_id: str
     secret: str

@@ -1,4 +1,4 @@
-"""Computes the default number of workers from the cores and the memory that this process may use.
+"""Computes the default number of workers of `arco serve` from the cores and the memory that this process may use.
 
 In a container or a systemd service that can be less than the machine has: the limits of its control groups count.
 """

@@ -1,4 +1,4 @@
-"""`arco catalogs` on the command line."""
+"""Declares the arguments of `arco catalogs`, and starts the command with them."""
 
 import argparse
 from collections.abc import Mapping

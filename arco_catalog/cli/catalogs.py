@@ -1,4 +1,5 @@
-"""`arco catalogs`: the catalogs of a realm, by the operations of the management API, directly at the store."""
+"""`arco catalogs`: lists, creates, shows, updates, drops and restores the catalogs of a realm, by the operations of the
+management API, directly at the store."""
 
 import json
 from collections.abc import Sequence
@@ -52,9 +53,9 @@ READS = ("list", "show")
 
 @dataclass(frozen=True, slots=True)
 class CatalogArguments:
-    """The arguments of a command on one catalog. In an update None or an empty sequence leaves a value as it is; in a
-    create it takes the default. `removed` are keys of properties that an update removes; `root` is the folder of the
-    state of a dropped catalog."""
+    """The arguments of an action of `arco catalogs` on one catalog. In an update None or an empty sequence leaves a
+    value as it is; in a create it takes the default. `removed` are keys of properties that an update removes; `root` is
+    the folder of the state of a dropped catalog."""
 
     kind: str | None
     base: str | None

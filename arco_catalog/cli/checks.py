@@ -34,7 +34,7 @@ LEAST_RIGHTS = "give it s3:GetObject, s3:PutObject, s3:DeleteObject on the prefi
 
 
 class Status(StrEnum):
-    """The result of a check."""
+    """The result of a check of `arco doctor`: passed, a warning, failed, or not made."""
 
     OK = "ok"
     WARNING = "warning"
@@ -44,7 +44,8 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check: what was found, and what the user can do about it."""
+    """A check of `arco doctor` that was made or skipped: its name and result, what was found, and what the user can do
+    about it."""
 
     name: str
     status: Status

@@ -1,4 +1,5 @@
-"""Writes the configuration of engines for a running catalog, ready to paste.
+"""Writes the configuration with which engines (Spark, PyIceberg, Trino and others) use a running catalog, ready to
+paste.
 
 It has no secrets: engines read keys from the same variables as the server, and the credentials of a client are left as
 a placeholder.

@@ -1,4 +1,4 @@
-"""The clients of a store: this project's HTTP client (`wire`), and the vendor's SDK."""
+"""The clients with which a store can be reached: this project's HTTP client (`wire`), and the vendor's SDK."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

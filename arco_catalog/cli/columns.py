@@ -1,4 +1,5 @@
-"""Formats records as text: columns under headings, times, durations and authors."""
+"""Formats stored records as text or JSON for the output of commands: columns under headings, times, durations and
+authors."""
 
 import json
 from collections.abc import Sequence

@@ -13,8 +13,8 @@ from arco_catalog.cli.parser import Parser
 
 @dataclass(frozen=True, slots=True)
 class CompletedOption:
-    """An option with all its names. `takes_value` is whether a value follows; `choices` are the possible values, empty
-    if they are not known."""
+    """An option of a command with all its names, as the completion of a shell offers it. `takes_value` is whether a
+    value follows; `choices` are the possible values, empty if they are not known."""
 
     names: Sequence[str]
     help: str
@@ -24,7 +24,8 @@ class CompletedOption:
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """A command with summary, options, and the choices of the first positional argument."""
+    """A command, as the completion of a shell offers it: its name, summary and options, and the choices of its first
+    positional argument."""
 
     name: str
     summary: str

@@ -1,4 +1,5 @@
-"""`arco completion` on the command line. The script is made from the grammar itself, so it never lags behind."""
+"""Declares the arguments of `arco completion`, and prints the completion script of a shell. The script is made from the
+parser of the command line, so it has all commands and options."""
 
 import argparse
 from collections.abc import Mapping

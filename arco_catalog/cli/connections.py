@@ -1,4 +1,4 @@
-"""Connections of `arco serve`, with limits that uvicorn does not have."""
+"""The connections of `arco serve` by HTTP/1.1, with limits that uvicorn does not have."""
 
 import asyncio
 from typing import Any
@@ -41,8 +41,9 @@ answer goes out in pieces, so a large one may take longer in all."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with limits on the bytes outside of bodies, and on the time that a client takes to send a head or to
-    read an answer; limits on bodies are the app's. Reports to its `crowd` when it is new, busy, idle or closed.
+    """A connection of `arco serve` by HTTP/1.1, with limits on the bytes outside of bodies, and on the time that a
+    client takes to send a head or to read an answer; limits on bodies are the app's. Reports to its `crowd` when it is
+    new, busy, idle or closed.
 
     It declines what clients offer to upgrade to (RFC 9110, section 7.8): Java's client offers HTTP/2 on each
     connection. The parser takes such a head for a whole message, so another one reads the body."""

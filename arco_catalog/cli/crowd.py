@@ -1,4 +1,5 @@
-"""Limits the connections of one process, and chooses which one to close when there are too many."""
+"""Limits the number of connections of one server process and the bytes that they buffer, and chooses which one to close
+when there are too many."""
 
 import resource
 from collections.abc import Callable
@@ -29,9 +30,9 @@ class Member(Protocol):
 
 
 class Crowd:
-    """The connections of one process, of which there are at most `limit`. To make room for another, the oldest one that
-    has never completed a request's head is cut; if there is none, the one that has been idle longest. A connection with
-    a request under way is never cut for this."""
+    """The connections of one server process, of which there are at most `limit`. To make room for another, the oldest
+    one that has never completed a request's head is cut; if there is none, the one that has been idle longest. A
+    connection with a request under way is never cut to make room."""
 
     def __init__(self, limit: int, clock: Callable[[], float], max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
         self.limit = limit

@@ -1,4 +1,4 @@
-"""`arco delegation-service` on the command line."""
+"""Declares the options of `arco delegation-service`, and starts the service with them."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""`arco doctor`: what keeps a catalog from working, and what to do about it."""
+"""`arco doctor`: checks a store and the catalogs in it, and displays what keeps them from working and what to do about
+it."""
 
 from arco_catalog.cli.checks import Check, Checks, Status
 from arco_catalog.cli.columns import as_json as json_text

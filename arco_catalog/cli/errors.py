@@ -2,7 +2,7 @@
 
 
 class CliError(Exception):
-    """The command failed. The message is printed as one line without a traceback; `code` is the exit code."""
+    """A command of `arco` failed. The message is printed as one line without a traceback; `code` is the exit code."""
 
     code = 1
 
@@ -14,7 +14,7 @@ class NotThere(CliError):
 
 
 class CommandStopped(CliError):
-    """SIGTERM stopped the command before the end."""
+    """SIGTERM stopped a command of `arco` before the end."""
 
     code = 143
 

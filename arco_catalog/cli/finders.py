@@ -1,5 +1,5 @@
-"""Finds what a command works on in its open store: a catalog, a realm, or everything. `open_session` takes one of these
-functions; each raises `NotThere` if the store does not have what the command needs."""
+"""Functions that find what a command of `arco` works on in its open store: a catalog, a realm, or everything.
+`open_session` takes one of them; most raise `NotThere` if the store does not have what the command needs."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -131,9 +131,9 @@ async def find_inventory(store: OpenStore) -> Inventory:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSessions:
-    """Sessions for a check of all that a store has. `registry` is the realm's, None if the store has no state of a
-    realm; `service` is the delegation service's, None if it never ran on this store. `catalogs` reads the registry and
-    returns the realm's catalogs, or the one of a store without a realm; it raises `NotThere` if --realm names none."""
+    """Sessions for `arco fsck --all`. `registry` is that of the realm, None if the store has no state of it; `service`
+    is the delegation service's, None if it never ran on this store. `catalogs` reads the registry and returns the
+    realm's catalogs, or the one of a store without a realm; it raises `NotThere` if --realm names none."""
 
     registry: Session | None
     service: Session | None

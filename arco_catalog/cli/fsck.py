@@ -1,5 +1,5 @@
-"""`arco fsck`: reads all stored records of a catalog, reports those that contradict each other, and mends what can be
-mended without risk."""
+"""`arco fsck`: checks the stored records of a catalog or a realm, reports those that contradict each other, and with
+--apply mends what can be mended without risk."""
 
 import sys
 from collections import Counter
@@ -160,7 +160,7 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
 
 
 class Progress:
-    """Displays the progress of a check on stderr, at most once a second."""
+    """Displays the progress of `arco fsck` on stderr, at most once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)

@@ -1,4 +1,5 @@
-"""`arco gc`: lists the objects that no record of the catalog refers to any more, and with --delete deletes them."""
+"""`arco gc`: lists the objects in the state of catalogs that no record refers to any more or whose retention is over,
+and with --delete deletes them."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: 
 
 
 class Progress:
-    """Prints the progress of a run on stderr, at most once a second."""
+    """Prints the progress of `arco gc` on stderr, at most once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)

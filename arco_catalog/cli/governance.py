@@ -1,4 +1,5 @@
-"""`arco governance`: shows and changes owners, qualities and tags, through the operations of REST on the store."""
+"""`arco governance`: shows and changes the owners, qualities and tags of namespaces, tables and views, by the
+operations of the HTTP API, directly at the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from arco_catalog.state.characters import escaped
 
 @dataclass(frozen=True, slots=True)
 class GovernanceArguments:
-    """The arguments of a command on the governance of a table or view, or of a `namespace`: `changes` are KEY=VALUE
+    """The arguments of `arco governance`: the name of a table or view, or of a `namespace`; `changes` are KEY=VALUE
     pairs to set, `removed` are keys to remove."""
 
     name: str

@@ -1,4 +1,4 @@
-"""`arco governance` on the command line."""
+"""Declares the arguments of `arco governance`, and starts the command with them."""
 
 import argparse
 from collections.abc import Mapping

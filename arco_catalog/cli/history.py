@@ -1,4 +1,5 @@
-"""`arco history`: creations, renames and drops with their authors and times, from the registry's commits."""
+"""`arco history`: lists the operations on the registry of a catalog or realm, such as creations, renames, drops and
+grants, with their authors and times."""
 
 from collections.abc import Sequence
 

@@ -25,8 +25,8 @@ AT_ONCE = 16
 
 
 class PyIcebergSource:
-    """The tables of a catalog that has this name in PyIceberg's configuration; `properties` override that
-    configuration. Only tables in the namespace `only` and below are read; () means all."""
+    """The source of an import that is another catalog, by the name that it has in PyIceberg's configuration;
+    `properties` override that configuration. Only tables in the namespace `only` and below are read; () means all."""
 
     def __init__(self, name: str, properties: Mapping[str, str], only: Namespace = ()) -> None:
         self._name = name

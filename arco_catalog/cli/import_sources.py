@@ -21,7 +21,7 @@ _METADATA = re.compile(r".+\.metadata\.json(?:\.gz)?")
 
 
 class Source(Protocol):
-    """A source in which an import finds tables."""
+    """A source of `arco import`: has tables, and properties of their namespaces."""
 
     def tables(self) -> AsyncIterator[SourceTable]:
         """Reads all tables of the source, one after the other. Raises `CliError` if the source can't be read at all."""
@@ -34,7 +34,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListSource:
-    """Tables listed in a file, one a line."""
+    """The source of an import that is a list: tables, each with its metadata file, as the lines of a file name them."""
 
     listed: list[SourceTable]
 
@@ -77,8 +77,8 @@ class _Folder:
 
 
 class FolderSource:
-    """A warehouse of Hadoop's catalog: a namespace is a folder, and a table is a folder in it that has a
-    `metadata/`."""
+    """The source of an import that is a warehouse of Hadoop's catalog: a namespace is a folder, and a table is a folder
+    in it that has a `metadata/`."""
 
     def __init__(self, url: str, store: ObjectStore) -> None:
         self._url = url

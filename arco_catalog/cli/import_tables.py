@@ -27,7 +27,8 @@ HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The options of an import: the `kind` of source and its name, the namespaces to import, and how to report."""
+    """The options of `arco import`: the `kind` of source and its name, the namespaces to import, whether to register
+    the tables, and how to report."""
 
     kind: str
     source: str
@@ -41,7 +42,8 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of each table, and the namespaces that were made; without `apply` the namespaces that would be."""
+    """The report of an import: the outcome of each table, and the namespaces that were made; without `apply` those that
+    would be."""
 
     apply: bool
     tables: list[ImportResult] = field(default_factory=list)

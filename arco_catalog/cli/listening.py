@@ -22,7 +22,7 @@ REALM_HEADER = "Polaris-Realm"
 
 
 class AddressError(CliError):
-    """No socket can listen at the address."""
+    """A server cannot listen at its address."""
 
 
 def listen(host: str, port: int) -> socket.socket:

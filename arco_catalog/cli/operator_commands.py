@@ -1,4 +1,5 @@
-"""The commands for operators of a catalog: they make it, show its records, check it and repair it."""
+"""Declares the commands for operators of a catalog: `init`, `bootstrap`, `settings`, `doctor`, `fsck`, `receipts`,
+`history`, `show`, `undrop`, `tasks`, `gc` and `reconcile`."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Options with a flag and an environment variable, and the parsers of their values."""
+"""Options of the command line with a flag and an environment variable, and the parsers of their values."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ class _FromVariable(str):
 
 @dataclass(frozen=True)
 class Option:
-    """An option with one value. The flag overrides the variable, whose parser reads both; an invalid value is wrong
-    usage. The value is None if neither is set and the variable has no default."""
+    """An option of the command line with one value. The flag overrides the variable, whose parser reads both; an
+    invalid value is wrong usage. The value is None if neither is set and the variable has no default."""
 
     flag: str
     variable: Variable[object]

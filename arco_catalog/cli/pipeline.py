@@ -18,7 +18,8 @@ LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The URI of the catalog's server, and the file with the credentials of the pipeline's principal."""
+    """The connection of a pipeline's job to the catalog: the URI of the server, and the file with the credentials of
+    the pipeline's principal."""
 
     uri: str
     credential_file: str | None = None
@@ -26,8 +27,9 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of the job `maintain`, and the files of Iceberg's jars for Spark; if None, Spark fetches them. Without
-    `vended_credentials` Spark reads and writes files with the rights of the cluster."""
+    """The options of the job `maintain`: whether it only plans, how many bytes and minutes of work it may do, and the
+    files of Iceberg's jars for Spark; if None, Spark fetches them. Without `vended_credentials` Spark reads and writes
+    files with the rights of the cluster."""
 
     dry_run: bool = False
     max_bytes: str | None = None

@@ -1,4 +1,4 @@
-"""`arco pipeline` on the command line."""
+"""Declares the arguments of `arco pipeline`, and starts a job of the data pipeline with them."""
 
 import argparse
 from collections.abc import Mapping, Sequence

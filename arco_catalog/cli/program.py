@@ -1,4 +1,5 @@
-"""The command line: its commands and options. Flags override environment variables."""
+"""The program `arco`: builds the parser of all commands, and runs the one that the arguments name. Flags override
+environment variables."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""`arco realms` on the command line."""
+"""Declares the arguments of `arco realms`, and starts the command with them."""
 
 import argparse
 from collections.abc import Mapping

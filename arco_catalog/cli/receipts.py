@@ -1,4 +1,5 @@
-"""`arco receipts`: lists a table's commits, read from the store. It needs no server and writes nothing."""
+"""`arco receipts`: lists the commits of a table or view by their receipts, read from the store. It needs no server and
+writes nothing."""
 
 import sys
 from collections import Counter

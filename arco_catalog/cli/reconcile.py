@@ -1,4 +1,5 @@
-"""`arco reconcile`: writes the missing receipts of commits whose writers crashed."""
+"""`arco reconcile`: writes the missing receipts of commits whose writers crashed, in every catalog of a realm or in the
+one of a store."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +68,7 @@ def _sections(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]], *, dry: 
 
 
 class Progress:
-    """Displays the progress of a run on stderr, first at once and then at most every `REPORT_MS`."""
+    """Displays the progress of `arco reconcile` on stderr, first at once and then at most every `REPORT_MS`."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms

@@ -1,4 +1,4 @@
-"""The commands of recovery: `backup`, `restore` and `adopt`."""
+"""Declares the commands of recovery: `backup`, `restore` and `adopt`."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""`arco restore`: finds lost HEADs and pointers again, and lists the candidates from which an operator has to
-choose."""
+"""`arco restore`: finds the lost HEAD of a registry and lost pointers of tables again, and lists candidates where an
+operator has to choose; or restores the state at an earlier time."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -1,4 +1,5 @@
-"""`arco serve` on the command line: an option for each variable of the server."""
+"""Declares the options of `arco serve`, one for each variable of the server, and starts the server in one process or in
+several."""
 
 import argparse
 from collections.abc import Mapping

@@ -60,7 +60,8 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(ServerOptions):
-    """The options of `arco serve`."""
+    """The options of `arco serve`: those of every server, and those about locations, web pages, idempotency keys,
+    purges, background tasks and vended credentials."""
 
     allow_location_overlap: bool
     """Whether locations of tables may overlap; `allow_catalog_overlap` is about locations of catalogs."""

@@ -22,7 +22,7 @@ TIMEOUT_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes that the options request: the rules for idempotency keys, and allowed locations to add or remove.
+    """The changes that `arco settings` makes: the rules for idempotency keys, and allowed locations to add or remove.
     None or an empty sequence changes nothing."""
 
     dialect: Dialect | None = None

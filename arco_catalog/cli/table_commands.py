@@ -1,4 +1,4 @@
-"""The commands for tables: `ls`, `info`, `register`, `import`, `rename` and `drop`."""
+"""Declares the commands for tables and views: `ls`, `info`, `register`, `import`, `rename` and `drop`."""
 
 import argparse
 from collections.abc import Mapping

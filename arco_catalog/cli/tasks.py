@@ -1,4 +1,5 @@
-"""`arco tasks`: lists tasks, shows one and follows it, executes due ones, and submits a failed one again."""
+"""`arco tasks`: lists the background tasks of a catalog, such as purges, shows one and follows it, executes due ones,
+and submits a failed one again."""
 
 import subprocess
 import sys

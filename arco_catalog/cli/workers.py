@@ -1,4 +1,5 @@
-"""`arco serve` with several workers: processes that serve one address, and a supervisor that replaces each that dies.
+"""`arco serve` with several workers: processes that serve one address, and a supervisor that replaces each that dies,
+until too many do.
 
 Each worker is an `arco serve` over the same store, with its own caches. A worker revalidates cached records with the
 store, so any worker may get any request. Each has its own listening socket, which the supervisor keeps open: the
@@ -43,7 +44,8 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 class Supervisor:
-    """Starts the workers of one server, replaces each that dies, and passes signals on to all."""
+    """Starts the worker processes of one `arco serve`, replaces each that dies, and passes signals on to all. It ends
+    the server if too many die."""
 
     def __init__(self, parsed: argparse.Namespace, arguments: Sequence[str]) -> None:
         self._parsed = parsed

@@ -1,1 +1,1 @@
-"""What is read from environment variables and options, once, typed."""
+"""The configuration of the catalog: its environment variables, and the parsers of their values and of options."""

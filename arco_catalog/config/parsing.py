@@ -1,5 +1,5 @@
-"""What the texts of variables and options mean: each parser raises `ValueError` with a sentence that its user can
-follow."""
+"""Parsers of the texts of environment variables and options. For an invalid text they raise `ValueError` with a
+sentence that the user can follow."""
 
 import re
 from dataclasses import dataclass
@@ -138,7 +138,7 @@ def split_csv(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """A parser of a number of seconds from `low` to `high`."""
+    """A parser of a whole number of seconds from `low` to `high`."""
 
     low: int
     high: int

@@ -1,4 +1,5 @@
-"""Names variables that look like the catalog's own and are not: most likely one is misspelt, and would be ignored."""
+"""Warns of environment variables with the catalog's prefix that it does not have: most likely one is misspelt, and
+would be ignored."""
 
 from collections.abc import Iterator, Mapping
 

@@ -9,8 +9,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[T_co]):
-    """`parse` turns the variable's text into its value, and raises `ValueError` for an invalid one; `default` is a text
-    too, None if there is none. `help` and `metavar` (how a value looks) are for people."""
+    """An environment variable of the catalog. `parse` turns its text into its value, and raises `ValueError` for an
+    invalid one; `default` is a text too, None if there is none. `help` and `metavar` (how a value looks) are for
+    people."""
 
     name: str
     help: str

@@ -1,1 +1,1 @@
-"""The ASGI app: routes, (de)serialisation, error mapping, ETag, config."""
+"""The HTTP API of the catalog, as an ASGI app: routes, their handlers, and the layers around them."""

@@ -1,4 +1,4 @@
-"""The ASGI app: the layers that a request passes on its way to its handler."""
+"""Makes the ASGI app of the catalog: the layers that a request passes on its way to its handler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +53,8 @@ def create_app(
 
 
 class App:
-    """The ASGI application. Use `create_app` for one with the catalog's routes."""
+    """The ASGI application of the catalog: passes each HTTP request through its layers to the handler of its route. Use
+    `create_app` for one with the catalog's routes."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""The parts of a request that logs may contain: its method, path and ids, and the client's products. Other text that
-the client chose is left out."""
+"""Reads the parts of a request that logs may contain: its method, path and ids, and the client's products. Other text
+that the client chose is left out."""
 
 import re
 from collections.abc import Mapping

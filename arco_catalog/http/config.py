@@ -1,4 +1,4 @@
-"""Handlers of `/v1/config`, which a client requests first, and of `/health`, for health checks."""
+"""Handlers of `/v1/config`, by which a client reads its configuration first, and of `/health`, for health checks."""
 
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote

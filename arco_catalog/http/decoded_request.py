@@ -28,9 +28,9 @@ from arco_catalog.state.memory import Hold
 
 @dataclass(kw_only=True, eq=False)
 class DecodedRequest:
-    """One request. `template` is the path of its route, and `params` are the decoded segments in the template's places.
-    `body` is None on routes without one; `body_bytes` is its length as it was sent, and `form` a form as it was sent.
-    `id` is the request's id in telemetry."""
+    """A request at its route, decoded. `template` is the path of the route, and `params` are the decoded segments in
+    the template's places. `body` is None on routes without one; `body_bytes` is its length as it was sent, and `form` a
+    form as it was sent. `id` is the request's id in telemetry."""
 
     options: HttpOptions
     template: str

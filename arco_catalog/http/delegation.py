@@ -1,5 +1,5 @@
-"""Access to the files of tables: the access that responses about tables give, and the endpoints for credentials and
-signatures."""
+"""Gives clients access to the files of tables, by vended credentials or signed requests: in responses about tables, and
+at the endpoints for credentials and signatures."""
 
 import logging
 from collections.abc import Sequence

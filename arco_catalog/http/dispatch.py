@@ -1,4 +1,5 @@
-"""The innermost layer: finds the route of a request, decodes the parts that the route needs, and calls the handler."""
+"""The innermost layer: finds the route of a request, authenticates the caller, decodes the parts that the route needs,
+and calls the handler."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ CATALOG_APIS = (POLARIS_BASE + b"/v1/", POLARIS_BASE + b"/polaris/v1/")
 
 
 class Dispatch:
-    """The layer that passes each request to the handler of its route."""
+    """The innermost layer: authenticates each request, and passes it to the handler of its route."""
 
     def __init__(self, service: Service, router: Router) -> None:
         self._service = service

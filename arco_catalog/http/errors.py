@@ -1,4 +1,5 @@
-"""Error responses: the one table from the class of an error to the status and type that the client gets.
+"""Error responses of the catalog's API: the one table from the class of an error to the status and type that the client
+gets.
 
 Clients choose what to do by the type. So every type is one of the specification or of its reference implementation; for
 a status without one (405, 413, 415) it is the nearest in meaning. Only `AnswerTooLargeException`, for a response that

@@ -1,4 +1,4 @@
-"""The app of a deployed function, on AWS Lambda or Azure Functions."""
+"""Makes the app that a deployed function serves, on AWS Lambda or Azure Functions."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The realms that a deployed function serves and the authentication of their callers, from environment variables."""
+"""Reads from environment variables which realms a deployed function serves, and how their callers are authenticated."""
 
 from collections.abc import Mapping
 

@@ -61,7 +61,7 @@ class HttpRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The parts of an `azure.functions.HttpResponse`."""
+    """The app's response to a request of Azure Functions, as the parts of an `azure.functions.HttpResponse`."""
 
     status: int
     headers: Mapping[str, str]

@@ -1,5 +1,5 @@
-"""Handlers of governance: owners, qualities and tags. A change is a JSON merge patch. The routes of the catalog API and
-of the management API share them."""
+"""HTTP handlers that read and change governance: the owners, qualities and tags of namespaces, tables and views. A
+change is a JSON merge patch. The routes of the catalog API and of the management API share them."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, answer_response, json_response

@@ -28,7 +28,8 @@ _UNREADABLE = frozenset(("host", "x-forwarded-port"))
 
 
 class Endpoint(StrEnum):
-    """The kinds of gateway that the function can be deployed behind."""
+    """The kinds of AWS endpoint that a Lambda function can be deployed behind: an HTTP API, a REST API, or a function
+    URL."""
 
     HTTP_API = "http-api"
     REST_API = "rest-api"

@@ -1,5 +1,5 @@
-"""The endpoint for lineage events of OpenLineage's standard integrations for Spark, Flink, Airflow and dbt
-(docs/design/lineage.md)."""
+"""The HTTP handler that receives lineage events of OpenLineage's standard integrations, such as those for Spark, Flink,
+Airflow and dbt (docs/design/lineage.md)."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response

@@ -1,4 +1,4 @@
-"""Responses to loads: the state of a table or view with the labels of its governance."""
+"""Makes responses to loads: the state of a table or view with the labels of its governance."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Handlers of namespaces."""
+"""HTTP handlers that list, create, load, change and drop namespaces."""
 
 from arco_catalog.http.names import decode_namespace, read_namespace
 from arco_catalog.http.request_context import RequestContext

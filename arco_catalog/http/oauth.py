@@ -1,4 +1,5 @@
-"""`POST /v1/oauth/tokens`: issues this server's own tokens to clients with a client id and a secret."""
+"""The HTTP handler of `POST /v1/oauth/tokens`, which issues the server's own tokens, and the principals to which it
+issues them."""
 
 from arco_catalog.authentication.token_endpoint import OAuthError, TokenAnswer
 from arco_catalog.http.request_context import RequestContext

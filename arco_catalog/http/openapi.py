@@ -1,4 +1,4 @@
-"""`GET /openapi.json`: the OpenAPI document of this server (docs/decisions/0054).
+"""The HTTP handler of `GET /openapi.json`, which returns the OpenAPI document of this server (docs/decisions/0054).
 
 `python -m tools.openapi` generates the document of all routes into the file beside this module, which is read with the
 first request for it. The server's configuration alone decides which part of the document it serves.

@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import dumps
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The decoded names and values of a query in the order sent. A name may occur more than once."""
+    """The decoded names and values of a request's query in the order sent. A name may occur more than once."""
 
     pairs: tuple[tuple[str, str], ...] = ()
 

@@ -1,4 +1,4 @@
-"""The context that a handler gets: the decoded request, and its sessions."""
+"""The context that the handler of a request gets: the decoded request, and its sessions."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,8 @@ from arco_catalog.http.sessions import Sessions
 
 @dataclass(kw_only=True, eq=False)
 class RequestContext(DecodedRequest):
-    """One request at `endpoint` of `service`, with its sessions."""
+    """The argument of a handler: one decoded request at an `endpoint` of the `service`, with the `sessions` in which
+    the handler reads and changes catalogs."""
 
     service: Service
     endpoint: Endpoint

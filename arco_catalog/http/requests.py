@@ -1,4 +1,4 @@
-"""A request as it arrived. Its body is read on demand, and never more than the limits allow."""
+"""An HTTP request as it arrived. Its body is read on demand, and never more than the limits allow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -40,8 +40,8 @@ class ClientGone(Exception):
 
 
 class SlowBody(Exception):
-    """The body did not arrive in time. The request itself may be valid, and if it is a retry, the first one may have
-    arrived and been applied."""
+    """The body of a request did not arrive in time. The request itself may be valid, and if it is a retry, the first
+    one may have arrived and been applied."""
 
 
 @dataclass(slots=True)

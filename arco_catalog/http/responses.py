@@ -1,4 +1,5 @@
-"""Responses. Their header names are sent exactly as they are spelled in the code."""
+"""HTTP responses, and how they are made of answers and sent. Their header names are sent exactly as they are spelled in
+the code."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 class ExactName(bytes):
-    """A header name that keeps its capital letters.
+    """A header name of a response that keeps its capital letters.
 
     uvicorn sends `name.lower()`, but Iceberg's Java client reads only a header that is spelled `ETag`, and caches
     nothing if it is `etag`.
@@ -36,7 +37,8 @@ _JSON = (_exact("Content-Type"), b"application/json")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A status, headers, and a JSON body, which may be empty. `error_type` is the type in the body of an error."""
+    """An HTTP response: a status, headers, and a JSON body, which may be empty. `error_type` is the type in the body of
+    an error."""
 
     status: int
     body: bytes = b""

@@ -1,4 +1,4 @@
-"""A route: its method and path template, the handler, and the meaning of its failures."""
+"""A route of the HTTP API: its method and path template, the handler, and the meaning of its failures."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -36,12 +36,12 @@ Handler = Callable[[RequestContext], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Route:
-    """One endpoint, with method and path template exactly as in the specification. `handling` is the handler, or its
-    module and name in this package. `/v1/config` lists the routes that are `advertised`. A POST or PUT has a JSON body
-    of one of the `body_types` if it `takes_json`, and may have one with `optional_json`; with `takes_form` the body is
-    a form. `requires` returns the privileges that a caller needs in a realm; only a `public` route, which serves every
-    caller, may lack it. A route that is not `in_external` is refused in catalogs of type EXTERNAL, whose tables another
-    catalog changes."""
+    """One endpoint of the HTTP API, with method and path template exactly as in its specification, if it has one.
+    `handling` is the handler, or its module and name in this package. `/v1/config` lists the routes that are
+    `advertised`. A POST or PUT has a JSON body of one of the `body_types` if it `takes_json`, and may have one with
+    `optional_json`; with `takes_form` the body is a form. `requires` returns the privileges that a caller needs in a
+    realm; only a `public` route, which serves every caller, may lack it. A route that is not `in_external` is refused
+    in catalogs of type EXTERNAL, whose tables another catalog changes."""
 
     method: str
     template: str

@@ -18,7 +18,8 @@ REMEMBERED_PATH_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The routes of a path by their methods, and the decoded values of the template's parameters."""
+    """The result of finding a path: the routes of the path by their methods, and the decoded values of the template's
+    parameters."""
 
     routes: Mapping[str, Route]
     params: Mapping[str, str]

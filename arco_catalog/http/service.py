@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # importing it takes time, which a cold start without realms 
 
 
 class Endpoint(Protocol):
-    """The fields and properties of a `Route` that do not depend on its handler."""
+    """The fields and properties of a `Route` that do not depend on its handler, for modules that handlers import."""
 
     @property
     def method(self) -> str: ...
@@ -37,8 +37,8 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What one app serves at `routes`: the catalogs of `realms`, or else `warehouses` by their names to callers that
-    `authentication` accepts. Without realms and authentication it serves every caller that its gateway lets in."""
+    """What one app serves at its `routes`: the catalogs of `realms`, or else `warehouses` by their names to callers
+    that `authentication` accepts. Without realms and authentication it serves every caller that its gateway lets in."""
 
     warehouses: Mapping[str, Catalog]
     options: HttpOptions

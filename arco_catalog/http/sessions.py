@@ -1,5 +1,5 @@
-"""The sessions of one request: with the catalog of its path, with the registry of its realm, or with a catalog
-that a management route names. Each has the access that the request's route requires."""
+"""The sessions of one request: with the catalog of its path, with the registry of its realm, or with a catalog that a
+management route names. Each checks the rights that the request's route requires, where rights are checked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ ENTITIES = frozenset({"principal", "principal-role", "catalog", "catalog-role"})
 
 @dataclass(slots=True, eq=False)
 class Sessions:
-    """Opens the sessions of one request at an endpoint of the service."""
+    """Opens the sessions in which the handler of one request reads and changes catalogs and the realm."""
 
     service: Service
     endpoint: Endpoint

@@ -22,8 +22,9 @@ SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An `UpdateSource` in the form that receipts store. `ignored`: the request's headers were ignored, because its
-    principal is not listed. `named`: the headers count if the principal has the right to name sources in the realm."""
+    """The source of a change, an `UpdateSource`, in the form that receipts store. `ignored`: the request's headers were
+    ignored, because its principal is not listed. `named`: the headers count if the principal has the right to name
+    sources in the realm."""
 
     stored: JsonObject
     ignored: bool = False

@@ -14,9 +14,9 @@ from arco_catalog.iceberg.errors import BadRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spelling:
-    """The encoding of one `client`. `plus_is_space`: a `+` in its paths is a space. `loses` are the characters that its
-    paths cannot contain; with `trims_end` neither can they end in a space. `parent_twice`: it encodes the `parent` of a
-    query twice."""
+    """How one `client` encodes names in paths. `plus_is_space`: a `+` in its paths is a space. `loses` are the
+    characters that its paths cannot contain; with `trims_end` neither can they end in a space. `parent_twice`: it
+    encodes the `parent` of a query twice."""
 
     client: str
     plus_is_space: bool = True

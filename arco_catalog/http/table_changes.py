@@ -1,4 +1,5 @@
-"""Handlers that change tables. Each raises `BadRequest` for an invalid path or body."""
+"""HTTP handlers that create, register, commit to, drop, undrop, unregister and rename tables. Each raises `BadRequest`
+for an invalid path or body."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, json_response, table_response

@@ -1,4 +1,5 @@
-"""Handlers that read tables. Those that change tables import many more modules, so they are in table_changes.py."""
+"""HTTP handlers that list and load tables, and receive engines' reports on them. Those that change tables import many
+more modules, so they are in table_changes.py."""
 
 from collections.abc import Mapping
 from dataclasses import replace

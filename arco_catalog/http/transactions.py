@@ -1,4 +1,4 @@
-"""The handler of transactions over several tables."""
+"""The HTTP handler of transactions over several tables."""
 
 from arco_catalog.http.names import required_identifier
 from arco_catalog.http.request_context import RequestContext

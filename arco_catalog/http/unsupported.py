@@ -1,5 +1,6 @@
-"""Handlers of endpoints of the specification that this catalog does not support. Each raises or returns an error, or
-returns an empty list. The errors of `Sessions.check_allowed` come first."""
+"""HTTP handlers of endpoints of the specification that this catalog, or a server with this configuration, does not
+support. Each raises or returns an error, or returns an empty list. The errors of `Sessions.check_allowed` come
+first."""
 
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext

@@ -1,4 +1,5 @@
-"""Handlers of views. Each raises `BadRequest` for an invalid path or body."""
+"""HTTP handlers that list, create, register, load, replace, drop and rename views. Each raises `BadRequest` for an
+invalid path or body."""
 
 from arco_catalog.http.loaded import load_response
 from arco_catalog.http.namespaces import paging

@@ -1,4 +1,5 @@
-"""The parts of a metadata document that pointers, receipts and answers contain."""
+"""Reads parts of table and view metadata that other packages need: ids, locations, times, files, branches and tags; and
+the locations and files that a commit names."""
 
 from collections.abc import Iterable, Mapping
 from typing import cast

@@ -1,4 +1,5 @@
-"""Points at which long work checks the caller's deadline, so that this package needs no clock."""
+"""The type of functions that long computations call between their steps to check the caller's deadline, so that this
+package needs no clock."""
 
 from collections.abc import Callable
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""A commit: its requirements and its updates, read from a request (REST spec, `CommitTableRequest`)."""
+"""A commit to a table: its requirements and its updates, read from a request (REST spec, `CommitTableRequest`)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ SUMMARIES_READ = 100
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The requirements and updates of a commit in the request's order, and their names in the request, in lower
-    case."""
+    """A client's commit to one table: the requirements and updates in the request's order, and their names in the
+    request, in lower case."""
 
     requirements: tuple[TableRequirement, ...]
     updates: tuple[TableUpdate, ...]

@@ -1,4 +1,5 @@
-"""The keys of encrypted tables, which are encrypted themselves (table spec v3, "Encryption Keys")."""
+"""The keys of encrypted tables as table metadata has them, which are encrypted themselves (table spec v3, "Encryption
+Keys")."""
 
 import base64
 import binascii
@@ -12,7 +13,7 @@ _KeyRest = TypedDict("_KeyRest", {"encrypted-by-id": str, "properties": dict[str
 
 
 class EncryptedKey(_Key, _KeyRest):
-    """A key that is encrypted with another key."""
+    """A key of an encrypted table, which is itself encrypted with another key."""
 
 
 def _base64(value: JsonValue) -> str:

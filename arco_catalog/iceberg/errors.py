@@ -1,4 +1,4 @@
-"""The errors of requests.
+"""The errors that the catalog answers requests with.
 
     CatalogError
     +-- Refusal                     definite: nothing was or will be changed; may be stored and replayed
@@ -6,13 +6,14 @@
     |   |   +-- IllegalArgument     the same, under the name that Java clients turn into IllegalArgumentException
     |   |   +-- MetadataTooLarge    a metadata file is larger than this catalog accepts
     |   +-- PayloadTooLarge         of the request
+    |   +-- UnsupportedMediaType    of the request's body
     |   +-- AnswerTooLarge          the answer is larger than the host can carry
     |   +-- Forbidden
     |   +-- UnknownPrincipal        the caller's principal was dropped
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
-    |   +-- NoSuchPolicy, NoSuchMapping
-    |   +-- PolicyInUse, PolicyVersionMismatch, ConflictPolicyAttachment
-    |   +-- NotFound                a file that the catalog names is missing
+    |   +-- NoSuchPolicy, NoSuchMapping, NoSuchSemanticModel
+    |   +-- PolicyInUse, PolicyVersionMismatch, ConflictPolicyAttachment, SemanticModelVersionMismatch
+    |   +-- NotFound                a file that the catalog names, or another object, is missing
     |   +-- MethodNotAllowed
     |   +-- Unsupported             this catalog does not support the request
     |   +-- AlreadyExists
@@ -23,7 +24,9 @@
     +-- TooManyRequests             of a kind with a limit; nothing was done
     +-- KeyReused, KeyInProgress    refusals of an idempotency key itself; never stored
     +-- Unavailable                 nothing was done; try again
+    |   +-- CatalogChanged          since this process read its settings
     +-- CommitStateUnknown          the change may have been made, or may yet be made
+    +-- PurgeFailed                 the table was dropped, and not all of its files are deleted
     +-- InternalError               the catalog's own fault
 
 The HTTP layer maps each class to a status and to the type name of the Iceberg REST specification, in one table.
@@ -38,8 +41,8 @@ answers."""
 
 
 class CatalogError(Exception):
-    """Root of all errors in answers to clients. `message` is for people and has no secret; after `MESSAGE_LENGTH`
-    characters it is cut."""
+    """Root of the errors that the catalog answers requests with. `message` is for people and has no secret; after
+    `MESSAGE_LENGTH` characters it is cut."""
 
     def __init__(self, message: str) -> None:
         if len(message) > MESSAGE_LENGTH:
@@ -49,8 +52,9 @@ class CatalogError(Exception):
 
 
 class Refusal(CatalogError):
-    """A definite refusal: a repetition of the request with its idempotency key gets it again. If the caller lacks a
-    privilege, `denied` has that privilege, and the type and id of the securable: for logs, which contain no names."""
+    """A definite refusal: the request changed nothing, and will not. It may be stored as the answer to the request's
+    idempotency key, and then a repetition gets it again. If the caller lacks a privilege, `denied` has that privilege,
+    and the type and id of the securable: for logs, which contain no names."""
 
     denied: tuple[str, str] | None = None
 
@@ -68,11 +72,11 @@ class MetadataTooLarge(BadRequest):
 
 
 class PayloadTooLarge(Refusal):
-    """The body has more bytes than a request may have."""
+    """The body of a request has more bytes, or more JSON values, than a request may have."""
 
 
 class UnsupportedMediaType(Refusal):
-    """The body has another content type than the route accepts, or none."""
+    """The body of a request has another content type than the route accepts, or none."""
 
 
 class AnswerTooLarge(Refusal):
@@ -80,7 +84,7 @@ class AnswerTooLarge(Refusal):
 
 
 class Forbidden(Refusal):
-    """The principal may not do this."""
+    """The caller may not do this: it lacks a privilege, or the server refuses such requests."""
 
 
 class UnknownPrincipal(Refusal):
@@ -120,11 +124,11 @@ class SemanticModelVersionMismatch(Refusal):
 
 
 class NoSuchMapping(Refusal):
-    """The policy is not attached to the target."""
+    """The policy to detach is not attached to the target."""
 
 
 class PolicyInUse(Refusal):
-    """The policy is attached to something."""
+    """The policy to drop is attached to something."""
 
 
 class PolicyVersionMismatch(Refusal):
@@ -136,7 +140,7 @@ class ConflictPolicyAttachment(Refusal):
 
 
 class NoSuchRoute(Refusal):
-    """No endpoint has this path."""
+    """No endpoint has the path of the request."""
 
 
 class NotFound(Refusal):
@@ -145,7 +149,7 @@ class NotFound(Refusal):
 
 
 class MethodNotAllowed(Refusal):
-    """The endpoint exists, but not with this method; `allowed` are the methods that it has."""
+    """The endpoint exists, but not with the method of the request; `allowed` are the methods that it has."""
 
     def __init__(self, message: str, allowed: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -157,11 +161,11 @@ class Unsupported(Refusal):
 
 
 class AlreadyExists(Refusal):
-    """The name is taken."""
+    """The name, or another unique value of a new object, is taken; or a later notification was applied already."""
 
 
 class NamespaceNotEmpty(Refusal):
-    """The namespace, or catalog, still has something in it."""
+    """The namespace or catalog to drop still has something in it."""
 
 
 class CommitFailed(Refusal):
@@ -198,7 +202,8 @@ class KeyInProgress(CatalogError):
 
 
 class Unavailable(CatalogError):
-    """The store did not answer, and nothing was changed: the client may send the request again."""
+    """Something that the request needs, such as the store, memory or a service of the cloud, was not available. Nothing
+    was changed: the client may send the request again."""
 
 
 class CatalogChanged(Unavailable):
@@ -234,4 +239,4 @@ class PurgeFailed(CatalogError):
 
 
 class InternalError(CatalogError):
-    """The catalog's own state or code is at fault."""
+    """The catalog's own state, configuration or code is at fault."""

@@ -39,7 +39,7 @@ _COUNT_BYTES = 4 << 20
 
 
 class MalformedJson(ValueError):
-    """The bytes are not one JSON document."""
+    """The bytes to parse are not one JSON document that this catalog accepts."""
 
 
 def loads(data: bytes) -> JsonValue:

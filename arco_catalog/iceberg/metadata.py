@@ -52,7 +52,7 @@ _Sometimes = TypedDict(
 
 
 class TableMetadata(_Always, _Sometimes):
-    """A table's complete metadata: the result of `complete`.
+    """A table's metadata document with the fields that a writer may leave out filled in: the result of `complete`.
 
     An empty `table-uuid` or `location` is not known yet; `current-snapshot-id` is None if there is no snapshot.
     """

@@ -1,4 +1,4 @@
-"""The shapes of an engine's report on a scan or a commit (`ReportMetricsRequest` of the REST specification)."""
+"""Checks the shape of an engine's report on a scan or a commit (`ReportMetricsRequest` of the REST specification)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""Outlines of metadata: the few parts that are needed after it was checked. Also frees the other parts step by step."""
+"""Outlines of metadata documents: the few parts that are needed after a document was checked. Also frees the other
+parts step by step."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.json_pieces import let_go

@@ -14,11 +14,12 @@ _SpecId = TypedDict("_SpecId", {"spec-id": int}, total=False)
 
 
 class PartitionField(_Source, _FieldId):
-    """A value by which rows are grouped. `field-id` is missing only in requests and in old v1 tables."""
+    """A field of a partition spec: a value, computed from a column by a transform, by which rows are grouped.
+    `field-id` is missing only in requests and in old v1 tables."""
 
 
 class PartitionSpec(_SpecId):
-    """The fields by which rows are grouped. `spec-id` is missing only in requests."""
+    """A partition spec: the fields by which rows are grouped into files. `spec-id` is missing only in requests."""
 
     fields: list[PartitionField]
 

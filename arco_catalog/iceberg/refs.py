@@ -9,8 +9,9 @@ from arco_catalog.iceberg.snapshots import REF_FIELDS, SnapshotRef
 
 
 class Refs:
-    """Refs by name. The cost of a change depends on its own size, not on how many refs there are: fields that this
-    catalog does not know are kept apart and added again once, and an index has the refs to each snapshot."""
+    """The branches and tags of a table by name, while a commit changes them. The cost of a change depends on its own
+    size, not on how many refs there are: fields that this catalog does not know are kept apart and added again once,
+    and an index has the refs to each snapshot."""
 
     def __init__(self, refs: Mapping[str, SnapshotRef]) -> None:
         self._by_name = dict(refs)

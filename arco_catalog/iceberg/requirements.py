@@ -16,7 +16,7 @@ from arco_catalog.iceberg.shapes import INT, LONG, STRING, Fields
 
 @dataclass(frozen=True, slots=True)
 class AssertCreate:
-    """Requires that the table does not exist."""
+    """The requirement of a commit that the table does not exist."""
 
     def check(self, table: TableMetadata) -> None:
         """Raises `CommitFailed`, because `table` exists."""
@@ -25,7 +25,7 @@ class AssertCreate:
 
 @dataclass(frozen=True, slots=True)
 class AssertTableUuid:
-    """Requires that the table has this uuid, in any case of letters."""
+    """The requirement of a commit that the table has this uuid, in any case of letters."""
 
     uuid: str
 
@@ -37,7 +37,7 @@ class AssertTableUuid:
 
 @dataclass(frozen=True, slots=True)
 class AssertRefSnapshotId:
-    """Requires that the ref names this snapshot, or with None that the ref does not exist."""
+    """The requirement of a commit that a branch or tag names this snapshot, or with None that it does not exist."""
 
     ref: str
     snapshot_id: int | None
@@ -69,7 +69,8 @@ IdField: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class AssertId:
-    """Requires that the id in a field of the table has the expected value. `what` names the field in the message."""
+    """The requirement of a commit that the id in a field of the table's metadata has the expected value. `what` names
+    the field in the message."""
 
     field: IdField
     what: str

@@ -21,7 +21,7 @@ _Ids = TypedDict("_Ids", {"schema-id": int, "identifier-field-ids": list[int]}, 
 
 
 class StructField(_Defaults):
-    """One column of a struct."""
+    """One column of a schema, or field of a nested struct: id, name, type, whether it is required, and its defaults."""
 
     id: int
     name: str
@@ -30,7 +30,7 @@ class StructField(_Defaults):
 
 
 class StructType(TypedDict):
-    """A struct: named columns."""
+    """The type of a struct: its named fields."""
 
     type: Literal["struct"]
     fields: list[StructField]
@@ -53,7 +53,7 @@ MapType = TypedDict(
 
 
 class Schema(StructType, _Ids):
-    """The columns of a table at one time."""
+    """The columns of a table or view at one time."""
 
 
 # Recursion in Python must end somewhere before the interpreter's own limit does.
@@ -116,8 +116,8 @@ def SCHEMA(value: JsonValue) -> Schema:  # noqa: N802 - a shape
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of a struct, or the element, key or value of a collection. `name` is its full name, with the names of all
-    columns that contain it, joined by dots."""
+    """A column of a schema at any level: a field of a struct, or the element, key or value of a collection. `name` is
+    its full name, with the names of all columns that contain it, joined by dots."""
 
     id: int
     name: str
@@ -181,7 +181,8 @@ def _children(of: Type, parent: Column | None) -> Iterator[Column]:
 
 
 class NameBudget:
-    """The number of characters that the full names of columns may still repeat in one commit."""
+    """The number of characters that the full names of columns may still have together in one commit, so that deeply
+    nested schemas do not cost too much."""
 
     def __init__(self) -> None:
         self._left = MAX_REPEATED_NAMES

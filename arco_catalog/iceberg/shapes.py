@@ -16,8 +16,8 @@ Shape: TypeAlias = Callable[[JsonValue], T]
 
 
 class ShapeError(Exception):
-    """A value does not have the shape. `path` is its place, which each outer level extends. `check` turns this error
-    into a `BadRequest`."""
+    """A JSON value does not have the expected shape. `path` is its place, which each outer level extends. `check` turns
+    this error into a `BadRequest`."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)

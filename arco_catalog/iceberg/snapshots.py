@@ -30,7 +30,8 @@ _SnapshotRest = TypedDict(
 
 
 class Snapshot(_SnapshotId, _SnapshotRest):
-    """The state of a table at one time."""
+    """A snapshot of a table, its state at one time: id, parent, time, summary, and the manifest list, or the manifests,
+    of its files."""
 
 
 _RefTarget = TypedDict("_RefTarget", {"snapshot-id": int, "type": str})
@@ -40,7 +41,7 @@ _Retention = TypedDict(
 
 
 class SnapshotRef(_RefTarget, _Retention):
-    """A branch or tag."""
+    """A branch or tag of a table: the snapshot that it names, and its retention."""
 
 
 SnapshotLogEntry = TypedDict("SnapshotLogEntry", {"snapshot-id": int, "timestamp-ms": int})

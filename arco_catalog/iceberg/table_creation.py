@@ -19,7 +19,8 @@ from arco_catalog.iceberg.updates import LAST_ADDED, LOCATION
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """A client's request for a new table. Its ids are the client's, and have a meaning only within the request."""
+    """A client's request for a new table. Its ids of columns are the client's, and have a meaning only within the
+    request."""
 
     schema: Schema
     name: str = ""

@@ -50,70 +50,70 @@ def resolved_id(what: str, wanted: int, last_added: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AssignUuid:
-    """Assigns a new table its uuid."""
+    """The update of a commit that assigns a new table its uuid, or confirms that of an existing table or view."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFormatVersion:
-    """Raises the format version."""
+    """The update of a commit that raises the format version of a table or view."""
 
     format_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSchema:
-    """Adds a schema."""
+    """The update of a commit that adds a schema to a table or view."""
 
     schema: Schema
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentSchema:
-    """Makes a schema the current one."""
+    """The update of a commit that makes a schema of a table the current one."""
 
     schema_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSpec:
-    """Adds a partition spec."""
+    """The update of a commit that adds a partition spec to a table."""
 
     spec: PartitionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSpec:
-    """Makes a partition spec the default."""
+    """The update of a commit that makes a partition spec of a table the default for new files."""
 
     spec_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSortOrder:
-    """Adds a sort order."""
+    """The update of a commit that adds a sort order to a table."""
 
     order: SortOrder
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSortOrder:
-    """Makes a sort order the default."""
+    """The update of a commit that makes a sort order of a table the default for new files."""
 
     order_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSnapshot:
-    """Adds a snapshot, to which no ref refers yet."""
+    """The update of a commit that adds a snapshot, to which no branch or tag refers yet, to a table."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class SetSnapshotRef:
-    """Creates or moves a branch or tag."""
+    """The update of a commit that creates or moves a branch or tag of a table."""
 
     name: str
     ref: SnapshotRef
@@ -121,91 +121,92 @@ class SetSnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshots:
-    """Removes snapshots, their statistics, and the refs to them."""
+    """The update of a commit that removes snapshots of a table, their statistics, and the branches and tags that refer
+    to them."""
 
     snapshot_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshotRef:
-    """Removes a branch or tag."""
+    """The update of a commit that removes a branch or tag of a table."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetLocation:
-    """Changes the table's base location."""
+    """The update of a commit that changes the base location of a table or view."""
 
     location: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """Sets properties."""
+    """The update of a commit that sets properties of a table or view."""
 
     properties: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveProperties:
-    """Removes properties."""
+    """The update of a commit that removes properties of a table or view."""
 
     names: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class SetStatistics:
-    """Makes this file the only file of column statistics of its snapshot."""
+    """The update of a commit that makes a file the only file of column statistics of its snapshot."""
 
     file: StatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveStatistics:
-    """Removes the column statistics of a snapshot."""
+    """The update of a commit that removes the column statistics of a snapshot."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetPartitionStatistics:
-    """Makes this file the only file of partition statistics of its snapshot."""
+    """The update of a commit that makes a file the only file of partition statistics of its snapshot."""
 
     file: StatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePartitionStatistics:
-    """Removes the partition statistics of a snapshot."""
+    """The update of a commit that removes the partition statistics of a snapshot."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSpecs:
-    """Removes partition specs."""
+    """The update of a commit that removes partition specs of a table."""
 
     spec_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSchemas:
-    """Removes schemas."""
+    """The update of a commit that removes schemas of a table."""
 
     schema_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class AddEncryptionKey:
-    """Adds an encryption key."""
+    """The update of a commit that adds an encryption key to a table."""
 
     key: EncryptedKey
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveEncryptionKey:
-    """Removes an encryption key."""
+    """The update of a commit that removes an encryption key of a table."""
 
     key_id: str
 

@@ -46,21 +46,21 @@ DROP_DIALECT_ALLOWED = "replace.drop-dialect.allowed"
 
 @dataclass(frozen=True, slots=True)
 class AddViewVersion:
-    """Adds a version."""
+    """The update of a commit that adds a version to a view."""
 
     version: ViewVersion
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentViewVersion:
-    """Makes a version the current one."""
+    """The update of a commit that makes a version of a view the current one."""
 
     version_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertViewUuid:
-    """Requires that the view has this uuid, in any case of letters."""
+    """The requirement of a commit that the view has this uuid, in any case of letters."""
 
     uuid: str
 
@@ -101,8 +101,8 @@ VIEW_REQUIREMENTS: dict[str, Callable[[Fields], AssertViewUuid]] = {
 
 @dataclass(frozen=True, slots=True)
 class ViewCommit:
-    """The requirements and updates of a commit in the request's order, and their names in the request, in lower
-    case."""
+    """A client's commit to one view: the requirements and updates in the request's order, and their names in the
+    request, in lower case."""
 
     requirements: tuple[AssertViewUuid, ...]
     updates: tuple[ViewUpdate, ...]

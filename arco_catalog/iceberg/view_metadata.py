@@ -26,7 +26,7 @@ _DefaultCatalog = TypedDict("_DefaultCatalog", {"default-catalog": str}, total=F
 
 
 class Representation(TypedDict):
-    """One definition of the view; those of type `sql` have a text and a dialect."""
+    """One definition of a view in a version of it; those of type `sql` have a text and a dialect."""
 
     type: str
     sql: NotRequired[str]
@@ -34,7 +34,7 @@ class Representation(TypedDict):
 
 
 class ViewVersion(_Version, _DefaultCatalog):
-    """The definition of the view at one time."""
+    """A version of a view, its definition at one time: an id, a schema, and one or several representations."""
 
     representations: list[Representation]
 

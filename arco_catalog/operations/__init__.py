@@ -1,1 +1,2 @@
-"""One module for each capability, composing state changes into the protocols of docs/design."""
+"""The operations of the catalog, one module for each capability: they compose state changes into the protocols of
+docs/design."""

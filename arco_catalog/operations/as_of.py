@@ -1,5 +1,5 @@
-"""Reads the catalog as it was at an instant: the registry's commits resolve a name, and the receipts give the metadata
-file that was current (docs/recovery.md#what-was-where).
+"""Reads what a name in the catalog meant at an instant: the registry's commits resolve the name, and the receipts give
+the metadata file that was current (docs/recovery.md#what-was-where).
 
 A registry commit is dated by the clock of the machine that made it, a metadata file by its own time. Both are taken
 before the compare-and-swap that makes the change, so an answer is exact except for changes in progress at that instant.
@@ -38,7 +38,8 @@ _LAST_ENTROPY = bytes([255] * 10)
 
 
 class HistoryCollected(NotFound):
-    """The registry commits or receipts of the instant were collected."""
+    """The registry commits or receipts that would answer a question about an instant were deleted, because they are
+    old."""
 
 
 async def registry_at(session: Session, at_ms: int) -> RegistryState:

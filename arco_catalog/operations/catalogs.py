@@ -19,7 +19,8 @@ CACHE_BYTES = 16 << 20
 
 
 class Owner(StrEnum):
-    """What has state of its own in a store: a catalog, the registry of a realm, or a delegation service."""
+    """The kinds of owners that have state of their own in a store: a catalog, the registry of a realm, or a delegation
+    service."""
 
     CATALOG = "catalog"
     REALM = "realm"
@@ -28,7 +29,7 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeployedCatalog:
-    """What has state in a deployment's store: a catalog with its name; or the registry of a realm, or the tasks of a
+    """An owner of state in a deployment's store: a catalog with its name; or the registry of a realm, or the tasks of a
     delegation service, with the folder as the name. `open` opens it. `realm` is None for the service, and in a store
     without realms. The deployment owns the stores, and closes them."""
 
@@ -41,8 +42,8 @@ class DeployedCatalog:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All owners of state in a deployment's store: `catalogs`, the registries of their realms, and the delegation
-    `service`, whose state may be empty."""
+    """The owners of state in a deployment's store: the `catalogs` of the chosen realms or the one of a store without a
+    realm, the registries of the realms, and the delegation `service`, whose state may be empty."""
 
     catalogs: Sequence[DeployedCatalog]
     registries: Sequence[DeployedCatalog]

@@ -50,7 +50,7 @@ async def _commit(session: Session, commit: RelationCommit) -> Answer:
 
 
 class CommitRelation(Mutation[RelationReadSet]):
-    """The commit of one request's changes to one table or view."""
+    """The commit of one request's changes to one table or view, by one compare-and-swap of its pointer."""
 
     def __init__(self, session: Session, wanted: RelationCommit) -> None:
         self.session = session

@@ -51,7 +51,7 @@ async def create_view(session: Session, namespace: Namespace, request: JsonObjec
 
 
 class Creation(RegistryMutation):
-    """The creation of one table or view."""
+    """The creation of one table or view, by one commit of the registry that adds its name."""
 
     def __init__(self, session: Session, creator: Creator, *, created: bool = True) -> None:
         super().__init__(session)

@@ -1,5 +1,5 @@
-"""Decides which files a caller may open, and whether it may write, by its grants and the table's locations on a HEAD
-that was read for this request (docs/design/security.md#storage-credentials). Stores no credentials."""
+"""Decides which files of a table a caller may open, and whether it may write, by its grants and the table's locations
+on a HEAD that was read for this request (docs/design/security.md#storage-credentials). Stores no credentials."""
 
 import logging
 from collections.abc import Sequence
@@ -47,7 +47,8 @@ _REFUSED = "The cloud refused access to the files of this table: the reason is i
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The files that a caller may open. `location` is the table's own location, `entity` the table's entity id."""
+    """The access of a caller to the files of a table: `scope` has the folders, and whether the caller may write there.
+    `location` is the table's own location, `entity` the table's entity id."""
 
     scope: Scope
     entity: str

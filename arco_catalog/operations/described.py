@@ -20,7 +20,8 @@ from arco_catalog.state.needs import Needs, Steps
 
 @dataclass(frozen=True, slots=True)
 class DescribedRelation:
-    """A generic table or a semantic model: its entry in the registry, and the stored document that describes it."""
+    """A generic table or a semantic model as it is stored: its entry in the registry, and the document that describes
+    it."""
 
     entry: RelationEntry
     value: JsonObject

@@ -97,7 +97,8 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
 
 
 class Drop(NamedChange):
-    """The drop of a table or view."""
+    """The drop of a table or view, by one commit of the registry that replaces its name by a tombstone, and may request
+    a purge."""
 
     def __init__(self, session: Session, semantics: Semantics, namespace: Namespace, name: str, purge: bool) -> None:
         super().__init__(session, namespace, name)

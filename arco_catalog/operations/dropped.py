@@ -1,4 +1,4 @@
-"""Lists dropped tables that can be restored or are being purged."""
+"""Lists dropped tables whose files are not purged yet: those that can be restored, and those that are being purged."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""Opens a catalog from the environment variables of a deployed function, which are those of `arco serve`."""
+"""Reads the settings of a deployed function from environment variables, which are those of `arco serve`, and opens its
+catalog."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

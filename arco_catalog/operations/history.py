@@ -1,5 +1,5 @@
-"""Reads the history of the catalog's names from the registry's commits, which are their own receipts
-(docs/design/reconciliation.md#rule-4)."""
+"""Reads the history of a registry, the operations on its names, roles and grants, from its commits, which are their own
+receipts (docs/design/reconciliation.md#rule-4)."""
 
 from collections.abc import AsyncIterator
 

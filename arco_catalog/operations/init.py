@@ -1,4 +1,5 @@
-"""Makes the first commit of a registry, which changes no name: the catalog exists from then on."""
+"""Makes an empty catalog by the first commit of its registry, which changes no name: the catalog exists from then
+on."""
 
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt

@@ -1,4 +1,5 @@
-"""Makes the vending of credentials at its first use, so that a process that vends none imports none of its modules."""
+"""Makes the service that vends credentials at its first use, so that a process that vends none imports none of its
+modules."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ if TYPE_CHECKING:  # at run time these are imported where they are used, which i
 
 
 class LazyVending:
-    """Makes and caches the `Vending` that the environment configures."""
+    """Makes at its first use, and caches, the `Vending` that the environment configures: the service that vends
+    credentials."""
 
     def __init__(self, environment: Mapping[str, str], runtime: Runtime) -> None:
         self._environment = environment

@@ -50,7 +50,8 @@ EMPTY_SEGMENTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """The paging parameters of a request. `token` is None for a listing without pages, and empty for the first page."""
+    """The paging parameters of a request for a listing. `token` is None for a listing without pages, and empty for the
+    first page; `size` is None for the default."""
 
     token: str | None
     size: int | None
@@ -58,7 +59,7 @@ class Paging:
 
 @dataclass(frozen=True, slots=True)
 class ListingPage:
-    """One page, and the token of the next page, if there is one."""
+    """One page of a listing, and the token of the next page, if there is one."""
 
     items: list[JsonValue]
     next_page_token: str | None

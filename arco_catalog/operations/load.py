@@ -1,6 +1,6 @@
-"""Loads tables and views. Reads manifest, pointer and metadata file concurrently if they are in this process's caches,
-else one after the other. A metadata file that the catalog wrote is not read again within a minute
-(docs/design/registry.md#confirmed-files)."""
+"""Loads the current state of tables and views. Reads manifest, pointer and metadata file concurrently if they are in
+this process's caches, else one after the other. A metadata file that the catalog wrote is not read again within a
+minute (docs/design/registry.md#confirmed-files)."""
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import TableState

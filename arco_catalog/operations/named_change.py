@@ -15,7 +15,8 @@ from arco_catalog.state.registry import RegistryState
 
 
 class NamedChange(RegistryMutation):
-    """One operation on a name in a namespace. The name's entry in the registry is under `key`."""
+    """The base of changes of the registry that are about one name in a namespace. The name's entry in the registry is
+    under `key`."""
 
     def __init__(
         self, session: Session, namespace: Namespace, name: str, key: Callable[[Namespace, str], str] = relation_key

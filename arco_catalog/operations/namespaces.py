@@ -186,7 +186,7 @@ class _Create(_NamespaceChange):
 
 
 class PropertiesChange(_NamespaceChange):
-    """A change of a namespace's properties that depends on the current ones, which it loads as its base."""
+    """The base of changes of a namespace's properties that depend on the current ones, which they load first."""
 
     def __init__(self, session: Session, namespace: Namespace) -> None:
         super().__init__(session, namespace)

@@ -1,4 +1,4 @@
-"""Limits the size of the properties of namespaces and generic tables."""
+"""Limits the size of the properties of namespaces and generic tables, whose sum counts a namespace's governance too."""
 
 from collections.abc import Mapping
 

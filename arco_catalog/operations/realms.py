@@ -49,7 +49,7 @@ _ALLOWING = "the operator allows others by --allowed-location of arco serve, or 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The store, settings and additional locations that all realms of a process share.
+    """The store, settings and additional locations that the realms served by one process share.
 
     `vending` returns the service that vends credentials, made at its first use; None in a process that vends none.
     `storage_policy` returns what storage configurations of catalogs may make the server do; None allows nothing that

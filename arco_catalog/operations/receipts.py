@@ -1,4 +1,4 @@
-"""Reads the receipts of a table's commits."""
+"""Reads the receipts of the commits of a table or view."""
 
 from dataclasses import dataclass
 

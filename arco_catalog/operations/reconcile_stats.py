@@ -1,5 +1,5 @@
-"""Counts and examples of what the reconciler found and wrote. Their number and length are limited, so that they always
-fit into one response."""
+"""The counts and examples of what the reconciler found and wrote in a run. Their number and length are limited, so that
+they always fit into one response."""
 
 from dataclasses import dataclass, field
 
@@ -13,8 +13,9 @@ MAX_TEXT_LENGTH = 1_000
 
 @dataclass(slots=True)
 class ReconcileStats:
-    """Counts of a run. Each pointer is `orphaned` (its entity has no name; `nameless` in JSON), `unchanged`, `walked`,
-    or left for a later run, which `stopped` reports. Of the walked ones `incomplete` have files that were not reached.
+    """The counts of a run of the reconciler. Each pointer is `orphaned` (its entity has no name; `nameless` in JSON),
+    `unchanged`, `walked`, or left for a later run, which `stopped` reports. Of the walked ones `incomplete` have files
+    that were not reached.
 
     `missing` has examples of the `missing_count` missing receipts, each with the record that proves the commit, and
     `unreadable` examples of the `unreadable_count` records that could not be read, with the reason.

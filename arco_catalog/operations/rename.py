@@ -1,4 +1,4 @@
-"""Renames tables and views by one registry commit; entity, pointer and files stay where they are
+"""Renames tables and views by one registry commit; the entity, its pointer and its files stay where they are
 (docs/design/registry.md#rule-6)."""
 
 from arco_catalog.iceberg.errors import AlreadyExists

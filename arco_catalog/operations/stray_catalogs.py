@@ -1,4 +1,4 @@
-"""Finds the catalogs of a realm that have state in the store but no name, and undoes the drop of one."""
+"""Finds the catalogs of a realm that have state in the store but no name in the realm, and undoes the drop of one."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -34,8 +34,8 @@ SETTLING_MS = 10 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class StrayCatalog:
-    """A catalog that may have no name in the realm: the root of its registry in the store, the registry's HEAD, and the
-    state of the catalog itself in that registry."""
+    """A catalog found by its state in the store, which may have no name in the realm: the root of its registry, the
+    registry's HEAD, and the state of the catalog itself in that registry."""
 
     root: str
     head: RegistryState
@@ -49,7 +49,8 @@ class StrayCatalog:
 
 @dataclass(frozen=True, slots=True)
 class UndropRequest:
-    """The new name of a catalog, with a type, properties and storage configuration that replace the recorded ones."""
+    """A request to undo the drop of a catalog: its new name, and a type, properties and storage configuration that
+    replace the recorded ones."""
 
     name: str
     kind: str | None

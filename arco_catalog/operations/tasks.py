@@ -1,4 +1,4 @@
-"""Lists and retries tasks for operators (docs/design/tasks.md)."""
+"""Finds, lists and retries background tasks for operators (docs/design/tasks.md)."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
@@ -17,9 +17,10 @@ from storage_backends import Found
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """A task, and whether a worker has its lease (`held`). An `undone` task is a purge whose drop was undone: when it
-    is due, it ends without deleting a file. A task that `is_stuck` is a purge that failed after its first delete: until
-    it has succeeded, the table's locations are reserved, and its catalog can't be dropped."""
+    """A background task as operators see it, and whether a worker has its lease (`held`). An `undone` task is a purge
+    whose drop was undone: when it is due, it ends without deleting a file. A task that `is_stuck` is a purge that
+    failed after its first delete: until it has succeeded, the table's locations are reserved, and its catalog can't be
+    dropped."""
 
     task: Task
     held: bool

@@ -1,4 +1,4 @@
-"""Transactions over several tables: atomic, without a coordinator (docs/design/transaction.md).
+"""Transactions over several tables: atomic, without a coordinator on which others depend (docs/design/transaction.md).
 
 One object decides. It is created pending beside the metadata files; then every pointer gets an intent that names it
 (and every new name too, in one registry commit); then it is moved to `committed`, which is the commit; then the intents
@@ -79,7 +79,8 @@ async def commit_transaction(session: Session, changes: Sequence[TableChange]) -
 
 @dataclass
 class TransactionReadSet(ReadSet):
-    """The read sets of all tables that a transaction commits to, under one HEAD. Tables that it creates have none."""
+    """The read sets of all existing tables that a transaction commits to, under one HEAD. Tables that it creates have
+    none."""
 
     head: RegistryState
     head_fresh: bool
@@ -99,7 +100,7 @@ class TransactionReadSet(ReadSet):
 
 
 class Transaction(Mutation[TransactionReadSet]):
-    """One request that changes or creates several tables."""
+    """One request that changes or creates several tables: all of them, or none."""
 
     def __init__(self, session: Session, changes: Sequence[tuple[Identifier, table.Commit]]) -> None:
         self.session = session

@@ -1,5 +1,5 @@
-"""Undoes a drop: the tombstone becomes the name's entry again, if the files still exist
-(docs/design/registry.md#rule-5)."""
+"""Undoes a drop of a table, view or other relation: the tombstone becomes the name's entry again, after a check that
+the metadata file and the manifest lists still exist (docs/design/registry.md#rule-5)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

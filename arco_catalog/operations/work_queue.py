@@ -21,7 +21,8 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkQueue:
-    """A queue of SQS, with the environment variables that configure the credentials for it."""
+    """A queue of SQS to which the catalog sends messages for workers, with the environment variables that configure the
+    credentials for it."""
 
     url: str
     environment: Mapping[str, str]

@@ -1,1 +1,2 @@
-"""What a request would change: pure functions of what was read, the request, and the attempt."""
+"""Planning: pure functions that compute from what was read, the request and the attempt what the request would
+change."""

@@ -21,8 +21,9 @@ VALUE_KINDS: tuple[ValueKind, ...] = ("namespace", "policy", *DESCRIBED_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class EntityValue:
-    """A reference to the stored value of an entity, from which an answer can be rebuilt: the kind of the entity, the id
-    of the value, and in `levels` the levels of the namespace, followed by the name of an entity in it."""
+    """A reference to the stored value of an entity (a namespace, policy, generic table or semantic model), from which
+    an answer can be rebuilt: the kind of the entity, the id of the value, and in `levels` the levels of the namespace,
+    followed by the name of an entity in it."""
 
     kind: ValueKind
     id: str
@@ -31,9 +32,9 @@ class EntityValue:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An answer with a status and a JSON body, or no body. If the body has texts that users gave to an entity, `value`
-    refers to the object with them. Only that reference is saved then, because the texts may be long or secret, and
-    stored answers are kept for long and read by all requests."""
+    """An answer to a mutation with a status and a JSON body, or no body. If the body has texts that users gave to an
+    entity, `value` refers to the object with them. Only that reference is saved then, because the texts may be long or
+    secret, and stored answers are kept for long and read by all requests."""
 
     status: int
     body: JsonObject | None = None
@@ -42,7 +43,8 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state of a table or view at one metadata file, with the file's decompressed bytes.
+    """An answer to a load or a mutation: the state of a table or view at one metadata file, with the file's
+    decompressed bytes.
 
     `created` is true in answers to create and register, which contain configuration, and false in those to commits.
     `governance` is that of a load's answer, which has it as labels; a stored answer has none.

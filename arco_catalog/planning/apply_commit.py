@@ -1,5 +1,5 @@
-"""Applies a commit to its base: a pure function, which takes time in proportion to the size of both. So callers run it
-in a worker thread, unless both are small."""
+"""Applies a commit to the metadata file of a table or view: a pure function, which takes time in proportion to the size
+of both. So callers run it in a worker thread, unless both are small."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdates:
-    """The result of applying a commit to a base: the base's document, the new document, and `body`, the bytes of the
-    new metadata file. Where the commit changes nothing, `document` is None and `body` is empty. Both documents are
-    outlines."""
+    """The result of applying a commit to the metadata file of a table or view, its base: the base's document, the new
+    document, and `body`, the bytes of the new metadata file. Where the commit changes nothing, `document` is None and
+    `body` is empty. Both documents are outlines."""
 
     base: JsonObject
     document: JsonObject | None

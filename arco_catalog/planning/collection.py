@@ -16,7 +16,8 @@ DAY_MS = 24 * HOUR_MS
 
 
 class Kind(StrEnum):
-    """The kinds of objects that are collected. Their values are public names, which scripts use."""
+    """The kinds of objects and index entries that a collection deletes. Their values are public names, which scripts
+    use."""
 
     TOMBSTONE = "tombstone"
     POINTER = "pointer"
@@ -59,7 +60,7 @@ WHY: Mapping[Kind, str] = {
 @dataclass(frozen=True, slots=True)
 class Retention:
     """How long objects are kept that a collection may delete, in milliseconds. An operator sets the times of receipts
-    and of the undrop of a plain drop; the protocols require the others."""
+    and of plain drops, and whether markers are collected; the others are fixed, most of them by the protocols."""
 
     receipts_ms: int = 90 * DAY_MS
     undrop_ms: int = 30 * DAY_MS
@@ -94,8 +95,8 @@ def has_moved_past(moved_ms: int, written_ms: int, retention: Retention) -> bool
 
 
 class Fate(StrEnum):
-    """The decision about a pending receipt and its metadata file: they are kept; the commit has a receipt; or it never
-    committed."""
+    """The decision of a collection about a pending receipt and its metadata file: they are kept; the commit has a
+    receipt; or it never committed."""
 
     KEPT = "kept"
     RECEIPTED = "receipted"

@@ -1,4 +1,5 @@
-"""The inputs of planning that do not come from stored state: the caller, the allowed locations, and limits of sizes."""
+"""The inputs of planning that come neither from stored state nor from the attempt: the caller, the allowed locations,
+and limits of sizes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of one request's plans. `max_metadata_bytes` limits the size of a metadata file, unpacked.
-    `answer_limit` is that of the host, None for no limit. `holds` checks the caller's privileges; None if they are not
-    enforced."""
+    """The context of one request's plans: the caller, the catalog's locations, and limits. `max_metadata_bytes` limits
+    the size of a metadata file, unpacked. `answer_limit` is that of the host, None for no limit. `holds` checks the
+    caller's privileges; None if they are not enforced."""
 
     caller: Caller
     paths: Paths

@@ -52,7 +52,7 @@ class RelationDraft:
 
 
 class Creator(ABC):
-    """Drafts a new table or view under a name. Subclasses make the metadata."""
+    """Plans the creation of a table or view under a name. Subclasses make the first metadata."""
 
     requirements: Sequence[str] = ()
     updates: Sequence[str] = ()

@@ -16,7 +16,7 @@ from arco_catalog.state.index import Namespace
 
 
 class NewTable(Creator):
-    """Creates a table from a CreateTableRequest."""
+    """Plans the creation of a table from a CreateTableRequest."""
 
     def __init__(self, context: Context, namespace: Namespace, name: str, wanted: table.CreateTable) -> None:
         super().__init__(context, TABLES, namespace, name)
@@ -36,7 +36,7 @@ class NewTable(Creator):
 
 
 class TableFromCommit(Creator):
-    """Creates a table from the updates of a commit, as for a staged table."""
+    """Plans the creation of a table from the updates of a commit, as for a staged table."""
 
     def __init__(self, context: Context, namespace: Namespace, name: str, commit: table.Commit) -> None:
         super().__init__(context, TABLES, namespace, name)
@@ -73,7 +73,7 @@ class TableFromCommit(Creator):
 
 
 class NewView(Creator):
-    """Creates a view from a CreateViewRequest."""
+    """Plans the creation of a view from a CreateViewRequest."""
 
     def __init__(self, context: Context, namespace: Namespace, wanted: view.CreateView) -> None:
         super().__init__(context, VIEWS, namespace, wanted.name)

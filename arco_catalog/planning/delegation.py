@@ -1,4 +1,5 @@
-"""Decides by HEAD's index which purges a delegation service may execute (docs/design/tasks.md#rule-8)."""
+"""Decides, by the index of the registry's HEAD, which purges a delegation service may execute
+(docs/design/tasks.md#rule-8)."""
 
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Steps

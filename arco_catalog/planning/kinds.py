@@ -1,4 +1,5 @@
-"""The differences between tables and views, which share all protocols (docs/design/state.md#entities)."""
+"""The differences between the metadata of tables and of views, which share all protocols
+(docs/design/state.md#entities)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ AnyCommit = table.Commit | view.ViewCommit
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The base of a commit: the metadata document, the location of its metadata file, and the full name of the table or
-    view."""
+    """The base of a commit, the current state of a table or view: the metadata document, the location of its metadata
+    file, and the full name of the table or view."""
 
     document: JsonObject
     file: str
@@ -27,7 +28,7 @@ class Base:
 
 
 class Semantics(ABC):
-    """The operations on metadata that differ between tables and views."""
+    """The interface of the operations on metadata that differ between tables and views."""
 
     kind: Kind
 

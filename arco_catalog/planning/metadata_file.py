@@ -1,4 +1,4 @@
-"""A new metadata file of a commit or create, with the receipts that are written with it."""
+"""A new metadata file that a commit or create writes, with the receipts that are written with it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from arco_catalog.state.pointer import MetadataFile
 
 @dataclass(frozen=True, slots=True)
 class NewMetadata:
-    """A new metadata document, its bytes and the file; `base` is the file that it replaces, None for a create.
-    `repeated` are the fields that the pointer repeats of the document."""
+    """The new metadata of a commit or create: the document, its bytes and the file; `base` is the file that it
+    replaces, None for a create. `repeated` are the fields that the pointer repeats of the document."""
 
     semantics: Semantics
     document: JsonObject
@@ -90,7 +90,7 @@ def pointer_summary(
 
 @dataclass(frozen=True, slots=True)
 class ReceiptWrites:
-    """The writes of the pending and of the committed receipt of one attempt."""
+    """The writes of the pending and of the committed receipt of one attempt at a commit or create."""
 
     pending: RecordWrite
     committed: RecordWrite

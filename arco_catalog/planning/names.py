@@ -1,4 +1,5 @@
-"""Names in messages and in histories, and the errors about names."""
+"""Forms the names of objects for messages and histories, checks whether names are free, and makes the errors about
+names."""
 
 import re
 from collections.abc import Callable, Mapping

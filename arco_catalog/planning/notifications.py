@@ -12,7 +12,8 @@ AHEAD_MS = 24 * 60 * 60 * 1000
 
 
 class Event(StrEnum):
-    """The event at the other catalog. `VALIDATE` only checks whether a notification would be accepted."""
+    """The event at the other catalog that a notification reports. `VALIDATE` reports none: it only checks whether a
+    notification would be accepted."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"

@@ -1,4 +1,4 @@
-"""Finds metadata files that left a table's log and that the table has written itself
+"""Finds the metadata files that left a table's log, and that the table has written itself, so that they may be deleted
 (`write.metadata.delete-after-commit.enabled`)."""
 
 from collections.abc import Iterator, Sequence

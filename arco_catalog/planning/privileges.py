@@ -10,7 +10,8 @@ from functools import lru_cache
 
 
 class Privilege(StrEnum):
-    """A privilege. Those in `GRANTABLE` can be granted; only built-in roles have the others."""
+    """What a role may do on a securable, by Apache Polaris's names. Those in `GRANTABLE` can be granted; only built-in
+    roles have the others."""
 
     SERVICE_MANAGE_ACCESS = "SERVICE_MANAGE_ACCESS"
 

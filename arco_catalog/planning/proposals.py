@@ -1,4 +1,5 @@
-"""Which proposals the process that moves HEAD takes in, and which it cancels (docs/design/registry.md#proposals)."""
+"""Decides which proposals of other processes a registry commit takes in, and which it cancels
+(docs/design/registry.md#proposals)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,8 @@ from arco_catalog.state.registry import Operation, RegistryState
 
 
 class Verdict(Enum):
-    """What a leader, the process that makes the next registry commit, does with another process's proposal: take it
-    into the commit, cancel its attempt, or leave it."""
+    """What a process that makes the next registry commit does with another process's proposal: take it into the commit,
+    cancel its attempt, or leave it."""
 
     TAKE_IN = auto()
     CANCEL = auto()
@@ -23,7 +24,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How much a commit may take in: a number of proposals, and roughly the bytes that they add to HEAD."""
+    """How much a registry commit may take in: a number of proposals, and roughly the bytes that they add to HEAD."""
 
     proposals: int
     size: int
@@ -31,7 +32,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """What a commit does for other processes: the index changes and operations of the proposals that it takes
+    """What a registry commit does for other processes: the index changes and operations of the proposals that it takes
     in, in their order, and the attempts that it cancels. `is_full` is whether a proposal that holds did not fit."""
 
     changes: Edits = field(default_factory=dict)

@@ -25,7 +25,8 @@ LEAST_STS_S = 900
 
 
 class PurgeMode(StrEnum):
-    """How the catalog handles a drop with `purgeRequested=true`."""
+    """How the catalog handles a drop with `purgeRequested=true`: it purges the table later (`async`), waits for the
+    purge if there is no time to undo the drop (`sync`), or drops the table without a purge (`off`)."""
 
     ASYNC = "async"
     SYNC = "sync"
@@ -59,11 +60,11 @@ class TooEarly(Exception):
 
 
 class LeaseFenced(Exception):
-    """The tombstone has the fence of another lease of the task, so this lease must stop."""
+    """The tombstone of the table to purge has the fence of another lease of the task, so this lease must stop."""
 
 
 class ClosedCatalog(Exception):
-    """The catalog is closed, so that the locations may belong to another catalog now."""
+    """The catalog of the table to purge is closed, so that the table's locations may belong to another catalog now."""
 
 
 class InTheWay(Exception):
@@ -84,8 +85,8 @@ class InTheWay(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PurgeRequest:
-    """The part of a drop that requests a purge: edits for the drop's commit, and objects to write before and after
-    it."""
+    """The part of a drop that requests a purge of the table: edits for the drop's commit, and objects to write before
+    and after it."""
 
     edits: Edits
     first: Sequence[PlannedWrite]

@@ -29,7 +29,7 @@ LOADS: Mapping[Loaded, Privilege] = {
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The entities of one kind that may be loaded: all of the catalog, all in `namespace` and below it, or the one
+    """Entities of one kind that a principal may load: all of the catalog, all in `namespace` and below it, or the one
     `entity` in `namespace`."""
 
     kind: Loaded

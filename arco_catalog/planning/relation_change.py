@@ -67,7 +67,8 @@ class RelationCommit:
 
 @dataclass(frozen=True, slots=True)
 class CurrentRelation:
-    """The base of a commit's plan: the name's entry, the pointer, and the bytes of the current metadata file."""
+    """The base of a commit's plan, the current state of the table or view: the name's entry, the pointer, and the bytes
+    of the current metadata file."""
 
     entry: RelationEntry
     pointer: Pointer
@@ -94,8 +95,8 @@ class MissingLocations:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRelation:
-    """The plan of a commit: the base's pointer and its successor, the new metadata, the receipts, and the files that
-    may be removed after it."""
+    """The plan of a commit that changes a table or view: the base's pointer and its successor, the new metadata, the
+    receipts, and the files that may be removed after it."""
 
     pointer: Pointer
     successor: Pointer

@@ -28,8 +28,8 @@ MAX_SOURCES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The table or view from which a data set has its rows. `pointer` is the JSON pointer (RFC 6901) to the name in the
-    document."""
+    """The table or view from which a data set of a semantic model has its rows. `pointer` is the JSON pointer (RFC
+    6901) to the name in the document."""
 
     identifier: Identifier
     pointer: str

@@ -1,4 +1,4 @@
-"""The writes of a plan, as values. Each has a key that contains an id of its writer."""
+"""The writes and removals that a plan consists of, as values. protocol/writing.py makes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class FileWrite:
 
 @dataclass(frozen=True, slots=True)
 class RecordWrite:
-    """The write of a record that never changes."""
+    """The write of a stored record that never changes, such as a receipt."""
 
     key: str
     body: bytes
@@ -34,7 +34,7 @@ class PointerWrite:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """The removal of metadata files that left an entity's log, except those from which another entity was
+    """The removal of metadata files that left the log of a table's metadata, except those from which another entity was
     registered."""
 
     entity: str

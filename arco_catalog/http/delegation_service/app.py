@@ -53,7 +53,7 @@ def create_delegation_app(
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The handlers of the task routes of one service."""
+    """The HTTP handlers of one delegation service: they submit purges as tasks, and show and list a caller's tasks."""
 
     service: DelegationService
 

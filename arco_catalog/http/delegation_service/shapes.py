@@ -1,4 +1,5 @@
-"""Tasks in the form of the API: the one table from stored statuses to the API's, and the bodies of responses."""
+"""Tasks in the form of the delegation service's API: the one table from stored statuses to the API's, and the bodies of
+responses."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

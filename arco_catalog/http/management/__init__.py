@@ -1,1 +1,1 @@
-"""Handlers of the management API of Apache Polaris: the catalogs, principals, roles and grants of a realm."""
+"""HTTP handlers of Apache Polaris's management API: the catalogs, principals, roles and grants of a realm."""

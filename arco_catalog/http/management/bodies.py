@@ -1,4 +1,4 @@
-"""Reads the bodies of the management API."""
+"""Reads the bodies of requests to the management API."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -13,8 +13,9 @@ from arco_catalog.planning.privileges import GRANTABLE
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A body with one value, either in the field `name` or as the body itself: Polaris accepts both forms, and its Java
-    client sends the second. `fields` are the fields of the value; `beside` are the other fields of the first form."""
+    """The form of a body of the management API with one value, either in the field `name` or as the body itself:
+    Polaris accepts both forms, and its Java client sends the second. `fields` are the fields of the value; `beside` are
+    the other fields of the first form."""
 
     name: str
     fields: frozenset[str]
@@ -50,7 +51,7 @@ GRANT = Wrapper("grant", frozenset({"type", "privilege", "namespace", "tableName
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A principal or role as a body describes it."""
+    """A principal or role as a request to the management API describes it."""
 
     name: str
     properties: dict[str, str]
@@ -83,7 +84,7 @@ def _entity(context: DecodedRequest, wrapper: Wrapper) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class GrantBody:
-    """A privilege on a securable as a body describes it."""
+    """A privilege on a securable as a request to the management API describes it."""
 
     kind: str
     securable: Securable

@@ -1,4 +1,4 @@
-"""Handlers of the catalogs of a realm."""
+"""HTTP handlers of the management API that list, create, show, change and drop the catalogs of a realm."""
 
 from arco_catalog.http.management.bodies import CATALOG
 from arco_catalog.http.request_context import RequestContext

@@ -1,4 +1,5 @@
-"""Handlers of principal roles and of their catalog roles."""
+"""HTTP handlers of the management API for the principal roles of a realm: they list, create, change and drop roles,
+list the principals that have one, and assign and revoke catalog roles."""
 
 from arco_catalog.http.management.bodies import CATALOG_ROLE, PRINCIPAL_ROLE, read_entity, read_name_of, read_update
 from arco_catalog.http.management.principals import CREATED

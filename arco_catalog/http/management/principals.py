@@ -1,4 +1,5 @@
-"""Handlers of principals."""
+"""HTTP handlers of the management API for the principals of a realm: they list, create, change and drop principals,
+replace their credentials, and assign and revoke their principal roles."""
 
 from arco_catalog.authentication.secrets import check_client_id, new_client_id, new_secret
 from arco_catalog.http.management.bodies import PRINCIPAL, PRINCIPAL_ROLE, read_entity, read_name_of, read_update

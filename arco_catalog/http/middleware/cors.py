@@ -18,8 +18,8 @@ _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+([ \t]*,[ \t]*[A-Za-z0-9
 
 
 class Cors:
-    """The layer that responds to preflights from these origins, and adds the headers by which browsers let their pages
-    read responses. It does not allow credentials (cookies): a page sends its token in a header."""
+    """The layer that responds to preflights from allowed origins, and adds the headers by which browsers let pages of
+    these origins read responses. It does not allow credentials (cookies): a page sends its token in a header."""
 
     def __init__(self, inner: Handle, origins: tuple[str, ...]) -> None:
         self._inner = inner

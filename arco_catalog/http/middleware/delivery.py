@@ -1,4 +1,4 @@
-"""Sends responses."""
+"""Sends each response to its client."""
 
 from arco_catalog.http.requests import Handle, Request
 from arco_catalog.http.responses import Response

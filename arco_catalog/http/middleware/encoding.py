@@ -13,7 +13,8 @@ from arco_catalog.planning.answer_limit import AnswerLimit, pack
 
 
 class Encoding:
-    """The layer that compresses large responses and enforces the host's limit of their size."""
+    """The layer that compresses large responses for clients that accept it, and enforces the host's limit of their
+    size."""
 
     def __init__(self, inner: Handle, options: HttpOptions) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Turns every failure into an error response in Iceberg's form."""
+"""Turns the exceptions of requests into error responses in Iceberg's form."""
 
 from arco_catalog.http.errors import UNKNOWN_TYPE, error_response, unknown_reason
 from arco_catalog.http.requests import ClientGone, Handle, Request
@@ -9,7 +9,7 @@ from arco_catalog.state.key_settings import KeyPolicy
 
 
 class Errors:
-    """The layer that turns exceptions of the layers inside it into error responses."""
+    """The layer that turns exceptions of the layers inside it into error responses in Iceberg's form."""
 
     def __init__(self, inner: Handle, policy: KeyPolicy) -> None:
         self._inner = inner

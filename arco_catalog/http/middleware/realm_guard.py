@@ -24,9 +24,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class RealmGuard:
-    """The layer that passes requests on while the store of `catalog` has no realm, neither at its root nor under the
-    names in `realms`. The first request checks the store, and later the first one after each `CHECK_INTERVAL_MS`: a
-    read runs concurrently with the check, and a change waits for it."""
+    """The layer that refuses requests while the store of `catalog` has a realm, at its root or under one of the names
+    in `realms`. The first request checks the store, and later the first one after each `CHECK_INTERVAL_MS`: a read runs
+    concurrently with the check, and a change waits for it."""
 
     def __init__(self, inner: Handle, catalog: Catalog, realms: Sequence[str] = ()) -> None:
         self._inner = inner

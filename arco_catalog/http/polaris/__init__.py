@@ -1,1 +1,2 @@
-"""Handlers of the catalog API that is Apache Polaris's own: generic tables, semantic models and policies."""
+"""HTTP handlers of the catalog API that is Apache Polaris's own: generic tables, semantic models, policies and
+notifications."""

@@ -1,4 +1,4 @@
-"""The header by which a client requests access to the files of a generic table."""
+"""Reads the header by which a client requests vended credentials for the files of a generic table."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Handlers of generic tables."""
+"""HTTP handlers that list, create, load and drop generic tables."""
 
 import logging
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The handler of notifications."""
+"""The HTTP handler of notifications, by which another catalog reports changes of its tables."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, answer_response

@@ -1,4 +1,4 @@
-"""Handlers of semantic models."""
+"""HTTP handlers that list, create, load, replace and drop semantic models."""
 
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext

@@ -1,2 +1,2 @@
-"""Who there is in a realm, and what they may do: catalogs, principals, roles and grants, as the management API of
-Apache Polaris has them (docs/design/access.md#management)."""
+"""The operations on a realm that Apache Polaris's management API has: on catalogs, principals, roles and grants
+(docs/design/access.md#management)."""

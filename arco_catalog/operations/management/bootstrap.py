@@ -1,5 +1,5 @@
-"""Makes the first commit of a realm: its root principal, and the role that manages the realm. An operator makes it at
-the store, never over HTTP."""
+"""Makes the first commit of a realm's registry: its root principal, and the role that manages the realm. An operator
+makes it at the store, never over HTTP."""
 
 from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed
 from arco_catalog.iceberg.json import JsonObject

@@ -1,5 +1,5 @@
-"""Catalog roles, and which principal role has which of them. The registry of each catalog has the roles of that
-catalog."""
+"""Lists, drops, assigns and revokes catalog roles. The registry of each catalog has the roles of that catalog, and
+which principal role has which of them."""
 
 from collections.abc import Mapping
 

@@ -36,17 +36,17 @@ CheckLocations = Callable[[JsonObject, JsonObject], None]
 
 @dataclass(frozen=True, slots=True)
 class UndropResult:
-    """A restored catalog as answers show it, and the names of the tables whose purges were cancelled, by
-    the drop or by this."""
+    """The result of an undrop of a catalog: the catalog as answers show it, and the names of the tables whose purges
+    were cancelled, by the drop or by the undrop."""
 
     catalog: JsonObject
     cancelled_purges: tuple[str, ...]
 
 
 class NameCatalog(EntityChange):
-    """Gives a name in the realm to a catalog that has none, or to a closed catalog that still has its name, because an
-    undrop or a drop was interrupted. The catalog has the fresh id `entity`; the answer also has the id that this one
-    replaces, or null."""
+    """The first commit of an undrop, in the realm's registry: gives a name to a dropped catalog that has none, or to a
+    closed catalog that still has its name, because an undrop or a drop was interrupted. The catalog has the fresh id
+    `entity`; the answer also has the id that this one replaces, or null."""
 
     kind = "undrop-catalog"
     status = 200
@@ -95,9 +95,9 @@ def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
 
 
 class ReopenCatalog(PurgeCancellation):
-    """Opens the registry of a catalog again, for the id `entity`. Purges that have not ended become plain drops: files
-    at locations that were free may belong to another catalog by now. The principal role `admin` gets the role that
-    manages the catalog, as in a new catalog."""
+    """The second commit of an undrop, in the catalog's registry: opens it again, for the id `entity`. Purges that have
+    not ended become plain drops: files at locations that were free may belong to another catalog by now. The principal
+    role `admin` gets the role that manages the catalog, as in a new catalog."""
 
     kind = "reopen-catalog"
     status = 200

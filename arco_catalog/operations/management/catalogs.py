@@ -1,4 +1,5 @@
-"""The catalogs of a realm. Each has a registry of its own, in a folder that belonged to no other catalog before."""
+"""Creates, shows, lists and changes the catalogs of a realm. Each has a registry of its own, in a folder that belonged
+to no other catalog before."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,9 +65,9 @@ class CatalogRequest:
 
 @dataclass(frozen=True, slots=True)
 class CatalogUpdate:
-    """New properties and storage configuration of a catalog. None leaves properties or storage configuration as they
-    are. The cloud account can't change unless `account_may_change`. `entity` is the id of the catalog on which rights
-    were checked, `expected` the version that the catalog must have, or None for any."""
+    """A request to change the properties and storage configuration of a catalog. None leaves properties or storage
+    configuration as they are. The cloud account can't change unless `account_may_change`. `entity` is the id of the
+    catalog on which rights were checked, `expected` the version that the catalog must have, or None for any."""
 
     name: str
     entity: str

@@ -1,4 +1,4 @@
-"""Shared parts of changes of principals, roles and catalogs."""
+"""The common parts of the changes of principals, roles, grants and catalogs."""
 
 import re
 from abc import abstractmethod
@@ -33,7 +33,8 @@ _RESERVED = re.compile(r"\s*system\$", re.IGNORECASE)
 
 
 class EntityChange(RegistryMutation):
-    """A change of a registry by one commit, which is answered with a document or with an empty body."""
+    """The base of changes of principals, roles, grants and catalogs: a change of a registry by one commit, which is
+    answered with a document or with an empty body."""
 
     status = 204
     revives_realm = False

@@ -1,4 +1,5 @@
-"""Grants: the privileges that catalog roles have on a catalog, on its namespaces, and on what is in these."""
+"""Lists, adds and revokes grants: the privileges that catalog roles have on a catalog, on its namespaces, and on what
+is in these."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ from arco_catalog.state.roles import GrantEntry, catalog_role_key, grant_edits, 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One privilege on one securable. `kind` is the type of the securable, in the terms of the API."""
+    """One privilege on one securable, as a catalog role can have it. `kind` is the type of the securable, in the terms
+    of the API."""
 
     kind: str
     securable: Securable

@@ -1,4 +1,5 @@
-"""Principal roles, and which principal has which of them."""
+"""Lists, drops, assigns and revokes the principal roles of a realm. Its registry has the roles, and which principal has
+which of them."""
 
 from collections.abc import Mapping
 

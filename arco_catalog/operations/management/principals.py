@@ -1,4 +1,4 @@
-"""Principals and their credentials."""
+"""Creates, shows, lists, changes and drops the principals of a realm, and replaces their credentials."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ ROOT_PRINCIPAL = "root"
 
 @dataclass(frozen=True, slots=True)
 class NewCredentials:
-    """Credentials that were just made: the client id, and the secret as the realm stores it."""
+    """New credentials for a principal: the client id, and the secret as the realm stores it."""
 
     client_id: str
     secret: Secret

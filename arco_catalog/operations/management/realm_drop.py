@@ -24,7 +24,8 @@ from arco_catalog.state.registry import RegistryState
 
 @dataclass(frozen=True, slots=True)
 class RealmSummary:
-    """A realm, by its prefix in the store: its catalogs' names, and how many principals and principal roles it has."""
+    """The summary of a realm, by its prefix in the store: whether it is dropped, its catalogs' names, and how many
+    principals and principal roles it has."""
 
     prefix: str
     is_dropped: bool

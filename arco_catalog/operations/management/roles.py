@@ -1,5 +1,4 @@
-"""The common parts of principal roles and catalog roles: the key of each role in its registry has its name, and each
-has properties."""
+"""The common parts of principal roles and catalog roles: they are listed, created, shown and changed in one way."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,8 +26,8 @@ from arco_catalog.state.version_floors import first_version
 
 @dataclass(frozen=True, slots=True)
 class RoleKind:
-    """One of the two kinds of roles: its name in messages, the prefix of the index keys of all its roles, the index key
-    of a role's name, and the JSON of a role in answers."""
+    """One of the two kinds of roles, with the operations on roles of this kind: its name in messages, the prefix of the
+    index keys of all its roles, the index key of a role's name, and the JSON of a role in answers."""
 
     what: str
     prefix: str

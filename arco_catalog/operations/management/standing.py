@@ -1,4 +1,5 @@
-"""Reads the effective rights of a principal in its realm, independent of the caller's own."""
+"""Reads which rights a principal has in its realm, independent of the caller's own: for the token endpoint and the
+delegation service."""
 
 from dataclasses import replace
 

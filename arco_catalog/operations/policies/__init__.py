@@ -1,2 +1,2 @@
-"""Policies: the documents that users attach to a catalog, its namespaces and tables, and which of them apply to
-each."""
+"""The operations on policies, the documents that users attach to a catalog, its namespaces and tables; and which
+policies apply to each of these."""

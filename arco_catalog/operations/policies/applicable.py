@@ -19,8 +19,8 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Applicable:
-    """A policy that applies to a target, and the policy's namespace. It is `inherited` if it is attached only to
-    something that contains the target."""
+    """A policy that applies to an object (the target), and the policy's namespace. It is `inherited` if it is attached
+    only to something that contains the target."""
 
     policy: PolicyEntry
     namespace: Namespace

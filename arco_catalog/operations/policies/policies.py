@@ -37,7 +37,7 @@ MAX_CONTENT_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class PolicyText:
-    """The fields of a policy that can change."""
+    """The fields of a policy that its users set and can change: the description and the content."""
 
     description: str | None
     content: str | None
@@ -112,7 +112,7 @@ def existing_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntr
 
 
 class PolicyChange(NamedChange):
-    """A change of one policy."""
+    """The base of changes of the registry that are about one policy: to create, change, drop, attach or detach it."""
 
     def __init__(self, session: Session, namespace: Namespace, name: str) -> None:
         super().__init__(session, namespace, name, policy_key)
