@@ -49,7 +49,7 @@ GOODBYE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationOptions(ServerOptions):
-    """The options of `arco delegation-service`: those of every server, and the locations, endpoints and realms of
+    """The options of `arco delegation-service`: what every server has, and the locations, endpoints and realms of
     tables that it may purge."""
 
     delegation_locations: Sequence[str]

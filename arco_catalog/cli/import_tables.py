@@ -42,8 +42,8 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Report:
-    """The report of an import: the outcome of each table, and the namespaces that were made; without `apply` those that
-    would be."""
+    """The report of an import: the outcome of each table, and the namespaces that were made, or without `apply` would
+    be."""
 
     apply: bool
     tables: list[ImportResult] = field(default_factory=list)

@@ -1,5 +1,5 @@
 """Declares the options of `arco serve`, one for each variable of the server, and starts the server in one process or in
-several."""
+many."""
 
 import argparse
 from collections.abc import Mapping

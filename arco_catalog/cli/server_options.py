@@ -60,7 +60,7 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(ServerOptions):
-    """The options of `arco serve`: those of every server, and those about locations, web pages, idempotency keys,
+    """The options of `arco serve`: what every server has, and options for locations, web pages, idempotency keys,
     purges, background tasks and vended credentials."""
 
     allow_location_overlap: bool

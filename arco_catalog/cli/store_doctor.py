@@ -26,8 +26,8 @@ DIFFERS = "differs"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of `arco doctor URL`: those of each client that was run, and the reasons why others were not run or
-    could not reach the store."""
+    """What `arco doctor URL` found: the findings of each client that was run, and the reasons why others were not run
+    or could not reach the store."""
 
     examined: Mapping[str, ExaminationReport]
     not_run: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The HTTP handler that receives lineage events of OpenLineage's standard integrations, such as those for Spark, Flink,
+"""The HTTP handler that receives lineage events of OpenLineage's standard integrations, for example for Spark, Flink,
 Airflow and dbt (docs/design/lineage.md)."""
 
 from arco_catalog.http.request_context import RequestContext

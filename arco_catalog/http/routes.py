@@ -1,5 +1,5 @@
-"""The table of the catalog API's routes. `/v1/config` lists those that are advertised, and a test compares the table
-with the specification.
+"""The table of the catalog API's routes. `/v1/config` lists the advertised ones, and a test compares the table with the
+specification.
 
 The table has the names of handlers. The first request of a route imports the handler, so a cold start imports only the
 modules that the request needs.

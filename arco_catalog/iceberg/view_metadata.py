@@ -34,7 +34,7 @@ class Representation(TypedDict):
 
 
 class ViewVersion(_Version, _DefaultCatalog):
-    """A version of a view, its definition at one time: an id, a schema, and one or several representations."""
+    """A version of a view, the definition at one time: an id, a schema, and one or more representations."""
 
     representations: list[Representation]
 

@@ -1,4 +1,5 @@
-"""Lists dropped tables whose files are not purged yet: those that can be restored, and those that are being purged."""
+"""Lists dropped tables whose files are not purged yet: tables that can be restored, and tables that are being
+purged."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
-"""Reads the settings of a deployed function from environment variables, which are those of `arco serve`, and opens its
-catalog."""
+"""Reads the settings of a deployed function from environment variables, of the same names as for `arco serve`, and
+opens the catalog."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -100,7 +100,7 @@ class TransactionReadSet(ReadSet):
 
 
 class Transaction(Mutation[TransactionReadSet]):
-    """One request that changes or creates several tables: all of them, or none."""
+    """One request that changes or creates any number of tables: all of them, or none."""
 
     def __init__(self, session: Session, changes: Sequence[tuple[Identifier, table.Commit]]) -> None:
         self.session = session

@@ -85,8 +85,8 @@ class InTheWay(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PurgeRequest:
-    """The part of a drop that requests a purge of the table: edits for the drop's commit, and objects to write before
-    and after it."""
+    """The part of a drop that requests a purge of the table: index changes for the drop's commit, and objects to write
+    before and after it."""
 
     edits: Edits
     first: Sequence[PlannedWrite]

@@ -15,8 +15,8 @@ from arco_catalog.state.registry import RegistryState
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of the registry by one operation: edits of the index, objects to write before the commit (`first`),
-    and objects to write after it at best effort (`after`).
+    """The change of the registry by one operation: index changes, objects to write before the commit (`first`), and
+    objects to write after it at best effort (`after`).
 
     `detail` goes into the registry's history. `about` is the operation's entity with the uuid of the metadata, None if
     it has none. The pointers of the entities in `marks` are marked as dropped after the commit. `creates` is the entity

@@ -34,7 +34,7 @@ class PointerWrite:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """The removal of metadata files that left the log of a table's metadata, except those from which another entity was
+    """The removal of metadata files that left the log of a table's metadata, except files from which another entity was
     registered."""
 
     entity: str

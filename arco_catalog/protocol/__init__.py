@@ -1,1 +1,2 @@
-"""How a mutation becomes durable exactly once: markers, evidence, takeovers, the commit loop, group commit."""
+"""The protocol by which a mutation takes effect exactly once: markers of idempotency keys, evidence of commits,
+takeovers, the commit loop, and group commit."""

@@ -1,4 +1,4 @@
-"""Access control of one request, evaluated on the HEAD that it is answered from or commits on
+"""Access control of one request, by the HEAD from which the request is answered or on which it commits
 (docs/design/access.md#judgement).
 
 Every session has an `Access`: a request whose caller has to be checked has one of `rights.py`, and all others name why
@@ -19,8 +19,8 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Access(ABC):
-    """The access of one request. What its route and body require is known from the start; what the request turns out to
-    require besides is checked with `holds`."""
+    """Checks the rights of the caller of one request. What the route and body require is known from the start; what the
+    request turns out to require besides is checked with `holds`."""
 
     is_restricted: ClassVar[bool] = True
     """Whether there is anything to check. Where there is not, no method reads or refuses."""
@@ -69,7 +69,7 @@ class Access(ABC):
 
 
 class UnrestrictedAccess(Access):
-    """Access without checks of privileges. `reason` is shown by its `repr`."""
+    """The access of a request whose rights are not checked. `reason` is why; its `repr` shows it."""
 
     is_restricted = False
 

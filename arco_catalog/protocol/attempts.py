@@ -1,4 +1,4 @@
-"""The attempts of one request in this process: which is under way, what each declared that it may change."""
+"""The attempts of one request in this process: which one is under way, and what each declared that it may change."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,8 +10,8 @@ from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 
 
 class Attempts:
-    """The attempts of one request. `current` is the one that goes on; its write set is declared in its slot, or,
-    without a key, by its first writes."""
+    """The attempts of one request in this process. `current` is the one that goes on; its write set is declared in its
+    slot, or, without a key, by the first writes."""
 
     def __init__(self, session: Session, guard: IdempotencyGuard) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""Tasks that run after the answer, in a process that goes on: the last step of a mutation (docs/design/budgets.md)."""
+"""Runs the last steps of mutations after the answer, in a process that goes on (docs/design/budgets.md)."""
 
 import asyncio
 import logging
@@ -10,9 +10,9 @@ MAX_TASKS = 256
 
 
 class BackgroundTasks:
-    """Steps that a client need not wait for, and that a crash may lose: the reconciler or the next duplicate repeats
-    them. At most `limit` run at once; the caller awaits any further step, so that writers slow down to what the store
-    can take. For one event loop; call `drain` before it ends.
+    """Runs steps of mutations that a client need not wait for, and that a crash may lose: the reconciler or the next
+    duplicate repeats them. At most `limit` run at once; the caller awaits any further step, so that writers slow down
+    to what the store can take. For one event loop; call `drain` before it ends.
     """
 
     def __init__(self, limit: int = MAX_TASKS) -> None:

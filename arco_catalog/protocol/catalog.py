@@ -87,9 +87,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A root in a store, and what this process remembers of it. A process that outlives its answers has
-    `background_tasks`, and `table_locks`, advisory locks among writers of one table; `group_committer` makes
-    one registry commit for several requests; None if each request makes its own."""
+    """The state of one catalog, realm or delegation service, as a process uses it: the root in a store, the settings,
+    and what this process has cached. A process that outlives its answers has `background_tasks`, and `table_locks`,
+    advisory locks among writers of one table; `group_committer` makes one registry commit for several requests; None if
+    each request makes its own."""
 
     settings: Settings
     store: ObjectStore
@@ -142,7 +143,8 @@ class Catalog:
 
 
 class Session:
-    """One request's calls to the store, each with its deadline, and the access by which it is allowed."""
+    """The session of one request with a catalog: the calls to the store, each with the request's deadline, and the
+    access by which the request is allowed."""
 
     def __init__(self, catalog: Catalog, request: OperationRequest, access: Access) -> None:
         self.catalog = catalog

@@ -16,7 +16,7 @@ has committed (docs/design/commit.md#rule-1). Raises `Superseded` if the next sl
 
 
 class CommitExecution(ABC):
-    """The execution of one plan, which is used once."""
+    """The interface by which the commit loop carries out one planned commit. An object is used once."""
 
     def __init__(self, session: Session, plan: PlannedCommit) -> None:
         self.session = session
@@ -44,7 +44,7 @@ class CommitExecution(ABC):
 
 
 class PointerExecution(CommitExecution):
-    """The execution of a commit to one table or view."""
+    """Carries out a planned commit to one table or view."""
 
     def __init__(self, session: Session, plan: PointerCommit) -> None:
         super().__init__(session, plan)

@@ -6,7 +6,7 @@ from arco_catalog.state.restoration import describe_copy
 
 
 class CatalogIsCopy(BadRequest):
-    """A job that deletes files was started on a copy."""
+    """A job that deletes files was started on a copy of a catalog, which an operator must adopt first."""
 
 
 async def require_original(session: Session) -> None:

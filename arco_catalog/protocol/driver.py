@@ -1,4 +1,4 @@
-"""Carries out one mutation exactly once: begins it, joins another sending of it, or takes over from one
+"""Carries out one mutation exactly once: begins it, joins another sending of the request, or takes over from one
 (docs/design/commit.md, docs/design/idempotency.md).
 
 arco_catalog/operations/README.md lists each step, its guard, and what happens when the process dies there.
@@ -72,7 +72,7 @@ async def _run(session: Session, mutation: Mutation[V]) -> Answer:
 
 
 class Driver(Generic[V]):
-    """One request's way through the protocol, which is used once."""
+    """Carries out the mutation of one request exactly once, and returns the answer. It is used once."""
 
     def __init__(self, session: Session, mutation: Mutation[V]) -> None:
         self.session = session

@@ -49,8 +49,8 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
 
 
 class LostEvidence:
-    """Keeps the errors of a search for evidence of a commit. The search goes on to its end, and only then is the
-    outcome unknown."""
+    """Keeps the errors about removed evidence while a commit is searched for. The search goes on to its end, and only
+    then is the outcome unknown."""
 
     def __init__(self) -> None:
         self._last: CommitStateUnknown | None = None

@@ -80,7 +80,7 @@ class PendingCommit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """A registry commit that several requests share, and these requests (`members`)."""
+    """A registry commit that is to make the changes of all requests in `members`, which waited for one."""
 
     commit: PreparedCommit
     members: Sequence[PendingCommit]
@@ -105,7 +105,8 @@ def _in_batch(members: Iterable[PendingCommit]) -> Iterator[None]:
 
 
 class GroupCommitter:
-    """Makes the registry commits of one catalog in one process. It must be used on one event loop."""
+    """Makes the registry commits of the requests that change one catalog in one process: shared ones where requests
+    wait. It must be used on one event loop."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

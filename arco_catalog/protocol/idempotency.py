@@ -35,8 +35,8 @@ def check_not_keyless(log: MarkerLog, own: Set[str]) -> None:
 
 
 class IdempotencyGuard:
-    """Guards one request: lets one attempt at a time execute it, and stores its answer under the idempotency key, if
-    there is one."""
+    """Guards one request against other sendings of it: lets one attempt at a time execute it, and stores the answer
+    under the idempotency key, if there is one."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

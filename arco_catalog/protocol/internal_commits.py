@@ -1,4 +1,5 @@
-"""Registry commits that are no request's own: they place and settle intents on names, and add locations.
+"""Registry commits of the catalog itself, not of a request: for example, they place and settle intents on names,
+reserve locations, and record settings.
 
 A table that a transaction creates is an intent on its name: the registry's entry carries the transaction, and counts
 once that committed (docs/design/transaction.md). Such commits have fresh operation ids, which are evidence of nothing.
@@ -64,8 +65,8 @@ async def change_registry(
 
 @dataclass(frozen=True, slots=True)
 class HeadChange:
-    """A change of the registry: HEAD with new values outside of its index, the detail for its history, and edits of the
-    index."""
+    """A change of the registry by the catalog itself: HEAD with new values outside of the index, the detail for the
+    history, and changes of the index."""
 
     head: RegistryState
     detail: JsonObject

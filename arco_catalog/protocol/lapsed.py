@@ -1,4 +1,4 @@
-"""Settles intents on names whose coordinator crashed or lost the store, before or after its decision.
+"""Settles intents on names of transactions whose coordinator crashed or lost the store, before or after the decision.
 
 They stay in HEAD, which every request reads, until a request uses that name. So the reconciler settles them, and so
 does a transaction that finds many of them.

@@ -29,20 +29,20 @@ class Freshness(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NoOp:
-    """The request changes nothing, because the state is already the requested one."""
+    """The plan of a request that changes nothing, because the state is already the requested one; and its answer."""
 
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
 class Prerequisite:
-    """A step to run before this mutation can be planned. `run` raises `Refusal` if the step is impossible."""
+    """A step that must run before a mutation can be planned. `run` raises `Refusal` if the step is impossible."""
 
     run: Callable[[], Awaitable[None]]
 
 
 class AttemptAborted(Exception):
-    """This attempt can never commit; the commit loop must plan again under another one."""
+    """An attempt at a mutation can never commit; the commit loop must plan again under another one."""
 
 
 class ReadSet(ABC):
@@ -70,7 +70,7 @@ V = TypeVar("V", bound=ReadSet)
 
 
 class Mutation(ABC, Generic[V]):
-    """One request that changes something."""
+    """The interface of a request that changes something, by which the driver reads, plans and answers it."""
 
     @abstractmethod
     async def read(self, freshness: Freshness, rank: str) -> V:

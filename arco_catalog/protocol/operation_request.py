@@ -24,8 +24,8 @@ ANONYMOUS = "anonymous"
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A well-formed key. `made_ms` is the time that a UUIDv7 contains; None in dialects whose keys contain no time.
-    `enabled_ms` is the time since which the catalog has read keys without a break."""
+    """A well-formed idempotency key. `made_ms` is the time that a UUIDv7 contains; None in dialects whose keys contain
+    no time. `enabled_ms` is the time since which the catalog has read keys without a break."""
 
     text: str
     dialect: Dialect

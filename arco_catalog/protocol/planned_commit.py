@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a cold start for a read does not pay for what makes tables
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An object to create, once, under a key that contains an id of its writer; `put` creates it."""
+    """A write of a planned commit, which `put` makes, once: it creates the object `key`, or removes old files."""
 
     key: str
     put: Callable[[], Awaitable[None]]
@@ -74,7 +74,8 @@ PlannedCommit: TypeAlias = PointerCommit | RegistryCommit | TransactionCommit
 
 
 class RegistryPlanner(Protocol):
-    """A mutation of the registry, as far as the execution of its commit needs it."""
+    """The parts of a mutation of the registry that the execution of the commit needs: to plan the change again on
+    another HEAD."""
 
     kind: str
     """The kind of the operation in the registry's history."""

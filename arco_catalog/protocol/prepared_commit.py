@@ -1,4 +1,5 @@
-"""A registry commit on one HEAD: an immutable object and its segments, then a compare-and-swap."""
+"""A registry commit that follows a HEAD, made in two steps: first the immutable object and new segments, then a
+compare-and-swap."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Answers that markers and registry commits keep by reference, made whole again."""
+"""Rebuilds answers that markers and registry commits keep by reference."""
 
 from collections.abc import Mapping
 from typing import assert_never

@@ -14,7 +14,7 @@ from storage_backends import Applied, PreconditionFailed
 
 
 class RegistryExecution(CommitExecution):
-    """The execution of one change of the registry."""
+    """Carries out a planned commit to the registry, alone or in a shared registry commit."""
 
     def __init__(self, session: Session, plan: RegistryCommit) -> None:
         super().__init__(session, plan)

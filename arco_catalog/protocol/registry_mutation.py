@@ -1,4 +1,4 @@
-"""Mutations whose commit point is the registry: namespaces, creates, registers, drops, renames
+"""Mutations whose commit point is the registry, such as changes of namespaces, creates, registers, drops and renames
 (docs/design/registry.md#operations).
 
 The driver of a table's commits runs them too, with HEAD in place of the pointer. The operation id is the attempt's id.
@@ -31,7 +31,7 @@ from arco_catalog.state.registry import Operation, RegistryState
 
 @dataclass
 class RegistryReadSet(ReadSet):
-    """What a mutation of the registry relies on: HEAD, as it was read for this request (`fresh`), or as this process
+    """What a mutation of the registry has read: HEAD, as it was read for this request (`fresh`), or as this process
     cached it. `refusal` is an error of `load_base`, which `plan` raises."""
 
     state: State
@@ -57,7 +57,7 @@ class RegistryReadSet(ReadSet):
 
 
 class RegistryMutation(Mutation[RegistryReadSet]):
-    """One operation on the registry. A subclass computes its change from a HEAD."""
+    """The base of mutations of the registry. A subclass computes the change from a HEAD."""
 
     kind: str
 

@@ -1,4 +1,5 @@
-"""Reads what one commit to a table or view is planned on, and plans it: alone or as part of a transaction."""
+"""Reads the state of a table or view on which one commit is planned, and plans the commit: alone or as part of a
+transaction."""
 
 from functools import partial
 
@@ -23,7 +24,7 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 class RelationCommitter:
-    """One commit to one name."""
+    """Reads and plans a client's commit to one table or view."""
 
     def __init__(self, session: Session, wanted: RelationCommit) -> None:
         self.session = session

@@ -1,4 +1,4 @@
-"""What a request reads of one table or view: its name, its pointer, its metadata."""
+"""Reads the state of one table or view: the name's entry, the pointer, the metadata."""
 
 from dataclasses import dataclass
 
@@ -21,8 +21,8 @@ from arco_catalog.state.registry import RegistryState
 
 @dataclass(frozen=True, slots=True)
 class RelationLookup:
-    """The name of a table, view or other relation to resolve. For writing, an intent that is met is decided first; a
-    reader takes the state before it, or after it if its transaction committed.
+    """A request to find the table, view or other relation that has a name. For writing, an intent that is met is
+    decided first; a reader takes the state before it, or after it if the transaction committed.
 
     `rank` is that of a transaction, which may abort another of larger rank.
     """
@@ -36,9 +36,9 @@ class RelationLookup:
 
 @dataclass
 class RelationReadSet(ReadSet):
-    """The entry of the name and the pointer of its entity. `head_fresh` and `pointer_fresh` are whether HEAD and the
-    pointer were read for this request, rather than taken from a cache. `base` are the bytes of the metadata file, and
-    planning raises the error `refusal` of the read.
+    """What a request has read of one table or view: the entry of the name and the pointer of the entity. `head_fresh`
+    and `pointer_fresh` are whether HEAD and the pointer were read for this request, rather than taken from a cache.
+    `base` are the bytes of the metadata file, and planning raises the error `refusal` of the read.
 
     The base's bytes need no freshness of their own: a metadata file never changes.
     """

@@ -1,4 +1,4 @@
-"""Replaying the answer that a final slot holds (docs/design/idempotency.md#rule-6)."""
+"""Replays the answer that the final slot of an idempotency key's marker holds (docs/design/idempotency.md#rule-6)."""
 
 from arco_catalog.iceberg.errors import CatalogChanged, CommitStateUnknown, InternalError, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject

@@ -21,7 +21,8 @@ KEY_DIGITS = 16
 
 @dataclass(slots=True)
 class RequestStats:
-    """The statistics of one request. `store` is None without telemetry, and its calls are then not measured.
+    """The statistics of one request, which telemetry exports. `store` is None without telemetry, and calls are then not
+    measured.
 
     `entities` are the request's tables and views, with their uuids if known. `attempt` is the id of the last attempt,
     and `tries` their number; a conflict is a lost compare-and-swap, after which the change was planned again. `session`

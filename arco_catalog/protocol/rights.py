@@ -1,4 +1,5 @@
-"""Rights in one catalog, or in the realm itself, by what the registries say (docs/design/access.md#judgement)."""
+"""Checks the rights of callers in one catalog, or in the realm itself, by what the registries have
+(docs/design/access.md#judgement)."""
 
 from collections.abc import Collection, Sequence
 from typing import TypeAlias, TypeVar
@@ -44,8 +45,8 @@ RealmStanding: TypeAlias = tuple[Standing | None, tuple[str, int] | None]
 
 
 class JudgementCache:
-    """Caches standings and allowed requests by the HEAD on which they were found, which never changes. Bounded, and
-    without refusals."""
+    """Caches the rights of identities, and which requirements of requests were allowed, by the HEAD on which they were
+    found, which never changes. Bounded, and without refusals."""
 
     def __init__(self, max_entries: int = 4_096) -> None:
         self._max_entries = max_entries
@@ -83,8 +84,9 @@ def _make_room(cached: dict[K, V], max_entries: int) -> None:
 
 
 class RestrictedAccess(Access):
-    """The access of a caller with an identity. `requirements` are those of the request's route and body. A caller that
-    `names_source`, so that receipts name another as the origin, must have a principal that may."""
+    """The base of the access of callers with an identity, whose rights are checked. `requirements` are what the
+    request's route and body require. A caller that `names_source`, so that receipts name another as the origin, must
+    have a principal that may."""
 
     def __init__(self, identity: Identity, requirements: Sequence[Requirement], names_source: bool = False) -> None:
         self.identity = identity

@@ -1,4 +1,4 @@
-"""The coordinator of one attempt at a transaction: its object, its intents, its decision
+"""Coordinates one attempt at a transaction over tables: the transaction's object, intents and decision
 (docs/design/transaction.md)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
@@ -22,7 +22,8 @@ from storage_backends import ABSENT, Applied, PreconditionFailed, StoreError, Ve
 
 
 class TransactionCoordinator(CommitExecution):
-    """Takes one attempt from pending to decided: creates its object, places its intents, decides, settles them."""
+    """Takes one attempt at a transaction from pending to decided: creates the transaction's object, places the intents,
+    decides, and settles the intents."""
 
     def __init__(self, session: Session, commit: TransactionCommit) -> None:
         super().__init__(session, commit)

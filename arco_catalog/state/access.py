@@ -88,7 +88,7 @@ there, by each process that comes after it."""
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """When a call was sent: its number among the calls of this process, and the machine's wall clock."""
+    """When a call to the store was sent: the number among the calls of this process, and the machine's wall clock."""
 
     order: int
     wall_ms: int
@@ -96,7 +96,7 @@ class CallTime:
 
 @dataclass(slots=True)
 class CacheEntry(Generic[T]):
-    """A cached value, and when the last call that returned it was sent; for a write of this process, when it was
+    """A cached record, and when the last call that returned it was sent; for a write of this process, when it was
     acknowledged."""
 
     value: T

@@ -1,4 +1,4 @@
-"""How old a stored object is, by the store's clock, which alone protocols compare."""
+"""Whether a stored object is old enough, by the store's clock, which alone protocols compare."""
 
 CLOCK_TOLERANCE_MS = 5_000
 """By how much the clocks of one store's servers may differ."""

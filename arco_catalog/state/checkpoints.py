@@ -27,8 +27,8 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Files of an entity that are yet to be walked: from `newest` back to `until`, which is not one of them, or to the
-    entity's first file if that is None."""
+    """Metadata files of an entity that the reconciler has yet to walk: from `newest` back to `until`, which is not one
+    of them, or to the entity's first file if that is None."""
 
     newest: MetadataFile
     until: str | None
@@ -38,8 +38,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class WalkCheckpoint:
-    """How far an entity was walked: from `file` back to the first file, except for the spans in `left`. `version` is
-    that of the pointer if the walk was complete, and empty otherwise, which matches no pointer."""
+    """How far the reconciler has walked an entity: from `file` back to the first file, except for the spans in `left`.
+    `version` is that of the pointer if the walk was complete, and empty otherwise, which matches no pointer."""
 
     version: str
     file: str
@@ -53,8 +53,8 @@ class WalkCheckpoint:
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of all entities that one run has read or recorded. `after` is the entity that was walked last;
-    `damaged` are messages about shards that could not be read, and count as empty."""
+    """The reconciler's checkpoints of all entities that one run has read or recorded. `after` is the entity that was
+    walked last; `damaged` are messages about shards that could not be read, and count as empty."""
 
     by_entity: dict[str, WalkCheckpoint] = field(default_factory=dict)
     after: str | None = None

@@ -14,12 +14,12 @@ TRIES = 16
 
 
 class UpdateContention(StoreUnavailable):
-    """Other writers changed the object during each try, so our change was not applied."""
+    """Other writers changed the object during each try to change it, so our change was not applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredValue(Generic[T]):
-    """The value of an object at a version; the version is None if the object does not exist."""
+    """The value of a stored object at a version; the version is None if the object does not exist."""
 
     value: T
     version: Version | None

@@ -42,7 +42,8 @@ TOMBSTONE_FIELDS = (
 
 
 class PendingTransaction(Exception):
-    """An entry is an intent of a transaction, which must be decided and settled first (docs/design/transaction.md)."""
+    """An entry of the index is an intent of a transaction, which must be decided and settled first
+    (docs/design/transaction.md)."""
 
     def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
@@ -51,8 +52,8 @@ class PendingTransaction(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceEntry:
-    """The entry of a namespace. Its properties are in an immutable object with the id `value`. Its location is repeated
-    here, because every create of a table needs it."""
+    """The registry's entry of a namespace. The properties are in an immutable object with the id `value`. The location
+    is repeated here, because every create of a table needs it."""
 
     json: JsonObject
 
@@ -81,7 +82,8 @@ class NamespaceEntry:
 
 @dataclass(frozen=True)  # no slots, which cached properties can't have
 class RelationEntry:
-    """The entry of a name: the entity that has it. `locations` are the normalised locations that the entity holds.
+    """The registry's entry of the name of a table, view, generic table or semantic model: the entity that has it.
+    `locations` are the normalised locations that the entity holds.
 
     The locations in `reserved` were added for a commit that may not have been made. `leaving` maps some of them to the
     id of the release that is about to remove them; no commit may rely on these (docs/decisions/0023).

@@ -42,8 +42,8 @@ TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A metadata file, manifest list or manifest that could not be read: at this version, or at `NO_KEY`. None means
-    that the file was missing."""
+    """A metadata file, manifest list or manifest of a table that could not be read: at this version, or at `NO_KEY`.
+    None means that the file was missing."""
 
     location: str
     version: str | None
@@ -98,7 +98,8 @@ class FileDirectories:
 
 
 class DirectorySet:
-    """Directories, given by their normal forms. Of too many, the deepest are replaced by the ones around them."""
+    """A set of directories of one table's files, given by normal forms. Of too many, the deepest are replaced by the
+    ones around them."""
 
     def __init__(self) -> None:
         self._directories: set[str] = set()

@@ -51,7 +51,7 @@ _PADDING = re.compile(rb"\0*+")
 
 @dataclass(slots=True)
 class Mount:
-    """A store, and the location of its root."""
+    """A store that has files of a catalog's tables, and the location of the store's root."""
 
     root: Location
     store: ObjectStore
@@ -59,10 +59,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class CachedFile:
-    """The decompressed bytes of a file at a version. `values` is an upper bound of its JSON values, None if they were
-    not counted yet. `confirmed` is when the last call was sent whose answer showed that the file exists. `visible` is
-    the document without snapshots that no branch or tag names; `deflated` and `deflated_visible` are both compressed.
-    Each of the three is None until a load requests it."""
+    """The decompressed bytes of a metadata file at a version. `values` is an upper bound of its JSON values, None if
+    they were not counted yet. `confirmed` is when the last call was sent whose answer showed that the file exists.
+    `visible` is the document without snapshots that no branch or tag names; `deflated` and `deflated_visible` are both
+    compressed. Each of the three is None until a load requests it."""
 
     version: Version
     body: bytes
@@ -82,7 +82,7 @@ class CachedFile:
 
 @dataclass(slots=True)
 class OtherObjects:
-    """Objects whose names are not valid keys: their number, and the first of them."""
+    """The objects in a listing whose names are not valid keys: their number, and the first of them."""
 
     number: int = 0
     examples: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class OtherObjects:
 
 
 class FileCache(ByteCache[str, CachedFile]):
-    """Metadata files by their locations. `locks` are held by requests that make another form of one."""
+    """The cache of metadata files by location. `locks` are held by requests that make another form of one."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)

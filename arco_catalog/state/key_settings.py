@@ -18,8 +18,8 @@ SEARCH_MS = 48 * 60 * 60 * 1000
 
 
 class Dialect(StrEnum):
-    """The rules of idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's
-    (docs/design/idempotency.md#duplicates)."""
+    """The rules of idempotency keys that a catalog may follow: UUIDv7 as the Iceberg REST specification has them, or
+    Polaris's (docs/design/idempotency.md#duplicates)."""
 
     ICEBERG = "iceberg"
     POLARIS = "polaris"
@@ -27,7 +27,7 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyPolicy:
-    """The dialect of idempotency keys, and whether the catalog reads the header."""
+    """How a catalog reads idempotency keys: the dialect of keys, and whether it reads the header."""
 
     dialect: Dialect = Dialect.ICEBERG
     enabled: bool = True
@@ -71,7 +71,8 @@ class ReplacedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KeySettings:
-    """The policy of a catalog, and those before it, the last first. `number` counts the changes."""
+    """The policy of idempotency keys that a catalog has, and the policies before it, the last first. `number` counts
+    the changes."""
 
     policy: KeyPolicy
     replaced: tuple[ReplacedPolicy, ...] = ()

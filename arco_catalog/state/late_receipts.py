@@ -1,4 +1,4 @@
-"""Marks on days to which receipts are added later, when a receipt is undropped whose writer crashed.
+"""Marks on days to which receipts are added later: missing receipts of crashed writers, which a walk writes.
 
 The pipeline lists a day's receipts until two days after its end. A process that writes a receipt into another day than
 today marks that day first. A batch that listed the day removes the mark if it is an hour old: by then the write that

@@ -40,9 +40,9 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset that a run read or has written. `also` are its further names, from the facet `symlinks`: engines name
-    an Iceberg table by its location, and add its identifier there. `version` is that of the facet `version`, for an
-    Iceberg table the id of a snapshot."""
+    """A dataset in an OpenLineage event, which a run read or has written. `also` are its further names, from the facet
+    `symlinks`: engines name an Iceberg table by its location, and add its identifier there. `version` is that of the
+    facet `version`, for an Iceberg table the id of a snapshot."""
 
     name: Name
     also: tuple[Name, ...] = ()
@@ -58,10 +58,10 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class LineageEvent:
-    """The fields of an event from which lineage is made. `run` is None for an event about a job, and `job` is, too, for
-    one about a dataset, which is then the only output. The facet `parent` gives `parent`, the run that this one is a
-    part of, and `root`, the first run in that chain: for a query of Spark its application, and the run that started
-    that."""
+    """The fields of an OpenLineage event from which lineage is made. `run` is None for an event about a job, and `job`
+    is, too, for one about a dataset, which is then the only output. The facet `parent` gives `parent`, the run that
+    this one is a part of, and `root`, the first run in that chain: for a query of Spark its application, and the run
+    that started that."""
 
     time_ms: int
     state: str | None
@@ -75,7 +75,7 @@ class LineageEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event as it was sent, and the principal that sent it."""
+    """An OpenLineage event as it was sent, and the principal that sent it."""
 
     event: JsonObject
     principal: str

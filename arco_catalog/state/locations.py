@@ -34,8 +34,9 @@ _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)  # without slots: `normal` is cached
 class Location:
-    """A folder or file: scheme, authority (bucket, or container and account) and path segments as written. A
-    `collapsed` one was written with levels that `segments` lack: it may be compared, and is never made a key."""
+    """The location of a folder or file: scheme, authority (bucket, or container and account) and path segments as
+    written. A `collapsed` one was written with levels that `segments` lack: it may be compared, and is never made a
+    key."""
 
     scheme: str
     authority: str
@@ -252,8 +253,9 @@ def slug(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AllowedLocations:
-    """The locations that tables may have: inside one of `prefixes`, but not in or around the folders in `forbidden`,
-    which have a catalog's state. `advice` is the part of an error that explains how to allow other locations."""
+    """The locations that tables of a catalog may have: inside one of `prefixes`, but not in or around the folders in
+    `forbidden`, which have a catalog's state. `advice` is the part of an error that explains how to allow other
+    locations."""
 
     prefixes: Sequence[Location]
     forbidden: Sequence[Location]

@@ -76,7 +76,8 @@ class RequestIdentity:
 
 @dataclass(frozen=True, slots=True)
 class WriteSet:
-    """The objects that an attempt may change (docs/design/idempotency.md#rule-3). Stored slots call it `binding`.
+    """The objects that an attempt at a request may change (docs/design/idempotency.md#rule-3). Stored slots call it
+    `binding`.
 
     `pointers` are the entities that it changes, with the sequence numbers of their pointers that it relies on, and
     `registry` is that of HEAD. `marks` are the entities whose pointers it marks as dropped after it committed.
@@ -133,8 +134,8 @@ class WriteSet:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slot: the attempt that has written it, the attempt's write set, the request (only slot 0 must have it), and
-    in a final slot the answer.
+    """One slot of an idempotency key's marker: the attempt that has written it, the attempt's write set, the request
+    (only slot 0 must have it), and in a final slot the answer.
 
     `written_ms` is the store's time of the write, 0 in a slot that is not written yet.
     """

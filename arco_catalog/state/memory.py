@@ -262,7 +262,7 @@ class Hold:
 
 
 class Allocation:
-    """An amount of memory that a request has taken."""
+    """An amount of memory that a request has taken from the account of the process."""
 
     def __init__(self, share: _Share | None, size: int, owner: str | None = None) -> None:
         self.share = share

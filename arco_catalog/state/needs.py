@@ -23,8 +23,8 @@ def never(entry: JsonObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A lookup of all keys that start with `prefix`, in order. It may end at the first key for whose entry `until`
-    returns True."""
+    """A lookup in the index of all keys that start with `prefix`, in order. It may end at the first key for whose entry
+    `until` returns True."""
 
     prefix: str
     until: Callable[[JsonObject], bool] = never
@@ -32,7 +32,8 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The next lookups of a computation: keys, scans, holds on locations (`Index.holds_on`), and whole segments."""
+    """The next lookups in the index that a computation needs: keys, scans, holds on locations (`Index.holds_on`), and
+    whole segments."""
 
     keys: Sequence[str] = ()
     scans: Sequence[Scan] = ()

@@ -1,4 +1,4 @@
-"""The keys of all stored records of a catalog or realm (docs/design/state.md)."""
+"""The keys of all stored records of a catalog, realm or delegation service (docs/design/state.md)."""
 
 import hashlib
 import re
@@ -16,7 +16,8 @@ DEFAULT_REALM = "default"
 
 @dataclass(frozen=True)
 class Paths:
-    """Keys of one catalog, or of a realm. `root` is a key prefix without slashes at its ends, or empty."""
+    """Computes the keys of the stored records of one catalog, realm or delegation service. `root` is a key prefix
+    without slashes at its ends, or empty."""
 
     root: str
     folder: str = "_catalog"

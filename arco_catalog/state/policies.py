@@ -41,8 +41,8 @@ def targets_of(policy: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """The entry of a policy under its name. Its text is an immutable object with the id `value`; each version has
-    one."""
+    """The registry's entry of a policy under its name. The text is an immutable object with the id `value`; each
+    version has one."""
 
     json: JsonObject
 
@@ -86,7 +86,8 @@ def find_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntry | 
 
 @dataclass(frozen=True, slots=True)
 class AttachedPolicy:
-    """An attachment on the target's side: the name, type and inheritance of the policy."""
+    """The index entry of a policy's attachment on the side of the target: the name, type and inheritance of the
+    policy."""
 
     json: JsonObject
 
@@ -109,7 +110,8 @@ class AttachedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of an attachment: the catalog, a namespace, or with a `name` a table or view in a namespace."""
+    """The target of a policy's attachment: the catalog, a namespace, or with a `name` a table or view in a
+    namespace."""
 
     entity: str
     namespace: Namespace = ()

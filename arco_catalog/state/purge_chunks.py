@@ -20,7 +20,7 @@ MAX_LINKS = 32
 
 
 class Stage(StrEnum):
-    """Steps of taking the inventory of the files that a purge deletes, in this order."""
+    """The steps of taking the inventory of the files that a purge deletes, in their order."""
 
     LOG = "log"
     LOGGED = "logged"
@@ -80,7 +80,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ReachedFile:
-    """A file, and its size in bytes; 0 if the file that names it does not record the size."""
+    """A file that the metadata of a table names, and the size in bytes; 0 if the file that names it does not record the
+    size."""
 
     location: str
     size: int = 0
@@ -88,9 +89,9 @@ class ReachedFile:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of an inventory that was taken from the metadata file `current` on. `files` are metadata files, the newest
-    first; `ignored` are metadata files that were met and are not the table's, or are not there. `before` are the ids
-    of the chunks before, the last first."""
+    """A part of a purge's inventory, which was taken from the metadata file `current` on. `files` are metadata files,
+    the newest first; `ignored` are metadata files that were met and are not the table's, or are not there. `before` are
+    the ids of the chunks before, the last first."""
 
     current: str
     position: Position

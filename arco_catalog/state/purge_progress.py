@@ -20,8 +20,8 @@ MAX_UNREAD = 100
 
 
 class Phase(StrEnum):
-    """The kinds of files that a purge deletes, in this order: a phase begins when the one before has ended
-    (docs/design/purge.md#rule-9)."""
+    """The phases of a purge, by the kind of files that each deletes, in their order: a phase begins when the one before
+    has ended (docs/design/purge.md#rule-9)."""
 
     DATA = "data"
     STATISTICS = "statistics"

@@ -24,7 +24,8 @@ _HISTORY = frozenset({"id", "parent", "sequence", "at_ms", "operations", "recent
 
 @dataclass(frozen=True, slots=True)
 class RangeRead:
-    """The digest of a scan's keys and entries, up to the key `last`, at which the scan ended early, or to its end."""
+    """The digest of the keys and entries that a scan found, up to the key `last`, at which the scan ended early, or to
+    its end."""
 
     digest: str
     last: str | None = None
@@ -32,8 +33,8 @@ class RangeRead:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a plan relies on, as digests: the fields of HEAD outside of the index (`settings`), the entries of keys
-    (None for a key without one), scans by their prefixes, and holds by their locations."""
+    """What the plan of a registry change relies on, as digests: the fields of HEAD outside of the index (`settings`),
+    the entries of keys (None for a key without one), scans by prefix, and holds by location."""
 
     settings: str
     keys: Mapping[str, str | None]

@@ -93,7 +93,8 @@ def members_of(role: str) -> str:
 
 
 class CatalogEntry(DescribedEntry):
-    """A catalog of the realm. Its state is in the folder `root`, which no other catalog ever had."""
+    """The entry of a catalog in the realm's registry. The catalog's state is in the folder `root`, which no other
+    catalog ever had."""
 
     @property
     def root(self) -> str:
@@ -134,7 +135,7 @@ class Secret:
 
 
 class PrincipalEntry(DescribedEntry):
-    """A principal: a person or service that makes requests."""
+    """The entry of a principal in the realm's registry: a person or service that makes requests."""
 
     @property
     def client_id(self) -> str:

@@ -1,4 +1,5 @@
-"""Receipts: one immutable record for every metadata file that became current (docs/design/reconciliation.md).
+"""Receipts: immutable records of the commits of tables and views. A committed receipt is for a metadata file that
+became current; a pending one may be of a commit that never applied (docs/design/reconciliation.md).
 
 The pending receipt is written before the pointer moves, with all fields. The committed one is a pure function of it, so
 that a writer and a reconciler write the same bytes to the same path.

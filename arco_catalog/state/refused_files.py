@@ -1,4 +1,5 @@
-"""Which versions of files could not be read, so that no reader in this process reads them to the same end again."""
+"""Remembers which versions of files could not be read, so that no reader in this process reads them to the same end
+again."""
 
 from storage_backends import Version
 
@@ -9,7 +10,8 @@ reason is cut."""
 
 
 class RefusedFiles:
-    """The files that were refused last, each with its version and the reason. A file that is replaced is read again."""
+    """The files that this process could not read, each with the version and the reason; if they are too many, the last
+    ones. A file that is replaced is read again."""
 
     def __init__(self) -> None:
         self._refused: dict[str, tuple[Version, str]] = {}

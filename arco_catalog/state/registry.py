@@ -1,4 +1,5 @@
-"""The registry: the names, entities and locations of one catalog, with one HEAD that compare-and-swap moves.
+"""The registry: the names, entities and locations of one catalog, or the catalogs, principals and roles of a realm,
+with one HEAD that compare-and-swap moves.
 
 A commit is one immutable document. It has its parent, its operations (each with its author and answer), the ids of the
 last 500 commits with their operations, and the index. `manifest.json` is a copy of the current commit, so one GET
@@ -39,9 +40,9 @@ _OPERATION_FIELDS = frozenset({"id", "kind", "answer", "cancels"})
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of a commit: its id and kind, the `detail` that `arco history` shows, and the `answer` to its
-    request in the form that markers store (planning/answers.py). `cancels` are the ids of attempts that must not commit
-    any more: none that the registry lists as committed."""
+    """One operation of a registry commit: the id and kind, the `detail` that `arco history` shows, and the `answer` to
+    its request in the form that markers store (planning/answers.py). `cancels` are the ids of attempts that must not
+    commit any more: none that the registry lists as committed."""
 
     id: str
     kind: str

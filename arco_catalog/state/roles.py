@@ -73,8 +73,8 @@ def assignees_of(catalog_role: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DescribedEntry:
-    """An entry with an id, a name, properties, a version, and its times in milliseconds: a principal, role or
-    catalog."""
+    """The base of the entries of principals, roles and catalogs: with an id, a name, properties, a version, and times
+    in milliseconds."""
 
     json: JsonObject
 
@@ -125,13 +125,13 @@ class DescribedEntry:
 
 
 class RoleEntry(DescribedEntry):
-    """A catalog role in its catalog's registry, or a principal role in its realm's."""
+    """The entry of a catalog role in the catalog's registry, or of a principal role in the realm's."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrantEntry:
-    """A grant on the role's side: the privileges of one role on one securable, and the name that the securable had at
-    the grant or its last rename."""
+    """The entry of a grant on the side of the role: the privileges of one role on one securable, and the name that the
+    securable had at the grant or its last rename."""
 
     json: JsonObject
 

@@ -66,7 +66,8 @@ def key_of(line: bytes) -> str:
 
 @dataclass(frozen=True)
 class Segment:
-    """One run of entries in the order of their keys; each of `lines` has a key and its entry."""
+    """One segment: entries of the registry's index in the order of their keys; each of `lines` has a key and the
+    entry."""
 
     id: str
     lines: Sequence[bytes]
@@ -119,8 +120,8 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An item of a directory: a segment that covers all keys from `first` up to the next item's, or to the end of its
-    range. The first item of a range begins where the range does.
+    """An item of the directory of segments: a segment that covers all keys from `first` up to the next item's, or to
+    the end of its range. The first item of a range begins where the range does.
 
     `shallowest` is the least depth of the segment's locations that do not end in an entity's id; None if there are
     none.
@@ -170,7 +171,7 @@ def shallowest(segment: Segment) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Keys from `low` on and before `high` (None: to the end), which at most one segment covers."""
+    """A range of index keys from `low` on and before `high` (None: to the end), which at most one segment covers."""
 
     low: str
     high: str | None

@@ -40,8 +40,8 @@ PIECES = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits in bytes: of the edits of one range before some are flushed (`least` while there are few segments, growing
-    to `embedded`), and of a segment before it is split."""
+    """The limits of spilling in bytes: of the index changes in one range before some are flushed (`least` while there
+    are few segments, growing to `embedded`), and of a segment before it is split."""
 
     embedded: int = 64 << 10
     segment: int = 256 << 10
@@ -59,7 +59,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Spilling:
-    """The limits of a registry commit that may spill, and a source of ids for new segments.
+    """What a registry commit that may spill needs: the limits, and a source of ids for new segments.
 
     The ids must be fresh. With names that follow from the content, a writer could refer to an object that a collection
     is about to delete as garbage.

@@ -23,7 +23,7 @@ RETRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class StoredTask:
-    """The last version of a task, with the store's times of that object and of the answer."""
+    """The last stored version of a background task, with the store's times of that object and of the answer."""
 
     task: Task
     written_ms: int
@@ -37,7 +37,8 @@ class StoredTask:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A hint that a worker should read a task from a time on, with the store's times of the hint and of the answer."""
+    """A stored hint that a worker should read a background task from a time on, with the store's times of the hint and
+    of the answer."""
 
     key: str
     task: str
@@ -117,7 +118,8 @@ async def remove_hint(state: State, key: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DueHints:
-    """A page of due hints. `after` is the argument of `due_hints` for the next page; None for the last page."""
+    """A page of the hints about tasks that are due. `after` is the argument of `due_hints` for the next page; None for
+    the last page."""
 
     hints: Sequence[Hint]
     after: Cursor | Hint | None

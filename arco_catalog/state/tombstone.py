@@ -1,4 +1,4 @@
-"""The tombstone of a drop with a purge, and its states (docs/design/purge.md).
+"""The tombstone of a dropped table or view, and the states of the purge that a drop may request (docs/design/purge.md).
 
 dropped -> purging -> purged
 dropped <- purging            only before a file was deleted
@@ -24,7 +24,7 @@ def task_key(task: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """The registry's entry of a dropped table or view."""
+    """The registry's entry of a dropped table, view or other relation."""
 
     json: JsonObject
 

@@ -18,7 +18,8 @@ LEASE_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The document of a transaction object at a version. `age_ms` is the time since it was last written."""
+    """The object of a transaction as it was read: the document at a version. `age_ms` is the time since it was last
+    written."""
 
     document: JsonObject
     version: Version | None

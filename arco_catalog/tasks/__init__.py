@@ -1,1 +1,1 @@
-"""Background tasks of any type, with leases, versions and retries (docs/design/tasks.md)."""
+"""Executes background tasks of any type, with leases, versions and retries (docs/design/tasks.md)."""

@@ -32,15 +32,16 @@ Guard = Callable[[Session], Awaitable[None]]
 
 
 class TaskFailed(Exception):
-    """The task failed for a reason that another attempt would meet again, so it is not retried."""
+    """A background task failed for a reason that another attempt would meet again, so it is not retried."""
 
 
 class NoProgress(Exception):
-    """An attempt failed, and counts as failed even if its checkpoint has changed."""
+    """An attempt at a background task failed, and counts as failed even if the checkpoint has changed."""
 
 
 class NotYet(Exception):
-    """It is too early for the task. It is scheduled for `when_ms`, and the attempt does not count as failed."""
+    """It is too early for a background task. It is scheduled for `when_ms`, and the attempt does not count as
+    failed."""
 
     def __init__(self, when_ms: int, reason: str) -> None:
         super().__init__(reason)
@@ -48,12 +49,12 @@ class NotYet(Exception):
 
 
 class EarlierLeases(NotYet):
-    """The rest of the task must wait until the earlier leases are over."""
+    """The rest of a background task must wait until the earlier leases of the task are over."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The result of a successful task: a summary in one sentence, and details."""
+    """The result of a successful background task: a summary in one sentence, and details."""
 
     summary: str
     details: JsonObject
@@ -68,7 +69,7 @@ class Sessions(Protocol):
 
 
 class Executor(Protocol):
-    """Executes the tasks of one type."""
+    """The interface of what executes the background tasks of one type."""
 
     def takes(self, task: Task) -> bool:
         """Whether this executor can execute a task. If not, the task is left to others."""
@@ -86,8 +87,8 @@ class Executor(Protocol):
 
 
 class Execution:
-    """The execution of a task under one lease. `taken_ms` is a time of the store's clock at which the lease had begun.
-    For `quiet_ms` from then on, the worker of an earlier lease may still act on that lease."""
+    """The execution of a background task under one lease. `taken_ms` is a time of the store's clock at which the lease
+    had begun. For `quiet_ms` from then on, the worker of an earlier lease may still act on that lease."""
 
     def __init__(self, catalog: Catalog, task: Task, lease: Lease, taken_ms: int, quiet_ms: int) -> None:
         self.catalog = catalog

@@ -1,4 +1,4 @@
-"""The time for which a worker may act on its lease (docs/design/tasks.md#rule-4)."""
+"""The time for which a worker may act on its lease of a task (docs/design/tasks.md#rule-4)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,12 +10,12 @@ MARGIN_MS = 20_000
 
 
 class LeaseLost(Exception):
-    """The lease has run out, or another worker has the task, so that no more work may be done for it."""
+    """The lease of a worker has run out, or another worker has the task, so that no more work may be done for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The time of one lease, counted from before the PUT of the task's version that begins it."""
+    """The time of a worker's lease of a task, counted from before the PUT of the task's version that begins it."""
 
     runtime: Runtime
     length_ms: int

@@ -1,5 +1,5 @@
-"""The due tasks that a worker can't execute. Reading them again in each run could cost more than all tasks that it can
-execute."""
+"""Remembers the due tasks that a worker can't execute. Reading them again in each run could cost more than all tasks
+that it can execute."""
 
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import Task

@@ -1,2 +1,2 @@
-"""Telemetry of requests: log lines with metrics, and traces. docs/observability.md lists their fields, and the data
-that is never in them."""
+"""Telemetry: log lines with metrics about requests, tasks, collections and runs of the reconciler, and traces of
+requests. docs/observability.md lists the fields, and the data that is never in them."""

@@ -1,4 +1,4 @@
-"""One log line per request: JSON for machines, text for people."""
+"""Writes one log line for each request: JSON for machines, or text for people."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def _second(seconds: int) -> str:
 
 
 class JsonLines:
-    """Writes one line of JSON a request, with metrics for CloudWatch if a namespace is given."""
+    """Writes the log of each request as one line of JSON, with metrics for CloudWatch if a namespace is given."""
 
     def __init__(self, write: Write, namespace: str | None = None) -> None:
         self._write = write
@@ -37,7 +37,7 @@ class JsonLines:
 
 
 class TextLines:
-    """Writes one short line of text a request."""
+    """Writes the log of each request as one short line of text."""
 
     def __init__(self, write: Write) -> None:
         self._write = write

@@ -44,7 +44,8 @@ def set_levels(level: str) -> None:
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as one line, and its exceptions with their frames as indented lines after it."""
+    """Formats a record of the process's log as one line, and exceptions with their frames as indented lines after
+    it."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
@@ -52,7 +53,8 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a JSON object, in which an array has the classes and frames of its exceptions."""
+    """Formats a record of the process's log as a JSON object, in which an array has the classes and frames of
+    exceptions."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts: JsonObject = {

@@ -21,7 +21,7 @@ class TraceParent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestSummary:
-    """A request and its client, by ids and names of products, never by free text.
+    """The request in a request log, and the client: by ids and names of products, never by free text.
 
     `method` is one of HTTP's own, `path` is for people, `client` names the client's products. `invocation` is the id
     that the platform gave the call.
@@ -37,7 +37,8 @@ class RequestSummary:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """A response: `error_type` is the one that the client got, None for a success, and `size` the bytes of the body."""
+    """The response in a request log: `error_type` is the one that the client got, None for a success, and `size` the
+    bytes of the body."""
 
     status: int
     error_type: str | None = None

@@ -1,4 +1,4 @@
-"""The exporters of request logs, as the command line and the environment configure them."""
+"""Makes the exporters of request logs, as the command line and the environment configure them."""
 
 import sys
 from collections.abc import Mapping

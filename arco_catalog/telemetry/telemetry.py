@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Exporter(Protocol):
-    """Writes the log of each request elsewhere: as a line, or as spans of a trace."""
+    """The interface of what writes the log of each request elsewhere: as a line, or as spans of a trace."""
 
     async def export(self, request_log: RequestLog) -> None:
         """Writes the log of a request that is over elsewhere, as a line or as a trace."""
@@ -21,7 +21,8 @@ class Exporter(Protocol):
 
 
 class Telemetry:
-    """Opens request logs and exports them. `dropped` counts the exports that failed."""
+    """Opens the logs of requests, and gives them to the exporters at the end. `dropped` counts the exports that
+    failed."""
 
     def __init__(self, exporters: Sequence[Exporter], runtime: Runtime) -> None:
         self._exporters = exporters

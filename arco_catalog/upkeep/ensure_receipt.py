@@ -1,4 +1,4 @@
-"""Ensures that a metadata file that became current has a committed receipt.
+"""Writes the committed receipt of a metadata file that became current, if it is missing.
 
 The receipt is a pure function of the pending receipt; if that is gone too, of the metadata
 (docs/design/reconciliation.md#rule-2).

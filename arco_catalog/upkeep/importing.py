@@ -1,6 +1,6 @@
 """Registers the tables of another catalog, many at a time. A run without `apply` writes nothing: it plans every
 registration on the state that the ones before it would leave. A table that is registered from the same file already is
-left as they are, so a run may be interrupted and started again."""
+left as it is, so a run may be interrupted and started again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table in the source catalog. For a table that can't be imported, `problem` is the reason, and
+    """A table in the source of an import. For a table that can't be imported, `problem` is the reason, and
     `metadata_location` may be None."""
 
     namespace: Namespace
@@ -42,7 +42,7 @@ class SourceTable:
 
 
 class Outcome(StrEnum):
-    """The outcome of the import of one table."""
+    """The outcome of the import of one table: registered, to be registered, registered already, or failed."""
 
     REGISTERED = "registered"
     WOULD_REGISTER = "would register"

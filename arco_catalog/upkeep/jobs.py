@@ -1,9 +1,9 @@
-"""Jobs that a queued message starts, by the field `work`, for every catalog of the deployment:
+"""Jobs that a queued message starts, by the field `work`, in the catalogs of a deployment:
 
 - `{"version": 1, "work": "reconcile"}` writes missing receipts; with `"entity"` those of one table or view, if it has
   or had a name: the content of a message is checked and not trusted.
 - `{"version": 1, "work": "tasks"}` executes the tasks that are due; with `"task"` that one task.
-- `{"version": 1, "work": "collect"}` deletes objects that no record refers to.
+- `{"version": 1, "work": "collect"}` deletes objects that no record refers to, or whose retention is over.
 """
 
 import logging
@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class RetryLater(CatalogError):
-    """The job of a message is not finished, and the queue must deliver the same message again."""
+    """The job of a queued message is not finished, and the queue must deliver the same message again."""
 
 
 class Unfinished(RetryLater):
@@ -59,8 +59,8 @@ def _ignore(catalog: str, stats: WorkStats | CollectionStats) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The context of a job: the deployment's catalogs, the request whose deadline limits it, the check whether to stop,
-    the policies of leases and retries, and the receivers of its reports."""
+    """The context of a job that a queued message starts: the deployment's catalogs, the request whose deadline limits
+    it, the check whether to stop, the policies of leases and retries, and the receivers of its reports."""
 
     inventory: Inventory
     request: OperationRequest

@@ -1,5 +1,5 @@
-"""The reconciler: walks every entity whose pointer has moved since its last complete walk
-(docs/design/reconciliation.md#reconciler).
+"""The reconciler: ensures that every commit has a receipt, by a walk of every entity whose pointer has moved since the
+last complete walk (docs/design/reconciliation.md#reconciler).
 
 The walk (walk.py) has two drivers: asyncio here (`arco reconcile`, the scheduled function), and PySpark
 (`reconciler/`).
@@ -122,8 +122,8 @@ async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[Lis
 
 @dataclass
 class Progress:
-    """The state of a reconciler's run: checkpoints, counts, and for each entity that had a turn whether its walk is
-    incomplete."""
+    """The state of a run of the reconciler: checkpoints, counts, and for each entity that had a turn whether the walk
+    is incomplete."""
 
     checkpoints: Checkpoints
     total: ReconcileStats

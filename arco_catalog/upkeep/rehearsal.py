@@ -12,8 +12,8 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Rehearsal:
-    """One change of the registry that is only planned. Call `prepare` first: it reads what the plan needs besides HEAD.
-    Then `plan` returns the HEAD that the change would leave."""
+    """A change of the registry that is only planned, not made. Call `prepare` first: it reads what the plan needs
+    besides HEAD. Then `plan` returns the HEAD that the change would leave."""
 
     def __init__(self, mutation: RegistryMutation, head: RegistryState) -> None:
         self._mutation = mutation

@@ -1,4 +1,4 @@
-"""The walk of one entity: writes the missing committed receipt of every metadata file that became current.
+"""The reconciler's walk of one entity: writes the missing committed receipt of every metadata file that became current.
 
 It goes from the pointer back along the pending receipts (each has the base's location and time), which no trimmed log
 can cut, and along metadata logs where a receipt is missing; it lists no folders. A committed receipt is a pure function
@@ -44,8 +44,8 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """The result of one turn in the walk of an entity: the counts of this turn, and the entity's new checkpoint, None
-    if it is unknown. `more` is whether another turn is needed, `answered` whether the store answered."""
+    """The result of one turn in the walk of an entity: the counts of this turn, and the new checkpoint of the entity,
+    None if it is unknown. `more` is whether another turn is needed, `answered` whether the store answered."""
 
     stats: ReconcileStats
     checkpoint: WalkCheckpoint | None

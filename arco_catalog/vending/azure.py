@@ -45,9 +45,9 @@ class EntraSource(Protocol):
 
 
 class AzureIssuer:
-    """Issues signatures for the accounts that `config` reaches, which expire after `lifetime_s`. `container_scope` is
-    the operator's consent to signatures for whole containers in flat accounts; the caller has checked that they contain
-    no other data."""
+    """Issues credentials for Azure Storage: signatures for the accounts that `config` reaches, which expire after
+    `lifetime_s`. `container_scope` is the operator's consent to signatures for whole containers in flat accounts; the
+    caller has checked that they contain no other data."""
 
     def __init__(
         self,

@@ -20,8 +20,8 @@ WRITE = "racwdl"
 
 @dataclass(frozen=True, slots=True)
 class DelegationKey:
-    """A key that Azure gave to an identity of Entra ID, to sign with until it expires. `start` and `expiry` are as
-    Azure wrote them; `expires_ms` is the expiry in milliseconds since 1970."""
+    """A user delegation key, which Azure gave to an identity of Entra ID, to sign with until it expires. `start` and
+    `expiry` are as Azure wrote them; `expires_ms` is the expiry in milliseconds since 1970."""
 
     object_id: str
     tenant_id: str

@@ -1,4 +1,5 @@
-"""Vending by a deployment's environment variables, with the identity that its stores use."""
+"""Makes the service that vends credentials from a deployment's environment variables, with the identity that the stores
+use."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""A credential as clients get it."""
+"""A vended credential, as clients get it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,9 +8,9 @@ from arco_catalog.iceberg.json import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class StorageCredential:
-    """The properties that open files whose location starts with `prefix` (Iceberg REST specification,
-    `StorageCredential`). `refresh_property` is the property with the endpoint for the next credential, None without
-    such an endpoint. Its repr has no secret."""
+    """A vended credential: the properties that open files whose location starts with `prefix` (Iceberg REST
+    specification, `StorageCredential`). `refresh_property` is the property with the endpoint for the next credential,
+    None without such an endpoint. The repr has no secret."""
 
     prefix: str
     config: Mapping[str, str] = field(repr=False)

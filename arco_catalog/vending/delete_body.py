@@ -1,4 +1,5 @@
-"""The body of DeleteObjects, read so that no other reader could see other keys in it.
+"""Reads the body of S3's request DeleteObjects, before it is signed, so that no other reader could see other keys in
+it.
 
 Source: Amazon S3 API reference, `DeleteObjects`.
 """

@@ -1,4 +1,4 @@
-"""Why credentials could not be had although the catalog is configured for them."""
+"""The errors when credentials could not be had although the catalog is configured for them."""
 
 from collections.abc import Awaitable
 from typing import TypeVar

@@ -43,8 +43,9 @@ class SourceTokens(Protocol):
 
 
 class GcsIssuer:
-    """Exchanges tokens for narrower ones in a `universe`, by default Google's. Answers to clients have an expiry after
-    `lifetime_s` at most, although Google accepts a token until the exchanged one expires."""
+    """Issues credentials for Google Cloud Storage: exchanges tokens for narrower ones in a `universe`, by default
+    Google's. Answers to clients have an expiry after `lifetime_s` at most, although Google accepts a token until the
+    exchanged one expires."""
 
     def __init__(
         self,

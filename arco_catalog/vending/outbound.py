@@ -23,7 +23,8 @@ _CONNECTIONS = 8
 
 
 class Outbound(Protocol):
-    """Sends requests, some of them more than once, so a request must have no other effect if it is repeated."""
+    """The interface of what sends requests to the services that give credentials. It may send one more than once, so a
+    request must have no other effect if it is repeated."""
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Sends a request, and returns the response. Raises `Unavailable` if there is none."""
@@ -35,8 +36,9 @@ class Outbound(Protocol):
 
 
 class WireOutbound:
-    """Keeps connections to a few servers, for one event loop at a time. A request that got no response, or one with the
-    status 429 or at least 500, is repeated, at most `ATTEMPTS` times in all."""
+    """Sends requests to the services that give credentials, and keeps connections to a few servers, for one event loop
+    at a time. A request that got no response, or one with the status 429 or at least 500, is repeated, at most
+    `ATTEMPTS` times in all."""
 
     def __init__(
         self, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float], ca_bundle: str | None = None

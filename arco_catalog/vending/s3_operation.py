@@ -1,4 +1,4 @@
-"""What a request means to S3: which operation, on which key. Pure functions.
+"""Finds out what a request to sign means to S3: which operation, on which key. Pure functions.
 
 Only requests that S3, a proxy and any S3-compatible server read alike are understood; all others are refused. Source:
 Amazon S3 API reference.
@@ -20,8 +20,8 @@ MAX_KEY_BYTES = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of S3. `required` parameters have a value each, or none at all (`uploads`); what is neither
-    `required` nor `optional` is not allowed. `x-id` names the operation, as some SDKs do."""
+    """One operation of S3 that may be signed. `required` parameters have a value each, or none at all (`uploads`); what
+    is neither `required` nor `optional` is not allowed. `x-id` names the operation, as some SDKs do."""
 
     name: str
     method: str

@@ -9,8 +9,8 @@ from arco_catalog.state.locations import Location, outermost
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The folders of one table or view, and whether they may be written too. Its maker has checked that each
-    is allowed."""
+    """The scope of vended access: folders of one table or view, and whether they may be written too. Its maker has
+    checked that each is allowed."""
 
     locations: tuple[Location, ...]
     write: bool

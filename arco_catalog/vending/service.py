@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Outcome(StrEnum):
-    """The outcome of a request for credentials, for a counter."""
+    """The outcome of a request for vended credentials, for a counter."""
 
     ISSUED = "issued"
     NONE = "none"
@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Issuers:
-    """The issuers of credentials for each cloud; None where the deployment has no access to it.
+    """What issues credentials for each cloud; None where the deployment has no access to it.
 
     `static` has keys of stores without STS. `signer` is the source of the key that signs single requests to S3 if no
     key can be had that gives access to one table alone; `signer_of_amazon` is whether it is for Amazon's S3.
@@ -57,9 +57,10 @@ class Issuers:
 
 
 class Vending:
-    """Vends for any number of catalogs. `count` is called with the outcome of each request to a cloud, which the cache
-    did not avoid, and of each for static keys; `now_ms` is the clock. `close` closes `outbound`. `policy` is what
-    storage configurations may make the service do now, whatever was allowed when they were written."""
+    """Vends credentials and signatures for the files of tables, for any number of catalogs. `count` is called with the
+    outcome of each request to a cloud, which the cache did not avoid, and of each for static keys; `now_ms` is the
+    clock. `close` closes `outbound`. `policy` is what storage configurations may make the service do now, whatever was
+    allowed when they were written."""
 
     def __init__(
         self,

@@ -43,8 +43,8 @@ class SignRequest:
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """The URI to send the request to, and the headers to add to it, without those that the request has already: some
-    clients would send them twice."""
+    """The answer to a request for a signature: the URI to send the request to, and the headers to add to it, without
+    any that the request has already: some clients would send them twice."""
 
     uri: str
     headers: Mapping[str, str] = field(repr=False)

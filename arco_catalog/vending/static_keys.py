@@ -30,7 +30,7 @@ _KEY_FIELDS = ("access-key-id", "secret-access-key")
 
 @dataclass(frozen=True, slots=True)
 class StaticKeys:
-    """The static keys of one prefix, a bucket or a folder: one for readers and one for writers, of which one may be
+    """The static S3 keys of one prefix, a bucket or a folder: one for readers and one for writers, of which one may be
     None."""
 
     prefix: Location
@@ -66,9 +66,9 @@ def longest_match(keys: Sequence[StaticKeys], location: Location) -> StaticKeys 
 
 
 class StaticIssuer:
-    """Vends the keys in a file. Answers have an expiry, so that clients request the keys again, and a principal that
-    has lost the right is then refused. The file is read again twice in each lifetime, so keys are replaced without a
-    restart."""
+    """Vends the static keys of S3 stores, which are in a file. Answers have an expiry, so that clients request the keys
+    again, and a principal that has lost the right is then refused. The file is read again twice in each lifetime, so
+    keys are replaced without a restart."""
 
     def __init__(self, file: str, now_ms: Callable[[], int], lifetime_s: int) -> None:
         self._file = Path(file)

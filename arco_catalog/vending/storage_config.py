@@ -22,8 +22,8 @@ _PRINTABLE = re.compile(r"[\x21-\x7e]{1,2048}")
 
 @dataclass(frozen=True, slots=True)
 class AwsStorage:
-    """S3, or a store that speaks its protocol. `endpoint` is the clients', `endpoint_internal` the catalog's own.
-    With `path_style` None, clients use their default."""
+    """The storage configuration of a catalog on S3, or on a store that speaks the same protocol. `endpoint` is the
+    clients', `endpoint_internal` the catalog's own. With `path_style` None, clients use their default."""
 
     role_arn: str | None = None
     external_id: str | None = None
@@ -72,16 +72,16 @@ class AwsStorage:
 
 @dataclass(frozen=True, slots=True)
 class GcpStorage:
-    """Google Cloud Storage. `service_account` is the account that the catalog acts as when it vends; None for its
-    own."""
+    """The storage configuration of a catalog on Google Cloud Storage. `service_account` is the account that the catalog
+    acts as when it vends; None for its own."""
 
     service_account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AzureStorage:
-    """Azure Storage. `hierarchical` means that the accounts have a hierarchical namespace, which a signature for a
-    directory needs."""
+    """The storage configuration of a catalog on Azure Storage. `hierarchical` means that the accounts have a
+    hierarchical namespace, which a signature for a directory needs."""
 
     tenant_id: str
     hierarchical: bool = False
@@ -89,7 +89,7 @@ class AzureStorage:
 
 @dataclass(frozen=True, slots=True)
 class FileStorage:
-    """Local files. There is nothing to vend."""
+    """The storage configuration of a catalog on local files. There is nothing to vend."""
 
 
 StorageConfig = AwsStorage | GcpStorage | AzureStorage | FileStorage

@@ -25,9 +25,9 @@ _AMAZON_SERVICES = ("sts", "sts-fips", "s3", "s3.dualstack", "s3-fips", "s3-fips
 
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
-    """What storage configurations of catalogs may make the server do: `endpoints` are URLs of S3 or STS that may be
-    named besides Amazon's own for the region; `identities` are patterns of the role ARNs and service accounts that the
-    server may assume."""
+    """What the operator lets storage configurations of catalogs make the server do: `endpoints` are URLs of S3 or STS
+    that may be named besides Amazon's own for the region; `identities` are patterns of the role ARNs and service
+    accounts that the server may assume."""
 
     endpoints: frozenset[str] = frozenset()
     identities: tuple[str, ...] = ANY

@@ -39,7 +39,7 @@ _SECRET = re.compile(r"[\x21-\x7e]{1,16384}")
 
 @dataclass(frozen=True, slots=True)
 class SessionKeys:
-    """The access key, secret key and token of a session, as STS returned them, and when they expire."""
+    """The access key, secret key and token of an assumed role's session, as STS returned them, and when they expire."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -48,8 +48,9 @@ class SessionKeys:
 
 
 class StsIssuer:
-    """Assumes the roles of catalogs with the identity of `credentials`. It requests `lifetime_s`, or the minimum of STS
-    if that is longer; answers to clients have the end of `lifetime_s` as expiry, or that of STS if it is earlier."""
+    """Issues credentials for S3: assumes the roles of catalogs with the identity of `credentials`. It requests
+    `lifetime_s`, or the minimum of STS if that is longer; answers to clients have the end of `lifetime_s` as expiry, or
+    that of STS if it is earlier."""
 
     def __init__(
         self,

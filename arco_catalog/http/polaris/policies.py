@@ -1,5 +1,5 @@
-"""HTTP handlers that list, create, load, change and drop policies, attach and detach them, and list those that apply to
-an object."""
+"""HTTP handlers that list, create, load, change and drop policies, attach and detach them, and list the policies that
+apply to an object."""
 
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.polaris.requires import applicable_to, policy_name, read_target

@@ -25,7 +25,7 @@ result."""
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[T, R]):
-    """Some objects of one kind, and the function that decides about them and deletes them."""
+    """Some objects of one kind in a collection, and the function that decides about them and deletes them."""
 
     work: Work[T, R]
     items: Sequence[T]
@@ -44,7 +44,7 @@ class BatchRunner(Protocol):
 
 
 class LocalRunner:
-    """Runs batches in this process, one after the other, as they are listed."""
+    """Runs the batches of a collection in this process, one after the other, as they are listed."""
 
     async def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]

@@ -1,5 +1,5 @@
-"""Collects one catalog, a realm's registry or a delegation service's tasks, and everything in a deployment
-(docs/design/collection.md)."""
+"""Runs a collection: of one catalog, of a realm's registry, of a delegation service's tasks, or of all of these in a
+deployment (docs/design/collection.md)."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace

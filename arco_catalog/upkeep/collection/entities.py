@@ -35,7 +35,8 @@ class WalkedEntity:
 
 @dataclass(slots=True)
 class EntityCache:
-    """Facts about entities that a process read in one run, and may reuse for later batches of that run."""
+    """Facts about entities that a process read in one collection, and may reuse for later batches of that
+    collection."""
 
     named: Names | None = None
     """The entities in the first HEAD that was read."""
@@ -49,7 +50,7 @@ class EntityCache:
 
 
 class Entities:
-    """Answers questions about entities within one run, such as whether the registry names them, from a cache."""
+    """Answers questions of one collection about entities, such as whether the registry names them, from a cache."""
 
     def __init__(self, run: Run, known: EntityCache | None = None) -> None:
         self._run = run

@@ -1,4 +1,5 @@
-"""Removes metadata files, which are outside the catalog's state, and which another table may have registered."""
+"""Removes metadata files that a collection no longer needs. They are outside the catalog's state, and another table may
+have registered them."""
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.planning.collection import Kind

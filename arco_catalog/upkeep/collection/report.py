@@ -1,4 +1,4 @@
-"""The report of the collections in a deployment, as a JSON document."""
+"""Makes the report of the collections in a deployment, as a JSON document."""
 
 from collections.abc import Sequence
 

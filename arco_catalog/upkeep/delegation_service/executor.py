@@ -28,7 +28,7 @@ from storage_backends import StoreError, StoreUnavailable
 
 @dataclass(frozen=True, slots=True)
 class DelegatedPurgeExecutor:
-    """Executes the purge of one table with the credentials in the request."""
+    """Executes a task of the delegation service: the purge of one table, with the credentials in the request."""
 
     purge: DelegatedPurge
     storage: Storage
@@ -129,8 +129,8 @@ class DelegatedPurgeExecutor:
 
 
 class WithoutCredentials:
-    """Lets tasks fail whose credentials were lost with the process that executed them. A new submission continues such
-    a task."""
+    """The executor of delegated tasks whose credentials were lost with the process that executed them: it lets them
+    fail. A new submission continues such a task."""
 
     def takes(self, task: Task) -> bool:
         """Returns true: this executor takes any task."""

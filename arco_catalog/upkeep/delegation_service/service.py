@@ -44,9 +44,9 @@ RETRY_AFTER_S = 10
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The limits that the operator sets. Files are opened only at the endpoints in `environment` and in `endpoints`.
-    The service executes tasks of `realms`, which are the realms of its store, and of `other_realms`; without `realms`,
-    tasks of any realm."""
+    """The limits that the operator of a delegation service sets. Files are opened only at the endpoints in
+    `environment` and in `endpoints`. The service executes tasks of `realms`, which are the realms of its store, and of
+    `other_realms`; without `realms`, tasks of any realm."""
 
     places: Places
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,4 +1,4 @@
-"""Checks one catalog: all of its objects, and on request the files of tables. Checks the state of a delegation service:
+"""Checks the stored objects of one catalog, and on request the files of tables; or the state of a delegation service:
 the tasks and idempotency markers at the root of a store (docs/design/tasks.md#delegation)."""
 
 from arco_catalog.iceberg.errors import NoSuchTable

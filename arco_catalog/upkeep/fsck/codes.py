@@ -5,7 +5,7 @@ from typing import Self
 
 
 class Severity(StrEnum):
-    """The severity of an inconsistency."""
+    """The severity of an inconsistency that a check finds: an error, a warning or a note."""
 
     ERROR = "error"
     """An object that clients need can't be read, or is not the committed one."""
@@ -40,8 +40,8 @@ def _note(value: str, meaning: str, remedy: str, repair: str = "") -> _Member:
 
 
 class Code(StrEnum):
-    """A kind of inconsistency. The values are public: scripts use them. A member also has its severity, its meaning,
-    its remedy, and the effect of `--repair`, which is empty if there is none."""
+    """A kind of inconsistency that a check may find. The values are public: scripts use them. A member also has a
+    severity, a meaning, a remedy, and the effect of `--repair`, which is empty if there is none."""
 
     severity: Severity
     meaning: str

@@ -1,4 +1,4 @@
-"""Examines the registry's index: segments, entries, and whether the entries are consistent."""
+"""Examines the registry's index for a check: segments, entries, and whether the entries are consistent."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Sequence

@@ -31,7 +31,8 @@ Findings = AsyncGenerator[Finding, None]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table or view in the registry, live or dropped. `state` is `live`, or the state of its tombstone."""
+    """A table or view in the registry that is checked, live or dropped. `state` is `live`, or the state of its
+    tombstone."""
 
     entity: str
     kind: str

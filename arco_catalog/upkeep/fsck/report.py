@@ -1,4 +1,4 @@
-"""The report of a check: inconsistencies, outcomes of repairs, and their JSON documents."""
+"""The report of a check: inconsistencies, outcomes of repairs, and the JSON documents of them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _by_severity(finding: Finding) -> tuple[int, str, str]:
 
 
 class Outcome(StrEnum):
-    """What became of the repair of a finding."""
+    """What became of the repair of an inconsistency: planned, mended, not needed or failed."""
 
     PLANNED = "planned"
     MENDED = "mended"
@@ -60,7 +60,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """A finding with a repair, and the outcome of the repair."""
+    """An inconsistency with a repair, and the outcome of the repair."""
 
     finding: Finding
     outcome: Outcome
@@ -74,7 +74,8 @@ class RepairResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The report of a check: its findings, the results of repairs, and the number of examined objects."""
+    """The report of a check by `arco fsck`: the findings, the results of repairs, and the number of examined
+    objects."""
 
     found: Sequence[Finding]
     repaired: Sequence[RepairResult]

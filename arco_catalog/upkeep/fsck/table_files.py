@@ -39,7 +39,7 @@ ENTRY_FIELDS: Fields = {"status": None, "data_file": {"file_path": None, "file_s
 
 
 class Manifest(NamedTuple):
-    """A manifest to examine, with its length in bytes by the manifest list; None if that is unknown."""
+    """A manifest that a check is to examine, with the length in bytes by the manifest list; None if that is unknown."""
 
     path: str
     length: int | None

@@ -14,8 +14,8 @@ MAX_FINDINGS = 100
 
 @dataclass(slots=True)
 class Tally:
-    """The first findings of each code, the number of all findings of each code, and for directories outside of the
-    table's locations, or out of reach, the number of files in them."""
+    """The inconsistencies found in the files of one table: the first findings of each code, the number of all findings
+    of each code, and for directories outside of the table's locations, or out of reach, the number of files in them."""
 
     found: list[Finding] = field(default_factory=list)
     counts: Counter[Code] = field(default_factory=Counter)

@@ -22,7 +22,8 @@ Unpack = Callable[[bytes, int], bytes]
 
 
 class Decompressor(Protocol):
-    """What decompresses data that it is given part by part, and keeps what it has not decompressed yet."""
+    """The interface of what decompresses a block of an Avro file that it is given part by part, and keeps what it has
+    not decompressed yet."""
 
     @property
     def eof(self) -> bool:

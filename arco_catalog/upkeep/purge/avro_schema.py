@@ -43,7 +43,8 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileSchemas:
-    """The schema by which a file's records are written, and the part of it with the fields that a caller reads."""
+    """The schema by which the records of an Avro file are written, and the part of it with the fields that a caller
+    reads."""
 
     writer: JsonObject
     reader: JsonObject

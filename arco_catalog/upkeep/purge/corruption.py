@@ -11,13 +11,13 @@ from storage_backends import InvalidKey
 
 
 class CorruptFile(TaskFailed):
-    """A file exists and can't be read."""
+    """A file to which a table refers exists, and can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """A file that can't be read, with the reason. `read` reads the file again, and raises `CorruptFile` if it still
-    can't be read."""
+    """A file of a table that can't be read, with the reason. `read` reads the file again, and raises `CorruptFile` if
+    it still can't be read."""
 
     location: str
     reason: str

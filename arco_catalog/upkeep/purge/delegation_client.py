@@ -56,7 +56,8 @@ class ClientFiles:
 
 
 class HttpDelegationClient:
-    """Calls a service by HTTP, each time over a connection of its own: a purge has few calls, minutes apart."""
+    """Calls a delegation service by HTTP, each time over a connection of its own: a purge has few calls, minutes
+    apart."""
 
     def __init__(self, url: str, files: ClientFiles, now_ms: Callable[[], int]) -> None:
         """Raises `StoreDenied` for a URL that is neither https nor on the loopback interface."""

@@ -23,7 +23,7 @@ class Inventory(Protocol):
 
 
 class ListedInventory:
-    """An inventory in memory, which is one chunk."""
+    """The inventory of a purge in memory, which is one chunk."""
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
@@ -34,8 +34,8 @@ class ListedInventory:
 
 
 class StoredInventory:
-    """An inventory in the store, given by its last chunk. If a chunk can't be read, it removes the inventory from the
-    checkpoint and raises `StoreUnavailable`: the next attempt takes the inventory again."""
+    """The inventory of a purge in the store, given by the last chunk. If a chunk can't be read, it removes the
+    inventory from the checkpoint and raises `StoreUnavailable`: the next attempt takes the inventory again."""
 
     def __init__(self, execution: Execution, last: Chunk) -> None:
         self._execution = execution

@@ -1,4 +1,4 @@
-"""Files that are left at the locations of a table after a purge: counts them, or deletes them
+"""Counts or deletes the files that are left at the locations of a table after a purge
 (docs/design/purge.md#rule-13)."""
 
 from collections.abc import Iterable

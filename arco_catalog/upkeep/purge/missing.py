@@ -1,5 +1,5 @@
-"""Waits for files of other tables that are missing. Only such a file had the names of the files in it, so a purge waits
-once, for an operator to restore it."""
+"""Waits for missing files of other tables than the purged one. Which files a missing manifest or metadata file names is
+unknown, so a purge waits once, for an operator to restore it."""
 
 from collections.abc import Mapping
 

@@ -24,8 +24,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
 
 
 class Removal:
-    """Deletes files inside the locations of one entity, which are given in normal form, and counts files outside.
-    `allows` may exclude directories. Each request to delete uses a fresh session of `sessions`."""
+    """Deletes files inside the locations of one dropped table, which are given in normal form, and counts files
+    outside. `allows` may exclude directories. Each request to delete uses a fresh session of `sessions`."""
 
     def __init__(
         self,

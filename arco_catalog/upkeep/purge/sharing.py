@@ -33,10 +33,10 @@ READ_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class NeighbourCheck:
-    """The state of a round that reads the other tables, in the order of their entities: those up to the entity `after`
-    are read. The round began in the lease with the number `lease`, at `began_ms`. The first round reads all tables; a
-    later one reads those with pointers that have moved since `since_ms`, the begin of the round before. Times are by
-    the store's clock. `partial` has the tables of which a part is read, by entity."""
+    """The state of a purge's round that reads the other tables, in the order of their entities: the ones up to the
+    entity `after` are read. The round began in the lease with the number `lease`, at `began_ms`. The first round reads
+    all tables; a later one reads tables with pointers that have moved since `since_ms`, the begin of the round before.
+    Times are by the store's clock. `partial` has the tables of which a part is read, by entity."""
 
     began_ms: int
     lease: int = 0

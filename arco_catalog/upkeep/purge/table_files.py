@@ -19,8 +19,8 @@ MAX_COMPARED = 8
 
 @dataclass(slots=True)
 class ReadPosition:
-    """How much of a table is read: so many manifest lists with all their manifests, and of the next list so many
-    manifests."""
+    """How much of a table's files is read: so many manifest lists with all their manifests, and of the next list so
+    many manifests."""
 
     lists: int = 0
     manifests: int = 0
@@ -28,9 +28,9 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class PartialRead:
-    """A table that was read up to a position, in the state of some `metadata` files. No file before that position is in
-    the places of the purge; `directories` are those of these files. `gone` is the first of them that is missing, and
-    `corrupt` why the first corrupt one can't be read; empty if there is none."""
+    """How far a purge has read the files of another table: up to a position, in the state of some `metadata` files. No
+    file before that position is in the places of the purge; `directories` are the directories of these files. `gone` is
+    the first of them that is missing, and `corrupt` why the first corrupt one can't be read; empty if there is none."""
 
     metadata: tuple[str, ...]
     lists: int

@@ -120,7 +120,7 @@ class _Buffer:
 
 
 class InventoryWalk:
-    """Takes the rest of an inventory, from its `last` chunk on."""
+    """Takes the rest of the inventory of a purge, from the `last` chunk on."""
 
     def __init__(self, execution: Execution, pointer: Pointer, last: Chunk, *, dry: bool) -> None:
         self._execution = execution

@@ -1,4 +1,4 @@
-"""Makes the worker that executes the tasks of a catalog."""
+"""Makes the worker that executes the background tasks of a catalog."""
 
 from collections.abc import Mapping
 

@@ -29,8 +29,8 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An object in an archive: the key below the root of the backup, the bytes, and the time at which the store wrote
-    it."""
+    """An object in the archive of a backup: the key below the root of the backup, the bytes, and the time at which the
+    store wrote it."""
 
     key: str
     body: bytes
@@ -38,7 +38,7 @@ class Member:
 
 
 class ArchiveWriter:
-    """Writes an archive to a partial file, and renames it when it is complete. Methods raise `OSError`."""
+    """Writes the archive of a backup to a partial file, and renames it when it is complete. Methods raise `OSError`."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -112,7 +112,7 @@ class ArchiveWriter:
 
 @dataclass
 class Archive:
-    """A complete archive on disk, with the documents of its first and its last member."""
+    """A complete archive of a backup on disk, with the documents of the first and the last member."""
 
     file: Path
     first: JsonObject

@@ -1,4 +1,4 @@
-"""Finds HEAD of a registry among its commit objects.
+"""Finds the lost HEAD of a registry among the registry's commit objects.
 
 A commit object is written before the compare-and-swap that makes it HEAD, so not every commit object was HEAD. A commit
 was HEAD if another is its child. Of the children of the last such commit at most one became HEAD. A record that was

@@ -38,8 +38,8 @@ LIVE, MISSING, UNREADABLE = "live", "missing", "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of the operator: the commit that becomes HEAD, and for each entity the metadata file for its pointer.
-    With `replace` they also apply to a HEAD or a pointer that can be read."""
+    """The choices of the operator of a restore: the commit that becomes HEAD, and for each entity the metadata file for
+    its pointer. With `replace` they also apply to a HEAD or a pointer that can be read."""
 
     head: str | None = None
     pointers: Mapping[str, str] = field(default_factory=dict)

@@ -20,8 +20,8 @@ from storage_backends.versions import KeptVersion, KeptVersions
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object that has changed since the instant of a rewind: the present version, and the version at that instant;
-    None if it did not exist then."""
+    """An object of a catalog's state that has changed since the instant of a rewind: the present version, and the
+    version at that instant; None if it did not exist then."""
 
     key: str
     now: KeptVersion
