@@ -1,5 +1,5 @@
-"""`arco backup` and `arco restore --from`: write the stored state of a catalog or realm to an archive, and restore it
-from there."""
+"""`arco backup` and `arco restore --from`: write the state of a catalog or realm to an archive, and restore it from
+there."""
 
 from pathlib import Path
 

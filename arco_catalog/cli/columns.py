@@ -1,5 +1,4 @@
-"""Formats stored records as text or JSON for the output of commands: columns under headings, times, durations and
-authors."""
+"""Formats records as text or JSON for the output of commands: columns under headings, times, durations and authors."""
 
 import json
 from collections.abc import Sequence

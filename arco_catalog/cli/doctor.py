@@ -1,4 +1,4 @@
-"""`arco doctor`: checks a store and the catalogs in it, and displays what keeps them from working and what to do about
+"""`arco doctor`: tests a store and the catalogs in it, and displays what keeps them from working and what to do about
 it."""
 
 from arco_catalog.cli.checks import Check, Checks, Status

@@ -1,5 +1,5 @@
-"""`arco fsck`: checks the stored records of a catalog or a realm, reports those that contradict each other, and with
---apply mends what can be mended without risk."""
+"""`arco fsck`: reads the records of a catalog or a realm, reports the ones that contradict each other, and with --apply
+mends what can be mended without risk."""
 
 import sys
 from collections import Counter

@@ -1,5 +1,5 @@
 """`arco restore`: finds the lost HEAD of a registry and lost pointers of tables again, and lists candidates where an
-operator has to choose; or restores the state at an earlier time."""
+operator has to choose; or restores the state of a time in the past."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager

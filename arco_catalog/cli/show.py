@@ -1,5 +1,5 @@
 """`arco show`: prints the records about one table, view, generic table or semantic model: its entry, for a table or
-view also pointer, last commits, open intent and idempotency markers; or what had the name at an earlier time."""
+view also pointer, last commits, open intent and idempotency markers; or what had the name at a time in the past."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, format_author, format_client, format_duration, format_text, format_time

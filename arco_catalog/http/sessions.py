@@ -1,5 +1,5 @@
 """The sessions of one request: with the catalog of its path, with the registry of its realm, or with a catalog that a
-management route names. Each checks the rights that the request's route requires, where rights are checked."""
+management route names. Each enforces the rights that the request's route requires, in a realm with access control."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,5 @@
-"""Checks the shape of an engine's report on a scan or a commit (`ReportMetricsRequest` of the REST specification)."""
+"""The shapes that an engine's report on a scan or a commit must have (`ReportMetricsRequest` of the REST
+specification)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -20,8 +20,7 @@ from arco_catalog.state.needs import Needs, Steps
 
 @dataclass(frozen=True, slots=True)
 class DescribedRelation:
-    """A generic table or a semantic model as it is stored: its entry in the registry, and the document that describes
-    it."""
+    """A generic table or a semantic model: the registry's entry of it, and the document that describes it."""
 
     entry: RelationEntry
     value: JsonObject

@@ -1,5 +1,4 @@
-"""Lists dropped tables whose files are not purged yet: tables that can be restored, and tables that are being
-purged."""
+"""Lists dropped tables that are not purged yet: tables that can be restored, and tables that are being purged."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""Limits the size of the properties of namespaces and generic tables, whose sum counts a namespace's governance too."""
+"""Limits the size of the properties of namespaces and generic tables; the governance of a namespace counts as part of
+them."""
 
 from collections.abc import Mapping
 

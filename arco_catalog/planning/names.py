@@ -1,5 +1,5 @@
-"""Forms the names of objects for messages and histories, checks whether names are free, and makes the errors about
-names."""
+"""Forms the names of objects for messages and histories, and makes the errors about names, for example for a name that
+is taken."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -19,7 +19,7 @@ class FileWrite:
 
 @dataclass(frozen=True, slots=True)
 class RecordWrite:
-    """The write of a stored record that never changes, such as a receipt."""
+    """The write of a record that never changes, such as a receipt."""
 
     key: str
     body: bytes

@@ -19,8 +19,8 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Access(ABC):
-    """Checks the rights of the caller of one request. What the route and body require is known from the start; what the
-    request turns out to require besides is checked with `holds`."""
+    """Decides whether the caller of one request has the rights that it needs. What the route and body require is known
+    from the start; what the request turns out to require besides is decided by `holds`."""
 
     is_restricted: ClassVar[bool] = True
     """Whether there is anything to check. Where there is not, no method reads or refuses."""
@@ -69,7 +69,7 @@ class Access(ABC):
 
 
 class UnrestrictedAccess(Access):
-    """The access of a request whose rights are not checked. `reason` is why; its `repr` shows it."""
+    """The access of a request that needs no rights. `reason` is why; its `repr` shows it."""
 
     is_restricted = False
 

@@ -1,4 +1,4 @@
-"""Checks the rights of callers in one catalog, or in the realm itself, by what the registries have
+"""Enforces the rights of callers in one catalog, or in the realm itself, by what the registries have
 (docs/design/access.md#judgement)."""
 
 from collections.abc import Collection, Sequence
@@ -84,9 +84,9 @@ def _make_room(cached: dict[K, V], max_entries: int) -> None:
 
 
 class RestrictedAccess(Access):
-    """The base of the access of callers with an identity, whose rights are checked. `requirements` are what the
-    request's route and body require. A caller that `names_source`, so that receipts name another as the origin, must
-    have a principal that may."""
+    """The base of the access of callers with an identity, which need rights. `requirements` are what the request's
+    route and body require. A caller that `names_source`, so that receipts name another as the origin, must have a
+    principal that may."""
 
     def __init__(self, identity: Identity, requirements: Sequence[Requirement], names_source: bool = False) -> None:
         self.identity = identity

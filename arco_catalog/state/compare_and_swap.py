@@ -19,7 +19,7 @@ class UpdateContention(StoreUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class StoredValue(Generic[T]):
-    """The value of a stored object at a version; the version is None if the object does not exist."""
+    """The value of an object at a version; the version is None if the object does not exist."""
 
     value: T
     version: Version | None

@@ -23,7 +23,7 @@ RETRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class StoredTask:
-    """The last stored version of a background task, with the store's times of that object and of the answer."""
+    """The last version of a background task, with the store's times of that object and of the answer."""
 
     task: Task
     written_ms: int
@@ -37,8 +37,8 @@ class StoredTask:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A stored hint that a worker should read a background task from a time on, with the store's times of the hint and
-    of the answer."""
+    """A hint that a worker should read a background task from a time on, with the store's times of the hint and of the
+    answer."""
 
     key: str
     task: str

@@ -58,8 +58,8 @@ Submission = Callable[[Session, str], Awaitable[Task | None]]
 
 
 class Worker:
-    """Finds and executes the due tasks of one catalog. A worker that is cancelled gives its present tasks back to other
-    workers (docs/design/tasks.md#rule-8)."""
+    """Executes the due tasks of one catalog. A worker that is cancelled gives its present tasks back to other workers
+    (docs/design/tasks.md#rule-8)."""
 
     def __init__(
         self, catalog: Catalog, executors: Mapping[str, Executor], submission: Submission, policies: TaskPolicies

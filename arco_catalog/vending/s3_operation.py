@@ -1,4 +1,4 @@
-"""Finds out what a request to sign means to S3: which operation, on which key. Pure functions.
+"""What a request to sign means to S3: which operation, on which key. Pure functions.
 
 Only requests that S3, a proxy and any S3-compatible server read alike are understood; all others are refused. Source:
 Amazon S3 API reference.

@@ -35,8 +35,7 @@ class WalkedEntity:
 
 @dataclass(slots=True)
 class EntityCache:
-    """Facts about entities that a process read in one collection, and may reuse for later batches of that
-    collection."""
+    """Facts about entities that a process read in one collection run, and may reuse for later batches of that run."""
 
     named: Names | None = None
     """The entities in the first HEAD that was read."""
@@ -50,7 +49,8 @@ class EntityCache:
 
 
 class Entities:
-    """Answers questions of one collection about entities, such as whether the registry names them, from a cache."""
+    """Answers questions about entities within one collection run, such as whether the registry names them, from a
+    cache."""
 
     def __init__(self, run: Run, known: EntityCache | None = None) -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""Removes metadata files that a collection no longer needs. They are outside the catalog's state, and another table may
+"""Removes metadata files to which nothing refers any more. They are outside the catalog's state, and another table may
 have registered them."""
 
 from arco_catalog.iceberg.errors import BadRequest

@@ -21,8 +21,8 @@ from storage_backends import Listed
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A stored receipt that a collection may delete: the object as a listing has it, the entity, the location of the
-    metadata file, and the time of that file in milliseconds since 1970."""
+    """A receipt that may be deleted: the object as a listing has it, the entity, the location of the metadata file, and
+    the time of that file in milliseconds since 1970."""
 
     listed: Listed
     entity: str

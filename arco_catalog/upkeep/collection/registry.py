@@ -22,9 +22,8 @@ from storage_backends import Found, Listed
 
 @dataclass
 class History:
-    """The history of a registry as a collection has read it: the ids and sequence numbers of the commits that were
-    HEAD, as far as they exist. `whole` is whether they go back to the first commit, or to the floor, below which
-    commits were collected."""
+    """The history of a registry: the ids and sequence numbers of the commits that were HEAD, as far as they exist.
+    `whole` is whether they go back to the first commit, or to the floor, below which commits were collected."""
 
     head: RegistryState
     sequences: NumberedNames = field(default_factory=NumberedNames)

@@ -11,8 +11,8 @@ MAX_EXAMPLES = 100
 
 @dataclass(slots=True)
 class KindStats:
-    """Counts of the objects of one kind that a collection deleted or would delete. `oldest_ms` is the time at which the
-    oldest one was written, by the store's clock; None if it is unknown."""
+    """Counts of the collected objects of one kind. `oldest_ms` is the time at which the oldest one was written, by the
+    store's clock; None if it is unknown."""
 
     count: int = 0
     bytes: int = 0

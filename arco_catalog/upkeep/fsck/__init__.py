@@ -1,4 +1,4 @@
-"""Checks what a catalog or a realm has stored, reports inconsistencies, and repairs what is safe to repair
+"""Examines what a catalog or a realm has stored, reports inconsistencies, and repairs what is safe to repair
 (docs/fsck.md).
 
 check.py lists all stored objects and reads most of them, and repairs.py repairs. findings.py and report.py hold the

@@ -1,5 +1,5 @@
-"""Checks the stored objects of one catalog, and on request the files of tables; or the state of a delegation service:
-the tasks and idempotency markers at the root of a store (docs/design/tasks.md#delegation)."""
+"""Checks the objects of one catalog, and on request the files of tables; or the state of a delegation service: the
+tasks and idempotency markers at the root of a store (docs/design/tasks.md#delegation)."""
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.upkeep.fsck.examination import Examination, Findings

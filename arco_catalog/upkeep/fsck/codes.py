@@ -5,7 +5,7 @@ from typing import Self
 
 
 class Severity(StrEnum):
-    """The severity of an inconsistency that a check finds: an error, a warning or a note."""
+    """The severity of an inconsistency: an error, a warning or a note."""
 
     ERROR = "error"
     """An object that clients need can't be read, or is not the committed one."""

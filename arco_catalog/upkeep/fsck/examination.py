@@ -31,7 +31,7 @@ Findings = AsyncGenerator[Finding, None]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table or view in the registry that is checked, live or dropped. `state` is `live`, or the state of its
+    """A table or view in the registry that a check examines, live or dropped. `state` is `live`, or the state of its
     tombstone."""
 
     entity: str

@@ -15,8 +15,8 @@ MAX_LOOKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The tables whose files a check examines: the ones named in `tables`, or all if it is empty; and only tables with
-    names after `after`."""
+    """The tables of which a check examines the files: the ones named in `tables`, or all if it is empty; and only
+    tables with names after `after`."""
 
     tables: frozenset[str] = frozenset()
     after: str = ""
