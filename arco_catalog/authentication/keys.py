@@ -43,8 +43,8 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class TokenKeys:
-    """The keys, at least one, that verify the catalog's access tokens, the newest first. The newest signs new
-    tokens."""
+    """The keys, at least one, that verify the catalog's access tokens, in the order in which they were added, the last
+    first. The first one signs new tokens."""
 
     keys: Sequence[SigningKey]
 

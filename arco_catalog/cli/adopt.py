@@ -1,5 +1,4 @@
-"""`arco adopt`: records that the original of a restored copy no longer exists, so that jobs may delete files for the
-copy."""
+"""`arco adopt`: records that the original of a copy no longer exists, so that jobs may delete files for the copy."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text

@@ -106,7 +106,7 @@ class SetDefaultSortOrder:
 
 @dataclass(frozen=True, slots=True)
 class AddSnapshot:
-    """The update of a commit that adds a snapshot, to which no branch or tag refers yet, to a table."""
+    """The update of a commit that adds a snapshot, on which no branch or tag is yet, to a table."""
 
     snapshot: Snapshot
 

@@ -1,4 +1,4 @@
-"""Lists dropped tables that are not purged yet: tables that can be restored, and tables that are being purged."""
+"""Lists dropped tables that are not purged yet: tables that can be undropped, and tables that are being purged."""
 
 from collections.abc import Sequence
 

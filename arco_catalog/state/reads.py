@@ -24,7 +24,7 @@ _HISTORY = frozenset({"id", "parent", "sequence", "at_ms", "operations", "recent
 
 @dataclass(frozen=True, slots=True)
 class RangeRead:
-    """The digest of the keys and entries that a scan found, up to the key `last`, at which the scan ended early, or to
+    """The digest of the keys and entries that a scan found, up to the key `last`, where the scan stopped early, or to
     its end."""
 
     digest: str

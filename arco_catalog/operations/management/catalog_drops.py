@@ -58,8 +58,8 @@ def table_names(tombstones: Sequence[Tombstone]) -> list[JsonValue]:
 
 
 class PurgeCancellation(EntityChange):
-    """The base of changes of a catalog's registry that also cancel purges: each tombstone of a purge that has not ended
-    becomes that of a plain drop. The `edits` of a subclass must load `TOMBSTONES`."""
+    """The base of changes of a catalog's registry that also cancel purges: each tombstone of an unfinished purge
+    becomes one of a plain drop. The `edits` of a subclass must load `TOMBSTONES`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index

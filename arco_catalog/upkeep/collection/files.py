@@ -1,5 +1,5 @@
-"""Removes metadata files to which nothing refers any more. They are outside the catalog's state, and another table may
-have registered them."""
+"""Removes metadata files that nothing needs any more. They are outside the catalog's state, and another table may have
+registered them."""
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.planning.collection import Kind

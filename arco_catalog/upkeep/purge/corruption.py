@@ -11,7 +11,7 @@ from storage_backends import InvalidKey
 
 
 class CorruptFile(TaskFailed):
-    """A file to which a table refers exists, and can't be read."""
+    """A file of a table exists, and can't be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Deletes the files to which a dropped table refers, phase by phase (docs/design/purge.md#what-is-deleted)."""
+"""Deletes the files of a dropped table, phase by phase (docs/design/purge.md#what-is-deleted)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -34,7 +34,7 @@ _PHASES: Sequence[tuple[Phase, _Names, Phase]] = (
 
 
 class Deletion(Removal):
-    """Deletes the files to which one dropped table refers and that lie in the table's locations, phase by phase under a
+    """Deletes the files that one dropped table names and that lie in the table's locations, phase by phase under a
     lease, and records each step in the task's checkpoint."""
 
     def __init__(
