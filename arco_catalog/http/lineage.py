@@ -9,6 +9,6 @@ CREATED = Response(201)
 
 
 async def receive(context: RequestContext) -> Response:
-    """Stores the event in the body. Returns 201, and raises the errors of `receive_event`."""
+    """Stores the OpenLineage event in the body. Returns 201, and raises the errors of `receive_event`."""
     await receive_event(context.sessions.open(), context.body or {}, context.caller.shown)
     return CREATED

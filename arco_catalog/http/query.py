@@ -24,11 +24,12 @@ class Query:
         return cls(tuple(pairs))
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Returns all values of a parameter, in the order sent; empty if it is absent."""
+        """Returns all values of a parameter of the query, in the order sent; empty if it is absent."""
         return tuple(value for key, value in self.pairs if key == name)
 
     def one(self, name: str) -> str | None:
-        """Returns the value of a parameter, None if it is absent. Raises `BadRequest` if it occurs more than once."""
+        """Returns the value of a parameter of the query, None if it is absent. Raises `BadRequest` if it occurs more
+        than once."""
         if not self.pairs:
             return None
         values = self.all(name)
@@ -37,8 +38,9 @@ class Query:
         return values[0] if values else None
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        """Returns the value of a parameter, which must be one of `choices` in upper or lower case (Java's enums are
-        sent as `ALL`), in lower case, or `default` if it is absent. Raises `BadRequest`."""
+        """Returns the value of a parameter of the query in lower case, or `default` if it is absent. Raises
+        `BadRequest` unless it is one of `choices` in upper or lower case (Java's enums are sent as `ALL`), and if it
+        occurs more than once."""
         value = self.one(name) if self.pairs else None
         if value is None:
             return default
@@ -47,12 +49,14 @@ class Query:
         return value.lower()
 
     def flag(self, name: str) -> bool:
-        """Returns the value of a boolean parameter in upper or lower case (Python clients send `True`), False if it is
-        absent. Raises `BadRequest`."""
+        """Returns the value of a boolean parameter of the query, `true` or `false` in upper or lower case (Python
+        clients send `True`), False if it is absent. Raises `BadRequest` for any other value, and if it occurs more than
+        once."""
         return self.choice(name, ("true", "false"), "false") == "true"
 
     def positive(self, name: str) -> int | None:
-        """Returns the value of an integer parameter of at least 1, None if it is absent. Raises `BadRequest`."""
+        """Returns the value of an integer parameter of the query, None if it is absent. Raises `BadRequest` for any
+        value but an integer of at least 1, and if it occurs more than once."""
         value = self.one(name)
         if value is None:
             return None
@@ -62,8 +66,8 @@ class Query:
 
     @property
     def canonical(self) -> str:
-        """One text for all orders and encodings of equal parameters; empty for none. An idempotency key is bound to
-        it."""
+        """One text for all orders and encodings of equal parameters of a query; empty for none. An idempotency key is
+        bound to it."""
         return dumps([[name, value] for name, value in sorted(self.pairs)]).decode() if self.pairs else ""
 
 

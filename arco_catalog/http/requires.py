@@ -72,12 +72,12 @@ def governs(reads: Privilege, on: SecurableReader) -> Requires:
 
 
 def namespace(context: DecodedRequest) -> Securable:
-    """Returns the namespace in the path."""
+    """Returns the namespace in the path, as a securable."""
     return Securable(context.namespace)
 
 
 def parent(context: DecodedRequest) -> Securable:
-    """Returns the namespace in the query's `parent`, or the catalog if that is missing or empty."""
+    """Returns the namespace in the query's `parent`, or the catalog if that is missing or empty, as a securable."""
     joined = context.query.one("parent")
     separator = context.options.namespace_separator
     return Securable(decode_namespace(context.spelling.parent(joined), separator) if joined else ())
@@ -90,27 +90,27 @@ def new_namespace(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def table(context: DecodedRequest) -> Securable:
-    """Returns the table in the path."""
+    """Returns the table in the path, as a securable."""
     return Securable(context.namespace, context.table)
 
 
 def view(context: DecodedRequest) -> Securable:
-    """Returns the view in the path."""
+    """Returns the view in the path, as a securable."""
     return Securable(context.namespace, context.view, "view")
 
 
 def source_table(context: DecodedRequest) -> Securable:
-    """Returns the table that the body of a rename names as source."""
+    """Returns the table that the body of a rename names as source, as a securable."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator))
 
 
 def source_view(context: DecodedRequest) -> Securable:
-    """Returns the view that the body of a rename names as source."""
+    """Returns the view that the body of a rename names as source, as a securable."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator), "view")
 
 
 def destination(context: DecodedRequest) -> Securable:
-    """Returns the namespace of the destination in the body of a rename."""
+    """Returns the namespace of the destination in the body of a rename, as a securable."""
     return Securable(required_identifier(context.fields, "destination", context.options.namespace_separator)[0])
 
 
@@ -140,8 +140,8 @@ def registration(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def commit(context: DecodedRequest) -> Sequence[Requirement]:
-    """Returns the requirements of a commit to the table in the path: those of its updates or, if it creates the table,
-    creating tables in the namespace."""
+    """Returns the requirements of a commit to the table in the path: the privilege of each of its updates, or
+    TABLE_WRITE_PROPERTIES without updates; if it creates the table, TABLE_CREATE on the namespace."""
     return _updates(context.fields.values, Securable(context.namespace, context.table))
 
 
@@ -157,7 +157,7 @@ def transaction(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def drop(context: DecodedRequest) -> Sequence[Requirement]:
-    """Returns the requirements of dropping a table; with a purge also that of writing its data."""
+    """Returns the requirements of dropping a table: TABLE_DROP on it; with a purge also TABLE_WRITE_DATA."""
     required = [Requirement(Privilege.TABLE_DROP, table(context))]
     if context.query.flag("purgeRequested"):
         required.append(Requirement(Privilege.TABLE_WRITE_DATA, table(context)))

@@ -47,7 +47,7 @@ class Response:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the body is compressed already."""
+        """Whether the body of the response is compressed already."""
         return "Content-Encoding" in self.headers
 
     async def send(self, send: Send, *, to_head: bool, request_id: str | None = None) -> None:

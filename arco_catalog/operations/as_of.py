@@ -43,8 +43,8 @@ class HistoryCollected(NotFound):
 
 
 async def registry_at(session: Session, at_ms: int) -> RegistryState:
-    """Returns the newest registry commit that was made at or before the instant. Raises `HistoryCollected`, and
-    `NotFound` if there was no commit yet.
+    """Returns the newest registry commit that was made at or before the instant. Raises `HistoryCollected` if the
+    history no longer reaches back to it, and `NotFound` if there was no commit yet.
 
     The ids of commits are ULIDs of their times, so later commits are skipped without a read.
     """
@@ -82,8 +82,9 @@ class Listing:
     at_ms: int
 
     async def level(self, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
-        """Yields kind and name of all tables and views that were in a namespace at the instant of this listing, then of
-        all namespaces that were directly in it. Raises `NoSuchNamespace`, `HistoryCollected`."""
+        """Yields kind and name of all tables, views and other relations that were in a namespace at the instant of this
+        listing, then of all namespaces that were directly in it. Names that a transaction had not committed by then are
+        left out. Raises `NoSuchNamespace` if the namespace did not exist then, and `HistoryCollected`."""
         index = self.registry.index
         try:
             await load(self.session.state, index, Needs(keys=[namespace_key(namespace)] if namespace else []))

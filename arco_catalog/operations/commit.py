@@ -128,7 +128,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         return await self.read_again()
 
     async def read_again(self) -> RelationReadSet:
-        """Returns a fresh read set, with its base loaded."""
+        """Reads HEAD and the pointer of the table or view from the store again, and returns a fresh read set with the
+        base of the commit loaded."""
         fresher = await read_relation(self.session, self.lookup, Freshness.FRESH)
         if self.needs_base(fresher):
             await self.load_base(fresher)
@@ -145,7 +146,7 @@ class CommitRelation(Mutation[RelationReadSet]):
 
 
 def _write_set(read_set: RelationReadSet) -> WriteSet:
-    """Returns the write set of a commit, which moves one pointer."""
+    """Returns the write set of a commit, which moves the pointer of one table or view; empty if there is none."""
     if read_set.entry is None or read_set.pointer is None:
         return WriteSet()
     return WriteSet(pointers={read_set.entry.entity: read_set.pointer.sequence})

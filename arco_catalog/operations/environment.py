@@ -45,8 +45,8 @@ if TYPE_CHECKING:  # only scheduled work needs it; see `opened`
 
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
-    """Reads the settings from the variables. Raises `KeyError` without a warehouse, `ValueError` for an invalid name,
-    size or boolean."""
+    """Reads the settings of the catalog that a function serves from the environment variables. Raises `KeyError`
+    without a warehouse, `ValueError` for an invalid name, size or boolean."""
     return Settings(
         WAREHOUSE.require(environment),
         allow_location_overlap=tables_may_overlap(environment),
@@ -60,22 +60,25 @@ def settings_from_env(environment: Mapping[str, str]) -> Settings:
 
 
 def tables_may_overlap(environment: Mapping[str, str]) -> bool:
-    """Whether tables may lie in each other's locations. Raises `ValueError`."""
+    """Whether one of the environment variables allows tables in each other's locations. Raises `ValueError` for an
+    invalid boolean."""
     return ALLOW_LOCATION_OVERLAP.read(environment) or ALLOW_TABLE_LOCATION_OVERLAP.read(environment)
 
 
 def catalogs_may_overlap(environment: Mapping[str, str]) -> bool:
-    """Whether catalogs of a realm may lie in each other's locations. Raises `ValueError`."""
+    """Whether one of the environment variables allows catalogs of a realm in each other's locations. Raises
+    `ValueError` for an invalid boolean."""
     return ALLOW_LOCATION_OVERLAP.read(environment) or ALLOW_CATALOG_LOCATION_OVERLAP.read(environment)
 
 
 def key_policy_from_env(environment: Mapping[str, str]) -> KeyPolicy:
-    """Reads how a new catalog treats idempotency keys. Raises `ValueError`."""
+    """Reads from the environment variables how a new catalog treats idempotency keys. Raises `ValueError` for an
+    unknown dialect or an invalid boolean."""
     return KeyPolicy(Dialect(IDEMPOTENCY_DIALECT.read(environment)), IDEMPOTENCY_ENABLED.read(environment))
 
 
 def purge_from_env(environment: Mapping[str, str]) -> PurgeSettings:
-    """Reads the settings of purges. Raises `ValueError`."""
+    """Reads the settings of purges from the environment variables. Raises `ValueError` for an invalid one."""
     return PurgeSettings(
         PurgeMode(PURGE_MODE.read(environment)),
         PURGE_UNDROP_WINDOW.read(environment),
@@ -99,7 +102,8 @@ def retention_from_env(environment: Mapping[str, str]) -> Retention:
 
 
 def task_policies_from_env(environment: Mapping[str, str]) -> TaskPolicies:
-    """Reads the settings of leases and retries of tasks. Raises `ValueError`."""
+    """Reads the settings of leases and retries of tasks from the environment variables. Raises `ValueError` for an
+    invalid one."""
     return TaskPolicies.of_pairs(TASK_PROPERTIES.read(environment))
 
 

@@ -23,7 +23,8 @@ class LazyVending:
         self._made: Vending | None = None
 
     def __call__(self) -> "Vending":
-        """Returns the vending, made at the first call. Raises `ValueError` for invalid variables."""
+        """Returns the service that vends credentials, made at the first call from the environment variables. Raises
+        `ValueError` for invalid variables."""
         if self._made is None:
             from arco_catalog.vending.configured import configured_vending
 
@@ -31,19 +32,19 @@ class LazyVending:
         return self._made
 
     def storage_policy(self) -> "StoragePolicy":
-        """Returns what storage configurations of catalogs may make this process do. Raises `ValueError` for invalid
-        variables."""
+        """Returns what storage configurations of catalogs may make this process do, by the environment variables.
+        Raises `ValueError` for invalid variables."""
         from arco_catalog.vending.storage_policy import StoragePolicy
 
         return StoragePolicy.from_environment(self._environment)
 
     def check(self) -> None:
-        """Makes the vending now if any of its variables is set, so that a process with invalid ones fails at start.
-        Raises `ValueError`."""
+        """Makes the service that vends credentials now if any of the environment variables for it is set, so that a
+        process with invalid ones fails at start. Raises `ValueError`."""
         if any(self._environment.get(variable.name) for variable in (*VENDING, VENDING_KEYS_FILE)):
             self()
 
     async def close(self) -> None:
-        """Closes the connections of the vending, if it was made."""
+        """Closes the connections of the service that vends credentials, if it was made."""
         if self._made is not None:
             await self._made.close()

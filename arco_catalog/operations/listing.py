@@ -151,8 +151,8 @@ class _Level:
     item: Callable[[str, JsonObject], JsonValue]
 
     async def check(self, state: State, index: Index) -> None:
-        """Raises `NoSuchNamespace` if the parent does not exist; does nothing for the catalog. Loads the parent's entry
-        and the first entries of the listing concurrently."""
+        """Raises `NoSuchNamespace` if the namespace that is listed does not exist; does nothing for a listing of the
+        catalog. Loads the namespace's entry and the first entries of the listing concurrently."""
         if self.parent:
             await load(state, index, Needs(keys=[namespace_key(self.parent), self.prefix]))
             existing_namespace(index, self.parent)
@@ -168,8 +168,8 @@ class _Level:
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
     async def visible(self, session: Session, head: RegistryState) -> "_Level":
-        """Returns the level without the entries that the caller may not see, by the registry's current `head`. Here
-        that is the level itself: a caller that may list it sees all entries."""
+        """Returns this listing without the entries that the caller may not see, by the registry's current `head`. Here
+        that is the listing itself: a caller that may list it sees all entries."""
         return self
 
 
@@ -259,8 +259,9 @@ async def _everything(session: Session, level: _Level, state: _ListedState) -> L
 
 
 async def _page(session: Session, level: _Level, state: _ListedState, start: str, size: int | None) -> ListingPage:
-    """Returns the page that starts at the key `start`. It ends at the end of a segment, to read no second one. Only if
-    a segment has no item, it reads the next, up to `EMPTY_SEGMENTS` segments."""
+    """Returns the page of a listing that starts at the key `start` and has at most `size` items, by default and at most
+    `DEFAULT_PAGE`. It ends at the end of a segment, to read no second one. Only if a segment has no item, it reads the
+    next, up to `EMPTY_SEGMENTS` segments."""
     limit = min(size or DEFAULT_PAGE, DEFAULT_PAGE)
     index = state.head.index
     items: list[JsonValue] = []
@@ -339,8 +340,8 @@ async def _seal_of(session: Session, token: str) -> str | None:
 
 
 async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedState, str]:
-    """Decodes a token: returns the state that its listing shows, and the key at which its page starts. Raises
-    `BadRequest`."""
+    """Decodes a page token: returns the state that all pages of the listing show, and the key at which the page starts.
+    Raises `BadRequest` for a token that is invalid, expired, or of another listing."""
     commit, start, bits = _decode(await _unsealed(session, token), level.prefix)
     head = await _head_as_of(session, commit)
     waiting = pending_transactions(head.index, level.lists)

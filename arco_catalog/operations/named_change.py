@@ -28,7 +28,8 @@ class NamedChange(RegistryMutation):
         self.key = key(namespace, name)
 
     def detail(self, entity: str, **more: JsonValue) -> JsonObject:
-        """Returns what the registry's history records of the operation: the name, the entity id, and `more`."""
+        """Returns what the registry's history has about this operation on a name: the name with the namespace, the
+        entity id, and `more`."""
         return {"namespace": [*self.namespace], "name": self.name, "entity": entity, **more}
 
     def tombstone(

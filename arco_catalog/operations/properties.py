@@ -42,5 +42,5 @@ def check_properties(
 
 
 def size_of(properties: Mapping[str, JsonValue]) -> int:
-    """Returns the bytes of all names and values."""
+    """Returns the bytes of all names and values of these properties together, in UTF-8."""
     return sum(len(name.encode()) + len(str(value).encode()) for name, value in properties.items())

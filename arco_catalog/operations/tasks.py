@@ -29,7 +29,8 @@ class ListedTask:
 
 
 async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
-    """Yields all stored tasks and those that wait for their first worker, in no order. Raises `StoreError`."""
+    """Yields all stored tasks of a catalog, and the purges that wait for their first worker, in no order. Raises
+    `StoreError`."""
     for task in await list_tasks(session.state):
         found = await find_task(session, task)
         if found is not None:
@@ -76,7 +77,7 @@ async def tombstone_of(session: Session, task: str) -> Tombstone | None:
 
 
 async def require_task(session: Session, task: str) -> ListedTask:
-    """Returns a task by its id. Raises `NotFound`."""
+    """Returns a task by its id, as `find_task` does. Raises `NotFound` if there is none."""
     found = await find_task(session, task)
     if found is None:
         raise NotFound(f"Task does not exist: {task}")

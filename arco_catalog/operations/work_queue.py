@@ -30,12 +30,12 @@ class WorkQueue:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str], runtime: Runtime) -> "WorkQueue | None":
-        """Returns the queue that the variables name, or None if they name none."""
+        """Returns the queue of the workers of tasks that the environment variables name, or None if they name none."""
         url = environment.get(WORK_QUEUE.name)
         return cls(url, environment, runtime) if url else None
 
     async def send(self, body: str, delay_ms: int = 0) -> None:
-        """Sends a message, which is delivered after a delay in milliseconds, rounded up to seconds. Raises
+        """Sends a message to the queue, which delivers it after a delay in milliseconds, rounded up to seconds. Raises
         `StoreError`, and `TimeoutError` after `SEND_SECONDS`."""
         from storage_backends.s3.queue import send_message  # here, so that a cold start does not pay for it
 

@@ -48,8 +48,9 @@ class Context:
         return immediately(True) if self.holds is None else self.holds(index, requirement)
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
-        """Checks the size of new metadata. Raises `MetadataTooLarge` if the catalog could not read it again, and
-        `AnswerTooLarge` if the host could not carry an answer with it."""
+        """Checks the size of new metadata of the table or view with the full name `name`. Raises `MetadataTooLarge` if
+        the catalog could not read it again, because of the bytes or the JSON values, and `AnswerTooLarge` if the host
+        could not carry an answer with it."""
         limit = self.max_metadata_bytes
         if len(metadata) > limit:
             raise MetadataTooLarge(

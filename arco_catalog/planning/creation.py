@@ -66,8 +66,8 @@ class Creator(ABC):
 
     @abstractmethod
     def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
-        """Returns the first metadata, with this location and uuid unless the request gives others. Raises `Refusal`,
-        and what `checkpoint` raises."""
+        """Returns the first metadata of the table or view, with this location and uuid unless the request gives others.
+        Raises `Refusal`, and what `checkpoint` raises."""
 
     @abstractmethod
     def named_locations(self) -> Iterable[str]:
@@ -101,8 +101,8 @@ class Creator(ABC):
         yield from require_free_places(self.context, index, locations, self.namespace, fresh=entity)
 
     def document(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> JsonObject:
-        """Returns the first metadata. The name must have been validated. Raises `Refusal`, and what `checkpoint`
-        raises."""
+        """Returns the first metadata of the table or view that an attempt creates, at the default location unless the
+        request names one. The name must have been validated. Raises `Refusal`, and what `checkpoint` raises."""
         uuid = attempt.uuid("relation", attempt.entity)
         return self.make(self._default_location(index, attempt.entity), uuid, attempt.now_ms, checkpoint)
 
@@ -113,15 +113,15 @@ class Creator(ABC):
         return Location.parse(namespace.location).below(f"{slug(self.name)}-{entity}").uri
 
     def locations(self, document: JsonObject) -> list[Location]:
-        """Returns the locations that the entity is to hold, of which none is inside another. Raises `BadRequest` for
-        one that is not allowed, and for too many."""
+        """Returns the locations that the new table or view with this metadata is to hold, of which none is inside
+        another. Raises `BadRequest` for one that is not allowed, and for too many."""
         check_named(list(self.named_locations()))
         named = (table.location(document), *self.named_locations())
         return outermost([self.context.locations.check(text) for text in named])
 
     def draft(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> Steps[RelationDraft]:
-        """Returns the draft of an attempt, after checking name and locations. Raises `Refusal`, `PendingTransaction`,
-        and what `checkpoint` raises."""
+        """Returns the draft of the table or view that an attempt creates, after checking name and locations. Raises
+        `Refusal`, `PendingTransaction`, and what `checkpoint` raises."""
         yield from self.check_name(index)
         draft = self._drafted(self.document(index, attempt, checkpoint), attempt)
         yield from self.check_locations(index, draft.locations, draft.entity)
@@ -158,8 +158,8 @@ class Creator(ABC):
         return RelationDraft(attempt.entity, new, pointer, receipts, locations)
 
     def edits(self, index: Index, draft: RelationDraft, transaction: str | None = None) -> Edits:
-        """Returns the index changes that add the entity's name, holds and loans, after these were verified; with a
-        transaction, only if that commits."""
+        """Returns the index changes that add name, holds and loans of the new table or view, after these were verified;
+        with a transaction, only if that commits."""
         normal = [location.normal for location in draft.locations]
         within = Location.parse(existing_namespace(index, self.namespace).location)
         borrowed = merged(NO_LOANS, self._borrowed(draft.locations), within)

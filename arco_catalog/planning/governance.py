@@ -43,8 +43,9 @@ def governance_of(properties: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool) -> dict[str, str]:
-    """Returns the document after a JSON merge patch (RFC 7386), in which null removes a name. Messages call the entity
-    `subject`; without `columns` it has none to tag. Raises `BadRequest`, which names the wrong field."""
+    """Returns the governance document `before` after a JSON merge patch (RFC 7386), in which null removes a name.
+    Messages call the entity `subject`; without `columns` it has none to tag. Raises `BadRequest`, which names the wrong
+    field, also for a document that is too large."""
     if len(patch) > MAX_CHANGES:  # before the loop, which takes time for each name
         raise BadRequest(f"One request may change {MAX_CHANGES:,} names of governance at most, not {len(patch):,}")
     after = dict(before)
@@ -60,7 +61,8 @@ def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool)
 
 
 def _check_name(name: str, subject: str, *, columns: bool) -> None:
-    """Raises `BadRequest` for an unknown name, and for a tag of a column that the entity can't have."""
+    """Raises `BadRequest` for an unknown name in a governance document, and for a tag of a column if the entity has
+    none (without `columns`)."""
     if name in (OWNER, QUALITY):
         return
     if name.startswith(_TAG):
@@ -102,7 +104,8 @@ def _checked_text(name: str, value: JsonValue) -> str:
 
 
 def _check_size(subject: str, before: Governance, after: Governance) -> None:
-    """Raises `BadRequest` if an entity exceeds the limits, unless the change adds nothing."""
+    """Raises `BadRequest` if the governance document `after` exceeds the limits of tags or bytes, unless it has no name
+    that `before` lacks, and no more bytes."""
     tagged = (_COLUMN.fullmatch(name) for name in after if name not in (OWNER, QUALITY))
     for column, count in Counter("" if match is None else match[1] for match in tagged).items():
         if count > MAX_TAGS and not after.keys() <= before.keys():

@@ -34,20 +34,22 @@ class Semantics(ABC):
 
     @abstractmethod
     def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
-        """Returns the next metadata, None if nothing changes. Raises `Refusal`, and what `checkpoint` raises."""
+        """Returns the metadata of a table or view after a commit on `base`, None if the commit changes nothing. Raises
+        `Refusal`, and what `checkpoint` raises."""
 
     @abstractmethod
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-        """Checks the metadata of a file to register, and returns it. Raises `BadRequest`, and what `checkpoint`
-        raises."""
+        """Checks the metadata of a file from which a table or view is to be registered, and returns it. Raises
+        `BadRequest`, and what `checkpoint` raises."""
 
     @abstractmethod
     def uuid(self, document: JsonObject) -> str | None:
-        """Returns the uuid in the metadata, None if it has none."""
+        """Returns the uuid in the metadata of a table or view, None if it has none."""
 
     @abstractmethod
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
-        """Returns the time of a metadata file, which is always later than that of its base."""
+        """Returns the time of a metadata file of a table or view in milliseconds, which is always later than `base_ms`,
+        the time of its base."""
 
     @abstractmethod
     def summary(self, document: JsonObject) -> JsonObject:

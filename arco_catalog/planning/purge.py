@@ -169,7 +169,11 @@ def begin(
     """Returns the index changes that begin a purge, or those of a fence if another lease began it; None if this lease
     has written one of these already. `fence` is the number of the task's version with which this lease began.
     `store_ms` is a time that the store's clock has passed. With `anti_join` live tables may overlap the purged one.
-    Raises `NothingToPurge`, `TooEarly`, `LeaseFenced`, `InTheWay`, `ClosedCatalog`, and `PendingTransaction`."""
+
+    Raises `NothingToPurge` if the drop was undone or the purge has ended, `TooEarly` before the time to undo the drop
+    has passed, and with `anti_join` while an overlapping purge runs, `LeaseFenced` if a later lease continues the
+    purge, `InTheWay` if another entity prevents it, `ClosedCatalog`, and `PendingTransaction`.
+    """
     yield from require_open(index)
     tombstone = yield from _current_tombstone(index, planned)
     if tombstone.state == PURGING:
@@ -226,7 +230,8 @@ def require_fence(tombstone: Tombstone | None, fence: int) -> None:
 
 
 def _current_tombstone(index: Index, planned: Tombstone) -> Steps[Tombstone]:
-    """Returns the present tombstone of a planned purge. Raises `NothingToPurge`."""
+    """Returns the present tombstone of a planned purge. Raises `NothingToPurge` if the drop was undone, if the purge is
+    over, or if the table was dropped a second time since."""
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is None:
         raise NothingToPurge("the drop was undone")

@@ -111,8 +111,9 @@ RelationPlan: TypeAlias = ChangedRelation | UnchangedRelation | MissingLocations
 def plan_commit(
     context: Context, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int, checkpoint: Checkpoint
 ) -> RelationPlan:
-    """Plans a commit on its base. It takes time in proportion to `size`, the bytes of both, so callers run it in a
-    worker thread unless that is small. Raises `Refusal`, and what `checkpoint` raises."""
+    """Plans a commit on its base, and returns the new state, or that the commit changes nothing, or the locations that
+    it must reserve first. It takes time in proportion to `size`, the bytes of both, so callers run it in a worker
+    thread unless that is small. Raises `Refusal`, and what `checkpoint` raises."""
     checkpoint()
     applied = apply(
         wanted.semantics,

@@ -153,7 +153,7 @@ class State:
         """A HEAD, and the same HEAD with the segments that this request has loaded."""
 
     async def has_any(self) -> bool:
-        """Whether the state folder has any object."""
+        """Whether the state folder of the catalog has any object."""
         return bool((await self.store.list(f"{self.paths.state}/")).entries)
 
     def _call_time(self) -> CallTime:

@@ -22,7 +22,7 @@ class ByteCache(Generic[K, V]):
         self.size = 0
 
     def get(self, key: K) -> V | None:
-        """Returns the value of a key, None if it is not cached."""
+        """Returns the value of a key in this cache, which counts as used now; None if it is not cached."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -43,7 +43,7 @@ class ByteCache(Generic[K, V]):
             self.size -= gone
 
     def drop(self, key: K) -> None:
-        """Removes a key and its value; does nothing if it is not cached."""
+        """Removes a key and its value from this cache; does nothing if it is not cached."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.size -= entry[1]

@@ -47,7 +47,8 @@ class WalkCheckpoint:
 
     @property
     def complete(self) -> bool:
-        """Whether the walk was complete, so that no work is left until the pointer moves."""
+        """Whether the walk over an entity's metadata files was complete, so that no work is left until the pointer
+        moves."""
         return self.version != ""
 
 
@@ -66,27 +67,29 @@ class Checkpoints:
 
     @classmethod
     async def read(cls, state: State, shards: Iterable[int] = range(SHARDS)) -> "Checkpoints":
-        """Reads the checkpoints of these shards, by default of all. A shard that is corrupt counts as empty, with a
-        message in `damaged`. Raises `StoreError`."""
+        """Reads the reconciler's checkpoints of these shards, by default of all. A shard that is corrupt counts as
+        empty, with a message in `damaged`. Raises `StoreError`."""
         log = cls()
         for number in shards:
             log.by_entity.update(await log._read(state, number))
         return log
 
     def record(self, entity: str, walked: WalkCheckpoint, files: int = 0) -> None:
-        """Records how far an entity was walked, after a walk over `files` files. `write` stores it."""
+        """Notes in memory up to which metadata file an entity was `walked`, after a walk over `files` files. `write`
+        stores it."""
         self.by_entity[entity] = walked
         self.unwritten += 1 + files
         self._changed.setdefault(shard_of(entity), set()).add(entity)
 
     def forget(self, entities: Iterable[str]) -> None:
-        """Removes the checkpoints of entities that no longer exist from memory; `write` stores the removal."""
+        """Removes the reconciler's checkpoints of entities that no longer exist from memory; `write` stores the
+        removal."""
         for entity in entities:
             self.by_entity.pop(entity, None)
             self._changed.setdefault(shard_of(entity), set()).add(entity)
 
     def pass_turn(self, entity: str) -> None:
-        """Notes that `entity` was walked last; `write` stores it."""
+        """Notes that the reconciler walked `entity` last; `write` stores it."""
         self.after = entity
         self._changed.setdefault(0, set())
 

@@ -64,7 +64,8 @@ class NamespaceEntry:
         return cls({"entity": entity, "value": value, "location": location})
 
     def with_value(self, value: str, location: str) -> "NamespaceEntry":
-        """Returns the namespace's entry after a change of its properties: `value` is the id of the new ones."""
+        """Returns the namespace's entry after a change of its properties, with this location: `value` is the id of the
+        new properties."""
         return NamespaceEntry({**self.json, "value": value, "location": location})
 
     @property
@@ -151,7 +152,7 @@ class RelationEntry:
         return string_map(self.json, "governance")
 
     def with_governance(self, governance: Mapping[str, str]) -> "RelationEntry":
-        """Returns the entry with another governance; an empty one removes it."""
+        """Returns the entry of a table or view with another governance; an empty one removes it."""
         entry = {name: value for name, value in self.json.items() if name != "governance"}
         return RelationEntry({**entry, "governance": {**governance}} if governance else entry)
 
@@ -216,8 +217,8 @@ class RelationEntry:
     def with_locations(
         self, locations: Iterable[str], reserved: Iterable[str], leaving: Mapping[str, str]
     ) -> "RelationEntry":
-        """Returns the entry with these locations in place of its own. Those in `reserved` and `leaving` must be among
-        `locations`."""
+        """Returns the entry of a table or view with these locations in place of its own. Those in `reserved` and
+        `leaving` must be among `locations`."""
         entry = {name: value for name, value in self.json.items() if name not in ("reserved", "leaving")}
         entry["locations"] = [*dict.fromkeys(locations)]
         if kept := [*dict.fromkeys(reserved)]:
@@ -227,7 +228,7 @@ class RelationEntry:
         return RelationEntry(entry)
 
     def with_loans(self, loans: Loans) -> "RelationEntry":
-        """Returns the entry with these loans in place of its own."""
+        """Returns the entry of a table or view with these loans in place of its own."""
         entry = {name: value for name, value in self.json.items() if name not in ("borrowed", "borrowed_files")}
         return RelationEntry({**entry, **loans.to_json()})
 

@@ -17,7 +17,8 @@ def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
 
 
 def text(document: JsonObject, name: str) -> str:
-    """Returns a required string. Raises `InternalError` if it is missing or has another type."""
+    """Returns the string in the required field `name` of a stored document. Raises `InternalError` if it is missing or
+    has another type."""
     value = document.get(name)
     if not isinstance(value, str):
         raise InternalError(f"a stored record lacks the field {name!r}, or it is not a string")
@@ -25,7 +26,8 @@ def text(document: JsonObject, name: str) -> str:
 
 
 def integer(document: JsonObject, name: str) -> int:
-    """Returns a required integer. Raises `InternalError` if it is missing or has another type."""
+    """Returns the integer in the required field `name` of a stored document. Raises `InternalError` if it is missing or
+    has another type."""
     value = document.get(name)
     if not isinstance(value, int):
         raise InternalError(f"a stored record lacks the field {name!r}, or it is not an integer")
@@ -33,36 +35,39 @@ def integer(document: JsonObject, name: str) -> int:
 
 
 def optional_text(document: JsonObject, name: str) -> str | None:
-    """Returns a string, None if the field is missing or has another type."""
+    """Returns the string in the field `name` of a document, None if it is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, str) else None
 
 
 def mapping(document: JsonObject, name: str) -> JsonObject:
-    """Returns an object, empty if the field is missing or has another type."""
+    """Returns the JSON object in the field `name` of a document, an empty one if it is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def sequence(document: JsonObject, name: str) -> list[JsonValue]:
-    """Returns an array, empty if the field is missing or has another type."""
+    """Returns the array in the field `name` of a document, an empty one if it is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, list) else []
 
 
 def objects(document: JsonObject, name: str) -> list[JsonObject]:
-    """Returns the objects in an array, without items of other types; empty if the field is missing or is no array."""
+    """Returns the JSON objects in the array in the field `name` of a document, without items of other types; empty if
+    the field is missing or is no array."""
     return [item for item in sequence(document, name) if isinstance(item, dict)]
 
 
 def texts(document: JsonObject, name: str) -> tuple[str, ...]:
-    """Returns the strings in an array, without items of other types; empty if the field is missing or is no array."""
+    """Returns the strings in the array in the field `name` of a document, without items of other types; empty if the
+    field is missing or is no array."""
     value = document.get(name)
     return tuple(item for item in value if isinstance(item, str)) if value and isinstance(value, list) else ()
 
 
 def string_map(document: JsonObject, name: str) -> dict[str, str]:
-    """Returns an object of strings, empty if the field is missing. Raises `InternalError` if it has another type."""
+    """Returns the JSON object of strings in the field `name` of a stored document, empty if the field is missing.
+    Raises `InternalError` if it has another type."""
     value = document.get(name, {})
     if value == {}:
         return {}

@@ -106,13 +106,14 @@ class DirectorySet:
         self._widened = False
 
     def add(self, directory: str) -> None:
-        """Adds a directory, given by its normal form."""
+        """Adds a directory, given by its normal form, to the set. If it has too many then, the deepest are replaced by
+        the ones around them."""
         self._directories.add(directory)
         if len(self._directories) > MAX_DIRECTORIES_AT_ONCE:
             self._widen()
 
     def add_all(self, entry: FileDirectories) -> None:
-        """Adds the directories of one table's files."""
+        """Adds the directories of one table's files to the set."""
         self._directories.update(entry.directories)
         self._widened = self._widened or entry.widened
 

@@ -144,8 +144,8 @@ class Files:
         )
 
     def cached(self, location: str) -> bytes | None:
-        """Returns the cached file, None if it is not cached. Metadata files never change, but it may have been
-        deleted."""
+        """Returns the cached bytes of a metadata file, decompressed, None if it is not cached. Metadata files never
+        change, but it may have been deleted."""
         known = self._cache.get(location)
         return None if known is None else known.body
 
@@ -258,7 +258,8 @@ class Files:
                 return
 
     async def _rest(self, location: str, store: ObjectStore, key: str, taken: Allocation) -> bytes:
-        """Rereads a whole file because it is larger than the first read."""
+        """Reads a metadata file again, all of it, because it is larger than the first read, and returns the bytes,
+        decompressed. Raises as `read` does."""
         now = ClockReading.take(self._runtime)
         match await store.get_range(key, 0, self._max_bytes + 1):
             case Found(raw, version):

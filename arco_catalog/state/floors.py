@@ -45,7 +45,8 @@ async def raise_floors(state: State, raised: Floors) -> None:
 
 
 async def forget_floors(state: State, entities: Collection[str]) -> None:
-    """Removes the floors of collected receipts of entities that no longer exist."""
+    """Removes the stored floors of entities that no longer exist, up to which receipts may have been collected. Raises
+    as `read_floors` does, and `StoreError`."""
     for shard, gone in _by_shard(dict.fromkeys(entities, 0)).items():
         await _update(state, shard, partial(_without, gone))
 

@@ -26,7 +26,7 @@ Edits = Mapping[str, JsonObject | None]
 
 
 def level(kind: str, parent: Sequence[str]) -> str:
-    """Returns the prefix of the keys of one kind below one parent."""
+    """Returns the prefix of the index keys of all entries of one kind that are directly below one parent."""
     return f"{kind}\n{chr(9).join(parent)}\n"
 
 
@@ -117,7 +117,7 @@ class Index:
         self.directory = Directory() if directory is None else directory
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "Index":
-        """Returns this index with another lookup of loaded segments."""
+        """Returns this index with another function that looks up loaded segments."""
         return Index(self.edits, self.directory, segment_lookup, self._order)
 
     def missing(self, needs: Needs) -> Sequence[str]:
@@ -156,7 +156,8 @@ class Index:
         return segment
 
     def get(self, key: str) -> JsonObject | None:
-        """Returns the entry of a key, None if there is none."""
+        """Returns the entry of a key in the index, None if there is none. The segment that covers the key must be
+        loaded."""
         if key in self.edits:
             return self.edits[key]
         if not self.directory.refs:
@@ -165,7 +166,8 @@ class Index:
         return None if segment is None else segment.get(key)
 
     def get_all(self, keys: Iterable[str]) -> Mapping[str, JsonObject]:
-        """Returns the entries of those keys that exist. For many keys this is cheaper than `get` for each."""
+        """Returns the entries in the index of those of these keys that exist. For many keys this is cheaper than `get`
+        for each. The segments that cover them must be loaded."""
         found: dict[str, JsonObject] = {}
         older: dict[Ref, list[str]] = {}
         for key in keys:
@@ -186,12 +188,14 @@ class Index:
         return sum(key_range.ref.size for key_range in ranges if key_range.ref is not None)
 
     def scan(self, prefix: str, start: str | None = None) -> Iterator[tuple[str, JsonObject]]:
-        """Iterates over the keys that start with `prefix` and their entries in order, from the key `start` on."""
+        """Iterates over the keys of the index that start with `prefix` and their entries in order, from the key `start`
+        on if it is given."""
         for key_range in self.key_ranges(prefix, start):
             yield from self.entries(key_range, self.loaded(key_range.ref))
 
     def key_ranges(self, prefix: str, start: str | None = None) -> Iterator[KeyRange]:
-        """Iterates over the key ranges of a scan, each covered by at most one segment."""
+        """Iterates over the key ranges of a scan of the index, from the key `start` on if it is given, each covered by
+        at most one segment."""
         return self.directory.key_ranges(max(prefix, start or prefix), _end_of(prefix))
 
     def entries(self, key_range: KeyRange, segment: Segment | None) -> Iterator[tuple[str, JsonObject]]:
@@ -211,7 +215,7 @@ class Index:
         return (self._order[place] for place in range(bisect_left(self._order, key_range.low), end))
 
     def any_in(self, prefix: str) -> bool:
-        """Whether any key starts with `prefix`."""
+        """Whether any key of the index starts with `prefix`."""
         return next(self.scan(prefix), None) is not None
 
     def holds_on(self, location: str) -> Iterator[tuple[str, JsonObject]]:

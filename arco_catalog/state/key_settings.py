@@ -80,8 +80,8 @@ class KeySettings:
 
     @classmethod
     def first(cls, policy: KeyPolicy, at_ms: int, *, is_new: bool) -> Self:
-        """Returns the first settings of a catalog. If the catalog is not new, servers of an earlier version may have
-        used any other policy, so markers of all of them are searched."""
+        """Returns the first settings of a catalog's idempotency keys. Unless the catalog `is_new`, servers of an
+        earlier version may have used any other policy until `at_ms`, so markers of all of them are searched."""
         others = () if is_new else tuple(each for dialect in Dialect if (each := KeyPolicy(dialect)) != policy)
         return cls(policy, tuple(ReplacedPolicy(each, at_ms) for each in others))
 
@@ -96,7 +96,8 @@ class KeySettings:
         return {**self.policy.to_json(), "number": self.number, "replaced": [each.to_json() for each in self.replaced]}
 
     def changed(self, policy: KeyPolicy, at_ms: int) -> "KeySettings":
-        """Returns the settings after a change to another policy at a time of the store's clock."""
+        """Returns the settings of idempotency keys after a change to another policy at a time of the store's clock; the
+        policy until then joins the replaced ones."""
         others = (each for each in self.replaced if each.policy not in (policy, self.policy))
         return KeySettings(policy, (ReplacedPolicy(self.policy, at_ms), *others), self.number + 1)
 
@@ -107,7 +108,7 @@ class KeySettings:
 
     @property
     def enabled_ms(self) -> int:
-        """The time since which keys have been read without a break; 0 if they always were."""
+        """The time since which idempotency keys have been read without a break; 0 if they always were."""
         return max((each.until_ms for each in self.replaced if not each.policy.enabled), default=0)
 
     def reads_keys(self, now_ms: int) -> bool:

@@ -82,7 +82,7 @@ class StoredEvent:
 
 
 def read_event(event: JsonObject) -> LineageEvent:
-    """Reads an event. Raises `BadRequest`, which names the field, if it is malformed or exceeds a limit."""
+    """Reads an OpenLineage event. Raises `BadRequest`, which names the field, if it is malformed or exceeds a limit."""
     fields = Fields(event, "event")
     time_ms = fields.required("eventTime", _time)
     for name in ("producer", "schemaURL"):
@@ -102,18 +102,18 @@ def read_event(event: JsonObject) -> LineageEvent:
 
 
 def encode_event(stored: StoredEvent) -> tuple[str, bytes]:
-    """Returns the name and the bytes of a stored event. Equal events of one sender have one name."""
+    """Returns the name and the bytes of a stored OpenLineage event. Equal events of one sender have one name."""
     body = dumps({"version": 1, "event": stored.event, "principal": stored.principal}, sort_keys=True)
     return event_name(body), body
 
 
 def event_name(body: bytes) -> str:
-    """Returns the name of a stored event: SHA-256, in hex, of its bytes."""
+    """Returns the name of a stored OpenLineage event: SHA-256, in hex, of its bytes."""
     return hashlib.sha256(body).hexdigest()
 
 
 def decode_event(body: bytes, where: str) -> StoredEvent:
-    """Reads a stored event. Raises `InternalError`, which names `where` it is saved."""
+    """Reads a stored OpenLineage event. Raises `InternalError`, which names `where` it is saved."""
     document = parse_record(body, where)
     return StoredEvent(mapping(document, "event"), text(document, "principal"))
 
@@ -142,7 +142,7 @@ def _run(fields: Fields) -> str | None:
 
 
 def _facet(fields: Fields, name: str) -> Fields:
-    """Returns the fields of one facet, empty if it is missing."""
+    """Returns the fields of the facet `name` of an OpenLineage run or dataset, empty if it is missing."""
     facets = Fields(fields.optional("facets", OBJECT) or {}, f"{fields.at}.facets")
     return Fields(facets.optional(name, OBJECT) or {}, f"{facets.at}.{name}")
 

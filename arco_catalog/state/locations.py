@@ -114,33 +114,33 @@ class Location:
 
     @property
     def path(self) -> str:
-        """The path as written, without slashes at its ends: the key of the object in its bucket."""
+        """The location's path as written, without slashes at its ends: the key of the object in its bucket."""
         return "/".join(self.segments)
 
     @property
     def uri(self) -> str:
-        """The URI in the form that every engine reads: `file:///...` for local files."""
+        """The location's URI in the form that every engine reads: `file:///...` for local files."""
         return f"{self.scheme}://{self.authority}/{self.path}"
 
     @cached_property
     def normal(self) -> str:
-        """The decoded form, by which locations are compared."""
+        """The decoded form of the location's URI, by which locations are compared."""
         return f"{self.scheme}://{self.authority}/{'/'.join(fully_decoded(segment) for segment in self.segments)}"
 
     def inside(self, folder: "Location") -> bool:
-        """Whether this is `folder` or lies in it, at any depth, by the decoded forms."""
+        """Whether this location is `folder` or lies in it, at any depth, by the decoded forms."""
         return f"{self.normal}/".startswith(folder.normal.rstrip("/") + "/")
 
     def written_below(self, folder: "Location") -> bool:
-        """Whether this is `folder` or is inside it as written, without decoding. The store of a file is found by this.
-        It implies `inside`."""
+        """Whether this location is `folder` or is inside it as written, without decoding. The store of a file is found
+        by this. It implies `inside`."""
         written = (self.scheme, self.authority, self.segments[: len(folder.segments)])
         return written == (folder.scheme, folder.authority, folder.segments)
 
     @property
     def has_dots(self) -> bool:
-        """Whether a level, decoded or not, is `.` or `..`: an object store takes it by its letters, and other readers
-        resolve it."""
+        """Whether a level of the location, decoded or not, is `.` or `..`: an object store takes it by its letters, and
+        other readers resolve it."""
         return any(fully_decoded(segment) in _DOTS for segment in self.segments)
 
     @property
@@ -149,8 +149,8 @@ class Location:
         return any(map(is_reserved, self.segments))
 
     def named_after(self, entity: str) -> bool:
-        """Whether the last segment ends in this entity's id, as in the location that the catalog generates for the
-        entity."""
+        """Whether the location's last segment ends in this entity's id, as in the location that the catalog generates
+        for the entity."""
         return bool(self.segments) and self.segments[-1].endswith(f"-{entity}")
 
     def below(self, *names: str) -> "Location":
@@ -167,8 +167,8 @@ class Location:
             yield normal[: max(end, bucket)]
 
     def inside_any(self, folders: Collection[str]) -> bool:
-        """Whether this is one of these paths, given by their normal forms, or is inside one. For a set the time
-        depends only on the depth of this location."""
+        """Whether this location is one of these paths, given by their normal forms, or is inside one. For a set the
+        time depends only on the depth of this location."""
         return self.normal in folders or any(folder in folders for folder in self.around())
 
 

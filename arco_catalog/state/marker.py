@@ -119,7 +119,7 @@ class WriteSet:
 
     @classmethod
     def parse(cls, document: JsonObject) -> Self:
-        """Reads a stored write set. Raises `InternalError`."""
+        """Reads the write set of an attempt, as a slot stores it. Raises `InternalError`."""
         pointers = mapping(document, "pointers")
         creates = mapping(document, "creates")
         registry = document.get("registry")
@@ -148,7 +148,7 @@ class Slot:
 
     @property
     def final(self) -> bool:
-        """Whether this slot holds the final answer."""
+        """Whether this slot of an idempotency key's marker holds the final answer to the request."""
         return self.answer is not None
 
     @property
@@ -177,7 +177,7 @@ class Slot:
 
     @classmethod
     def parse(cls, found: Found, where: str) -> Self:
-        """Reads a stored slot. Raises `InternalError`."""
+        """Reads a stored slot of an idempotency key's marker. Raises `InternalError`."""
         document = parse_record(found.body, where)
         return cls(
             attempt=text(document, "attempt"),

@@ -48,8 +48,8 @@ class MarkerLog:
             self._hash = earlier
 
     async def read_on(self) -> Sequence[Slot]:
-        """Reads the slots after those read so far, up to the first that does not exist, and returns all slots, without
-        those by which older settings closed the marker."""
+        """Reads the slots of the marker after those read so far, up to the first that does not exist, and returns all
+        slots, without those by which older settings closed the marker."""
         while True:
             key = self._key(self._passed + len(self.slots))
             match await self._state.store.get(key):
@@ -69,8 +69,8 @@ class MarkerLog:
                     raise AssertionError(unexpected)
 
     async def put(self, slot: Slot) -> bool:
-        """Creates the next slot, and sends the write again while the outcome is unknown. Returns True if the slot has
-        these bytes, also by an earlier sending, and False if it exists with other content."""
+        """Creates the next slot of the marker, and sends the write again while the outcome is unknown. Returns True if
+        the slot has these bytes, also by an earlier sending, and False if it exists with other content."""
         place = self._passed + len(self.slots)
         while True:
             match await self._state.store.put(self._key(place), slot.body, ABSENT):
@@ -98,5 +98,5 @@ class MarkerLog:
         return True
 
     def age_ms(self) -> int:
-        """Returns how long ago the last slot was written, by the store's clock."""
+        """Returns how long ago the last slot of the marker was written, by the store's clock, in milliseconds."""
         return self.now_ms - self.slots[-1].written_ms

@@ -184,7 +184,7 @@ class Memory:
         return self._small.used + self._large.used
 
     def hold(self) -> "Hold":
-        """Returns an account for a request, which must close it at the end."""
+        """Returns an account of the process's memory for a request, which must close it at the end."""
         return Hold(self)
 
     def share_of(self, size: int) -> _Share:
@@ -225,8 +225,9 @@ class Hold:
         return self._memory is not None
 
     async def take(self, size: int) -> "Allocation":
-        """Takes `size` bytes of memory, after waiting for them if necessary. If the request would then have more than
-        the whole share, it takes the rest of the share, and runs alone. Raises `OutOfMemory` after the timeout."""
+        """Takes `size` bytes of memory for the request, after waiting for them if necessary. If the request would then
+        have more than the whole share, it takes the rest of the share, and runs alone. A closed account, or one without
+        a memory, takes nothing. Raises `OutOfMemory` after the timeout."""
         if self._memory is None or size <= 0:
             return Allocation(None, 0)
         share = self._memory.share_of(size)
@@ -240,14 +241,15 @@ class Hold:
         return taken
 
     def take_now(self, size: int) -> None:
-        """Takes `size` bytes if they are free and no request waits; otherwise takes nothing."""
+        """Takes `size` bytes of memory for the request if they are free and no request waits; otherwise takes
+        nothing."""
         if self._memory is not None and size > 0:
             share = self._memory.share_of(size)
             if share.take_now(size, self.owner, starts=False):
                 self._taken.append(Allocation(share, size, self.owner))
 
     def close(self) -> None:
-        """Gives all memory back. Later calls of `take` count nothing."""
+        """Gives back all memory that the request has taken. Later calls of `take` count nothing."""
         self._memory = None
         while self._taken:
             self._taken.pop().shrink(0)
@@ -270,7 +272,8 @@ class Allocation:
         self._owner = owner
 
     def shrink(self, size: int) -> None:
-        """Gives back all but `size` bytes. A larger `size` than the present one changes nothing."""
+        """Gives back all but `size` bytes of this amount of memory. A larger `size` than the present one changes
+        nothing."""
         if self.share is not None and size < self.size:
             surplus, self.size = self.size - size, size
             self.share.give_back(surplus, self._owner)

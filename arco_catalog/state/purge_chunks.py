@@ -47,7 +47,7 @@ class Position:
 
     @classmethod
     def parse(cls, document: JsonObject) -> "Position":
-        """Reads a position in an inventory from its JSON. Raises `InternalError`."""
+        """Reads a position in a purge's inventory from its JSON. Raises `InternalError`."""
         name = text(document, "stage")
         if name not in set(Stage):
             raise InternalError(f"a stored record of a purge's inventory has the unknown stage {name!r}")
@@ -64,7 +64,7 @@ class Position:
         )
 
     def to_json(self) -> JsonObject:
-        """Returns the JSON of a position in an inventory, which is a part of a chunk."""
+        """Returns the JSON of a position in a purge's inventory, which is a part of a chunk."""
         following = self.next
         return {
             "stage": self.stage.value,
@@ -105,7 +105,7 @@ class Chunk:
 
     @classmethod
     def parse(cls, body: bytes, key: str) -> "Chunk":
-        """Reads a chunk of an inventory that is stored under `key`. Raises `InternalError`."""
+        """Reads a chunk of a purge's inventory that is stored under `key`. Raises `InternalError`."""
         document = parse_record(body, key)
         return cls(
             text(document, "current"),
@@ -121,7 +121,7 @@ class Chunk:
 
     @property
     def body(self) -> bytes:
-        """The bytes by which the chunk of an inventory is stored."""
+        """The bytes by which the chunk of a purge's inventory is stored."""
         return dumps(
             {
                 "version": 1,
@@ -138,7 +138,8 @@ class Chunk:
 
 
 async def read_chunk(state: State, task: str, chunk: str) -> Chunk | None:
-    """Reads a chunk of a task's inventory; None if it does not exist or is corrupt. Raises `StoreError`."""
+    """Reads a chunk of the inventory of a purge's task; None if it does not exist or is corrupt. Raises
+    `StoreError`."""
     key = state.paths.purge_chunk(task, chunk)
     found = await state.store.get(key)
     if not isinstance(found, Found):
@@ -150,7 +151,7 @@ async def read_chunk(state: State, task: str, chunk: str) -> Chunk | None:
 
 
 async def write_chunk(state: State, task: str, chunk: Chunk) -> None:
-    """Stores a chunk under its id. Raises `StoreError`."""
+    """Stores a chunk of the inventory of a purge's task under its id. Raises `StoreError`."""
     await state.create(state.paths.purge_chunk(task, chunk.id), chunk.body)
 
 

@@ -71,8 +71,8 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads a checkpoint. Missing fields have their defaults. Raises `InternalError` for a phase that this version
-        does not know."""
+        """Reads the checkpoint of a purge. Missing fields have their defaults. Raises `InternalError` for a phase that
+        this version does not know."""
 
         def count(name: str) -> int:
             return count_in(checkpoint, name)
@@ -102,7 +102,7 @@ class Progress:
         )
 
     def without(self, files: Sequence[str]) -> "Progress":
-        """Returns the progress with these files counted as missing; unchanged if the table was handed over to a
+        """Returns the purge's progress with these files counted as missing; unchanged if the table was handed over to a
         delegation service."""
         if self.handed_over:
             return self
@@ -110,7 +110,7 @@ class Progress:
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
     def at(self, chunk: str, done: int) -> "Progress":
-        """Returns the progress after the first `done` names in the chunk with the id `chunk` are done."""
+        """Returns the purge's progress after the first `done` names in the chunk with the id `chunk` are done."""
         return replace(self, chunk=chunk, chunk_done=done)
 
     def in_phase(self, phase: Phase) -> "Progress":
@@ -118,16 +118,17 @@ class Progress:
         return replace(self, phase=phase, chunk="", chunk_done=0)
 
     def without_inventory(self) -> "Progress":
-        """Returns the progress at the beginning of its phase, without an inventory."""
+        """Returns the purge's progress at the beginning of its phase, without an inventory."""
         return replace(self, inventory="", chunk="", chunk_done=0)
 
     def with_result(self, result: JsonObject) -> "Progress":
-        """Returns the progress with the counts in the result of a delegation service's task added."""
+        """Returns the purge's progress with the counts in the result of a delegation service's task added."""
         files, size, outside = (count_in(result, name) for name in ("files_deleted", "bytes_deleted", "outside"))
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
     def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
-        """Returns the progress with `count` more files that no object key can name; `files` are examples of them."""
+        """Returns the purge's progress with `count` more files that no object key can name; `files` are examples of
+        them."""
         if not count:
             return self
         examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]

@@ -43,7 +43,8 @@ class Reads:
 
     @classmethod
     def of(cls, head: RegistryState, lookups: Iterable[Needs]) -> Self:
-        """Returns what these lookups find on a HEAD. All segments that they need must be loaded."""
+        """Returns the digests of what these lookups find on a HEAD. All segments that they need must be loaded. Raises
+        `InternalError` for a lookup of a segment as such."""
         keys: dict[str, None] = {}
         ends: dict[str, str | None] = {}
         holds: dict[str, None] = {}
@@ -58,7 +59,7 @@ class Reads:
         return cls._found(head, keys, ends, holds)
 
     def on(self, head: RegistryState) -> Steps[Self]:
-        """Returns what the same lookups find on another HEAD."""
+        """Returns the digests of what the same lookups find on another HEAD."""
         yield Needs(keys=[*self.keys], scans=[Scan(prefix) for prefix in self.ranges], holds=[*self.holds])
         ends = {prefix: read.last for prefix, read in self.ranges.items()}
         return self._found(head, self.keys, ends, self.holds)
@@ -84,7 +85,7 @@ class Reads:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads the stored form. Raises `InternalError`."""
+        """Reads the digests of a plan's lookups, as a proposal stores them. Raises `InternalError`."""
         keys, ranges, holds = (mapping(stored, name) for name in ("keys", "ranges", "holds"))
         return cls(
             settings=text(stored, "settings"),

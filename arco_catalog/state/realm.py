@@ -174,7 +174,7 @@ class PrincipalEntry(DescribedEntry):
         return self.properties.get(RUN_PIPELINE) == "true"
 
     def with_secrets(self, secrets: tuple[Secret, ...], at_ms: int, **changed: str | bool) -> Self:
-        """Returns the entry with these secrets in place of its own, and other changes."""
+        """Returns the principal's entry with these secrets in place of its own, and other changes."""
         return self.updated(at_ms, secrets=[secret.json for secret in secrets], **changed)
 
 

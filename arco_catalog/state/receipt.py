@@ -87,7 +87,7 @@ def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
 
 
 def parse(body: bytes, where: str) -> JsonObject:
-    """Reads a receipt of any version. Raises `InternalError`."""
+    """Reads a stored receipt of any version. Raises `InternalError`, which names `where` it is saved."""
     return parse_record(body, where, newest=VERSION)
 
 

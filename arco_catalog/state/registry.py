@@ -57,7 +57,7 @@ class Operation:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads the stored form. Raises `InternalError`."""
+        """Reads an operation from the form in which a registry commit stores it. Raises `InternalError`."""
         detail = {name: value for name, value in stored.items() if name not in _OPERATION_FIELDS}
         answer = mapping(stored, "answer") or None
         return cls(text(stored, "id"), text(stored, "kind"), detail, answer, texts(stored, "cancels"))
@@ -89,7 +89,7 @@ class RegistryState:
         return cls(document, Index.parse(mapping(document, "index")), version)
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":
-        """Returns this state with another lookup of loaded segments for the index."""
+        """Returns this state of the registry with another function that looks up the loaded segments of the index."""
         return RegistryState(
             self.document, self.index.with_segments(segment_lookup), self.version, self.spilled, self.place
         )
@@ -122,7 +122,7 @@ class RegistryState:
         return None if restoration is None else restoration.copy_of
 
     def with_restoration(self, restoration: Restoration) -> "RegistryState":
-        """Returns the state with another restoration, which the next commit stores."""
+        """Returns this state of the registry with another restoration, which the next commit stores."""
         restored: JsonObject = {**mapping(self.document, "restored"), **restoration.to_json()}
         return replace(self, document={**self.document, "restored": restored})
 
@@ -134,7 +134,7 @@ class RegistryState:
         return KeySettings.parse(stored) if stored else None
 
     def with_key_settings(self, settings: KeySettings) -> "RegistryState":
-        """Returns the state with other settings of keys, which the next commit stores."""
+        """Returns this state of the registry with other settings of idempotency keys, which the next commit stores."""
         return replace(self, document={**self.document, "idempotency": settings.to_json()})
 
     @property
@@ -144,7 +144,7 @@ class RegistryState:
         return texts(self.document, "allowed_locations")
 
     def with_allowed_locations(self, locations: Sequence[str]) -> "RegistryState":
-        """Returns the state with other allowed locations, which the next commit stores."""
+        """Returns this state of the registry with other allowed locations, which the next commit stores."""
         return replace(self, document={**self.document, "allowed_locations": [*locations]})
 
     @property
@@ -154,7 +154,7 @@ class RegistryState:
         return optional_text(self.document, "before")
 
     def recent(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """Returns the ids of the last commits, this one first, each with the ids of its operations."""
+        """Returns the ids of the last commits of the registry, this one first, each with the ids of its operations."""
         listed: list[tuple[str, Sequence[str]]] = []
         for item in sequence(self.document, "recent"):
             if isinstance(item, list) and item and isinstance(item[0], str):
@@ -208,8 +208,9 @@ class RegistryState:
         operations: Sequence[Operation],
         spilled: tuple[Index, Sequence[Segment]] | None = None,
     ) -> "RegistryState":
-        """Returns the next commit, with `edits` and `operations`; a commit of one operation without edits is a fence.
-        `spilled` is the result of `index_after`, or None if the commit does not spill."""
+        """Returns the next commit of the registry, with `edits` and `operations`, at the time `at_ms`; a commit of one
+        operation without edits is a fence. `spilled` is the result of `index_after`, or None if the commit does not
+        spill."""
         made: list[JsonValue] = [commit, *(operation.id for operation in operations)]
         commits = [made, *sequence(self.document, "recent")]
         cancels = [attempt for operation in operations for attempt in operation.cancels]

@@ -27,7 +27,8 @@ class Restoration:
         return {"at_ms": self.at_ms, "copy_of": self.copy_of, "adopted": {**self.adoption}}
 
     def adopted(self, by: str, at_ms: int) -> "Restoration":
-        """Returns the restoration after the copy was adopted, because its original no longer exists."""
+        """Returns the record of the restore after the principal `by` adopted the copy at `at_ms`, because its original
+        no longer exists."""
         return replace(self, copy_of=None, adoption={"by": by, "at_ms": at_ms, "copy_of": self.copy_of})
 
     def is_of_the_backup(self, written_ms: int) -> bool:

@@ -102,7 +102,8 @@ class Segment:
         return entry if found == key else None
 
     def get_all(self, keys: Collection[str]) -> Mapping[str, JsonObject]:
-        """Returns the entries of those keys that exist. Few keys are searched one by one, many in one pass."""
+        """Returns the entries in this segment of those of these keys that exist. Few keys are searched one by one, many
+        in one pass."""
         if len(keys) * len(self.lines).bit_length() < len(self.lines):
             found = ((key, self.get(key)) for key in keys)
             return {key: entry for key, entry in found if entry is not None}
@@ -110,7 +111,8 @@ class Segment:
         return {key: entry for key, entry in map(decode_line, self.lines) if key in wanted}
 
     def scan(self, low: str, high: str | None = None) -> Iterator[tuple[str, JsonObject]]:
-        """Iterates over the keys from `low` on and before `high` (None: to the end), and their entries, in order."""
+        """Iterates over the keys in this segment from `low` on and before `high` (None: to the end), and their entries,
+        in order."""
         for place in range(bisect_left(self.lines, low, key=key_of), len(self.lines)):
             key, entry = decode_line(self.lines[place])
             if high is not None and key >= high:
@@ -188,14 +190,15 @@ class Directory:
         self._firsts = [ref.first for ref in self.refs]
 
     def covering(self, key: str) -> Ref | None:
-        """Returns the only segment that may contain a key, None if there is none."""
+        """Returns the item of the only segment of the index that may contain a key, None if there is none."""
         place = bisect_right(self._firsts, key) - 1
         if place < 0 or range_of(self._firsts[place]) != range_of(key):
             return None
         return self.refs[place]
 
     def beside(self, ref: Ref) -> Iterator[Ref]:
-        """Iterates over the neighbours of a segment in its range: the next one, then the previous one."""
+        """Iterates over the neighbours of a segment of the index that are in the same range: the next one, then the
+        previous one."""
         place = bisect_left(self._firsts, ref.first)
         for neighbour in (place + 1, place - 1):
             if 0 <= neighbour < len(self.refs) and range_of(self.refs[neighbour].first) == range_of(ref.first):

@@ -152,7 +152,7 @@ async def _oldest_due(state: State, after: Hint | None) -> DueHints:
 
 
 async def all_hints(state: State) -> AsyncGenerator[Hint, None]:
-    """Yields all hints, in no order."""
+    """Yields all hints that lead workers to tasks, in no order. Raises `StoreError`."""
     async with aclosing(list_pages(state, state.paths.open_tasks)) as pages:
         async for page in pages:
             for hint in _hints(state, page):

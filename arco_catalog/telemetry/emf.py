@@ -66,8 +66,8 @@ WATCHED = frozenset({"ReconcileCompleted", "TasksDueAge", "CollectionCompleted",
 
 
 def worth_telling(directives: Directives, facts: JsonObject) -> Directives:
-    """Returns the directives without metrics that are zero and not watched. A metric is billed for each hour in which
-    it is written, so a catalog without requests costs only the watched ones."""
+    """Returns the `directives` (dimensions and metrics) without the metrics that are zero in `facts` and not watched. A
+    metric is billed for each hour in which it is written, so a catalog without requests costs only the watched ones."""
     return [
         (dimensions, {name: unit for name, unit in metrics.items() if name in WATCHED or facts[name]})
         for dimensions, metrics in directives
@@ -90,8 +90,8 @@ class MetricLine:
         self._directives = dumps([_directive(namespace, *each) for each in directives])
 
     def encode(self, ms: int, facts: JsonObject) -> str:
-        """Returns the facts as one line of JSON, without a line break or control character, whatever they contain. `ms`
-        is the time of the metrics."""
+        """Returns the facts as one line of JSON, without a line break or control character, whatever they contain. It
+        declares the metrics for CloudWatch if there is a namespace for them. `ms` is the time of the metrics."""
         body = dumps(facts)
         if self._directives is None:
             return body.decode()

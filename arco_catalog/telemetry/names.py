@@ -133,5 +133,5 @@ OPERATIONS: Mapping[str, str] = {
 
 
 def operation(endpoint: str) -> str:
-    """Returns the name of an endpoint's operation, `UNKNOWN` if there is none."""
+    """Returns the name of the operation of an endpoint (method and path template), `UNKNOWN` if there is none."""
     return OPERATIONS.get(endpoint, UNKNOWN)

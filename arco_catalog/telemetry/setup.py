@@ -64,8 +64,8 @@ def to_stdout(line: str) -> None:
 
 
 def traces_exporter(environment: Mapping[str, str]) -> str | None:
-    """Returns the exporter of traces from the standard OTEL_* variables, None for no traces. Raises `ValueError` for an
-    unsupported one."""
+    """Returns the name of the exporter of traces, `otlp` or `console`, from the standard OTEL_* variables, None for no
+    traces. Raises `ValueError` for an unsupported exporter or protocol."""
     configured = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or configured == "none":

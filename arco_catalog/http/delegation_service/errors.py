@@ -44,8 +44,8 @@ class TaskErrors:
         self._inner = inner
 
     async def handle(self, request: Request) -> Response:
-        """Returns the response of the inner layer, or an error response for what it raised. Raises only
-        `ClientGone`."""
+        """Passes a request to the delegation service on, and returns its response, or an error response in the form of
+        the service's API for what was raised. Raises only `ClientGone`."""
         try:
             return await self._inner(request)
         except ClientGone:

@@ -42,8 +42,8 @@ async def update(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a catalog role with all its grants. Raises `NotFound`, and `BadRequest` for the role that manages the
-    catalog."""
+    """Drops a catalog role with all its grants, and takes it from all principal roles. Raises `NotFound`, and
+    `BadRequest` for the role that manages the catalog."""
     await catalog_roles.drop_catalog_role(await _session(context), context.params["catalog-role"])
     return NO_CONTENT
 

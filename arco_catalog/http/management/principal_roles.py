@@ -11,7 +11,7 @@ from arco_catalog.state.roles import RoleEntry
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns all principal roles."""
+    """Returns all principal roles of the realm."""
     return json_response(await principal_roles.PRINCIPAL_ROLE.list_all(context.sessions.open_realm()))
 
 

@@ -16,7 +16,7 @@ CREATED = Response(201)
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns all principals."""
+    """Returns all principals of the realm."""
     return json_response(await principals.list_principals(context.sessions.open_realm()))
 
 
@@ -48,7 +48,8 @@ async def update(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a principal. Raises `NotFound`, and `BadRequest` for the root principal."""
+    """Drops a principal, and takes all principal roles from it. Raises `NotFound`, and `BadRequest` for the root
+    principal."""
     await principals.drop_principal(context.sessions.open_realm(), context.params["principal"])
     return NO_CONTENT
 

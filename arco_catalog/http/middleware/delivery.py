@@ -11,7 +11,7 @@ class Delivery:
         self._inner = inner
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, and returns the response when it has been sent."""
+        """Passes the request on, sends the response to the client, and returns it."""
         request.response = response = await self._inner(request)
         await response.send(request.send, to_head=request.method == "HEAD", request_id=request.id)
         return response

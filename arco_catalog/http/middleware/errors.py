@@ -16,8 +16,8 @@ class Errors:
         self._policy = policy
 
     async def handle(self, request: Request) -> Response:
-        """Returns the response of the inner layer, or an error response for what it raised. Raises only `ClientGone`:
-        then no client is left to read a response."""
+        """Passes the request on, and returns its response, or an error response in the form of the specification for
+        what was raised. Raises only `ClientGone`: then no client is left to read a response."""
         try:
             return await self._inner(request)
         except ClientGone:

@@ -31,7 +31,7 @@ def notify(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def generic_table(context: DecodedRequest) -> Securable:
-    """Returns the generic table in the path."""
+    """Returns the generic table in the path, as a securable."""
     return Securable(context.namespace, context.path_name("generic-table"), "generic-table")
 
 
@@ -45,12 +45,12 @@ def load_generic_table(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def semantic_model(context: DecodedRequest) -> Securable:
-    """Returns the semantic model in the path."""
+    """Returns the semantic model in the path, as a securable."""
     return Securable(context.namespace, context.path_name("semantic-model-name"), "semantic-model")
 
 
 def policy(context: DecodedRequest) -> Securable:
-    """Returns the policy in the path."""
+    """Returns the policy in the path, as a securable."""
     return Securable(context.namespace, policy_name(context), "policy")
 
 

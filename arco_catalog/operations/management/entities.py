@@ -46,8 +46,8 @@ class EntityChange(RegistryMutation):
 
     @abstractmethod
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        """Computes the index changes of this operation, and the body of the answer, None for an empty one. Fields of a
-        stored entry that the changes do not name stay. Raises `Refusal`."""
+        """Computes the index changes of this change of a principal, role, grant or catalog, and the body of the answer,
+        None for an empty one. Fields of a stored entry that the changes do not name stay. Raises `Refusal`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
@@ -105,7 +105,8 @@ def check_version(entry: DescribedEntry, expected: int | None, what: str) -> Non
 
 
 def described(entry: DescribedEntry) -> JsonObject:
-    """Returns the fields that answers show of every kind of entity."""
+    """Returns the fields that answers show of every principal, role and catalog: name, properties, version, and the
+    times of the creation and the last change."""
     return {
         "name": entry.name,
         "properties": entry.properties,

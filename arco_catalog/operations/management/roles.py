@@ -35,36 +35,41 @@ class RoleKind:
     shown: Callable[[RoleEntry], JsonObject]
 
     def existing(self, index: Index, name: str) -> RoleEntry:
-        """Returns the role with a name, whose key must be loaded. Raises `NotFound`."""
+        """Returns the role of this kind (principal role or catalog role) with a name, whose key must be loaded. Raises
+        `NotFound`."""
         entry = index.get(self.key(name))
         if entry is None:
             raise NotFound(f"{self.what.capitalize()} does not exist: {name}")
         return RoleEntry(entry)
 
     async def find(self, session: Session, name: str) -> RoleEntry:
-        """Returns the role with a name, by the registry's current HEAD. Raises `NotFound`."""
+        """Returns the role of this kind (principal role or catalog role) with a name, by the registry's current HEAD.
+        Raises `NotFound`."""
         return self.existing(await load_keys(session, [self.key(name)]), name)
 
     async def list_all(self, session: Session) -> JsonObject:
-        """Returns all roles of the kind, as the answer that lists them."""
+        """Returns all roles of this kind (the principal roles of a realm, or the catalog roles of a catalog), as the
+        answer that lists them."""
         return listing("roles", [self.shown(RoleEntry(entry)) for entry in await entries(session, self.prefix)])
 
     async def get(self, session: Session, name: str) -> JsonObject:
-        """Returns the JSON of one role. Raises `NotFound`."""
+        """Returns the JSON of one role of this kind (principal role or catalog role), as answers show it. Raises
+        `NotFound`."""
         return self.shown(await self.find(session, name))
 
     async def create(
         self, session: Session, name: str, properties: Mapping[str, str], **additional: bool
     ) -> JsonObject:
-        """Creates a role, with these additional fields, and returns its JSON. Raises `AlreadyExists`, and `BadRequest`
-        for an invalid name or invalid properties."""
+        """Creates a role of this kind (principal role or catalog role) with these additional fields, and returns its
+        JSON. Raises `AlreadyExists`, and `BadRequest` for an invalid name or invalid properties."""
         check_entity_name(name, self.what)
         check_entity_properties(properties, self.what)
         return body_of(await run(session, _Create(session, self, name, properties, additional)))
 
     async def update(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
-        """Replaces the properties of a role, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
-        properties, and `CommitFailed` if its version is not the `expected` one."""
+        """Replaces the properties of a role of this kind (principal role or catalog role), and returns its JSON. Raises
+        `NotFound`, `BadRequest` for invalid properties, and `CommitFailed` if the role's version is not the `expected`
+        one."""
         check_entity_properties(properties, self.what)
         return body_of(await run(session, _Update(session, self, name, expected, properties)))
 
