@@ -36,7 +36,8 @@ class UnverifiedToken:
 
     @property
     def issuer(self) -> str | None:
-        """The claim `iss`, which only selects the authenticator that verifies the token."""
+        """The claim `iss`, None if it is missing or no text. It only selects the authenticator that verifies the
+        token."""
         issuer = self.claims.get("iss")
         return issuer if isinstance(issuer, str) else None
 
@@ -132,7 +133,7 @@ def claim_at(claims: JsonObject, path: str) -> JsonValue:
 def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
     """The principal roles that a token activates by a claim: an array of names, or names separated by blanks. None, for
     all roles of the principal, where no claim is configured. A token without the claim activates none. Raises
-    `NotAuthorized`."""
+    `NotAuthorized` for a malformed name, and for a claim of another form."""
     if path is None:
         return None
     match claim_at(claims, path):

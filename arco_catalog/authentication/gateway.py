@@ -102,8 +102,9 @@ def flattened(text: str) -> frozenset[str]:
 
 
 def without_session(arn: str) -> tuple[str, str | None]:
-    """Splits an ARN into that of the role, without the session of an assumed role, and the session's name, None without
-    one: a client that renews its credentials between two tries is still the same principal."""
+    """Splits the ARN of an assumed role into that of the role, without the session, and the session's name, None if it
+    is empty: a client that renews its credentials between two tries is still the same principal. Any other ARN is
+    returned as it is, with None."""
     role = _ROLE.fullmatch(arn)
     return (arn, None) if role is None else (role[1], role[2] or None)
 
@@ -114,8 +115,8 @@ def inner(value: object, name: str) -> object:
 
 
 def printable(text: str) -> str:
-    """The text as receipts and logs have it: without control characters, and cut to `MAX_TEXT` characters. A text that
-    had to be changed gets a digest, so that two names stay different."""
+    """The text as receipts and logs have it: with question marks for control characters, and cut to `MAX_TEXT`
+    characters. A text that had to be changed gets a digest, so that two names stay different."""
     shown = CONTROL.sub("?", text[:MAX_TEXT])
     if shown == text:
         return text

@@ -55,7 +55,8 @@ class AuthenticationSetup:
     oidc: "OidcAuthenticator | None" = None
 
     async def close(self) -> None:
-        """Ends the authenticators' background tasks, which fetch the keys of issuers."""
+        """Ends the authenticators' background tasks, which fetch the keys of issuers; does nothing if there are no
+        issuers."""
         if self.oidc is not None:
             await self.oidc.close()
 

@@ -89,7 +89,8 @@ class OAuthError(Exception):
         self.description = description
 
     def answer(self) -> TokenAnswer:
-        """The error as an answer of the token endpoint (RFC 6749, section 5.2)."""
+        """The error as an answer of the token endpoint (RFC 6749, section 5.2): with status 401 for a wrong client,
+        else 400."""
         body: JsonObject = {"error": self.error, "error_description": self.description}
         if self.error != "invalid_client":
             return TokenAnswer(400, body, _NO_STORE)

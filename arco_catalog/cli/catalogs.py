@@ -68,7 +68,8 @@ class CatalogArguments:
 
     @property
     def changes(self) -> bool:
-        """Whether an update with these arguments would change anything."""
+        """Whether an update has something to change: these arguments give a base location, other locations, a storage
+        configuration, properties, or keys to remove."""
         return bool(self.base or self.locations or self.storage or self.properties or self.removed)
 
 

@@ -206,7 +206,7 @@ def packages(store: str) -> Check:
 
 
 def is_azure(store: str) -> bool:
-    """Whether a URL names a container of Azure Blob Storage."""
+    """Whether a URL names a container of Azure Blob Storage, by its scheme: abfss, abfs or az."""
     return store.partition(":")[0] in ("abfss", "abfs", "az")
 
 

@@ -120,9 +120,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._parse(rest)
 
     def _refuse_head(self) -> None:
-        """Answers 431 to a head that is too large, and closes after `LINGER_SECONDS`. Closes at once without an answer
-        if an earlier request has none yet, since the client would take the 431 for it, and if the bytes do not belong
-        to a head, but to the framing of a chunked body."""
+        """Answers 431 to a head that is too large, and closes after `LINGER_SECONDS`. Closes without an answer if an
+        earlier request has none yet, since the client would take the 431 for it, or if the bytes do not belong to a
+        head, but to the framing of a chunked body."""
         waits = self.cycle is not None and not self.cycle.response_complete
         if waits or self._head_timer is None:
             self.transport.close()

@@ -110,7 +110,8 @@ class Crowd:
 
 def max_connections(wanted: int) -> int:
     """Returns how many connections the process may have: `wanted`, or fewer if its limit of file descriptors is low and
-    can't be raised. Raises that limit first if necessary. Raises `CliError` if fewer than `FEWEST` are left."""
+    can't be raised. Raises that limit first if necessary. Raises `CliError` if fewer than `FEWEST` are left, or fewer
+    than `wanted` if that is less."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + KEPT_FOR_OTHERS
     if soft != resource.RLIM_INFINITY and soft < needed and soft != hard:

@@ -60,7 +60,8 @@ async def find_new_catalog(store: OpenStore) -> Session:
 
 
 async def find_root_catalog(store: OpenStore) -> Session:
-    """Returns a session with the catalog of a store without a realm, without any check that it exists."""
+    """Returns a session with the catalog that --warehouse names in a store without a realm. Neither the catalog nor the
+    lack of a realm is checked."""
     return store.session(store.root)
 
 

@@ -137,8 +137,8 @@ class _Checking:
 
 async def _check_deployment(options: CatalogOptions, checking: _Checking) -> None:
     """Checks the delegation service, the realm's registry and each of its catalogs, or the one catalog of a store
-    without a realm. The catalogs are not checked if the registry can't be read. Raises `NotThere` if the store has
-    neither a realm nor a catalog."""
+    without a realm. The catalogs are not checked if the registry can't be read; a catalog of a realm that can't be
+    opened or has no state is a finding. Raises `NotThere` if the store has neither a realm nor a catalog."""
     async with open_session(options, "fsck", find_deployment, DAY_MS, writes=checking.writes) as deployed:
         if deployed.service is not None:
             await checking.service(deployed.service)

@@ -72,7 +72,7 @@ def _as_text(shown: JsonObject, name: str) -> str:
 
 async def _shown(session: Session, arguments: GovernanceArguments) -> JsonObject:
     """Reads the governance of the namespace, or of the table or else the view with the name. Raises `CliError` if
-    neither exists."""
+    neither a table nor a view has the name, and `NoSuchNamespace` if there is no such namespace."""
     if arguments.namespace:
         return await namespace_governance(session, parse_namespace(arguments.name))
     identifier = parse_identifier(arguments.name)
@@ -80,8 +80,9 @@ async def _shown(session: Session, arguments: GovernanceArguments) -> JsonObject
 
 
 async def _changed(session: Session, arguments: GovernanceArguments, patch: JsonObject) -> JsonObject:
-    """Applies the patch, and returns the governance after it. Raises `CliError` if neither a table nor a view has the
-    name."""
+    """Applies the patch to the namespace, or to the table or else the view with the name, and returns the governance
+    after it. Raises `CliError` if neither a table nor a view has the name, and `NoSuchNamespace` if there is no such
+    namespace."""
     if arguments.namespace:
         return _body(await govern_namespace(session, parse_namespace(arguments.name), patch))
     identifier = parse_identifier(arguments.name)

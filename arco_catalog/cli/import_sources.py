@@ -96,7 +96,8 @@ class FolderSource:
         return {}
 
     async def _folders(self) -> Mapping[str, _Folder]:
-        """Returns the folders that have a `metadata/` with metadata files, by their path below the root."""
+        """Returns the folders that have a `metadata/` with metadata files or a version hint, by their path below the
+        root."""
         folders: dict[str, _Folder] = defaultdict(_Folder)
         after: Cursor | None = None
         async with report_slow_store(self._url):

@@ -82,8 +82,9 @@ class MultiOption(Option):
 
 
 def option_of(variable: Variable[object]) -> Option:
-    """Returns the option of a variable. Its flag is the variable's name without the prefix, in the singular if it takes
-    several values. A boolean variable that is false by default becomes a `Switch`."""
+    """Returns the option of a variable. The flag is the variable's name without the prefix. A variable with several
+    values becomes a `MultiOption`, with the flag in the singular, and a boolean one that is false by default a
+    `Switch`."""
     flag = "--" + variable.name.removeprefix("ARCO_").lower().replace("_", "-")
     if variable.parse is split_csv:
         return MultiOption(flag[:-3] + "y" if flag.endswith("ies") else flag.removesuffix("s"), variable)

@@ -18,7 +18,8 @@ AT_ROOT = "(the store's root)"
 
 
 def run_list(options: CatalogOptions, *, as_json: bool) -> int:
-    """Displays all realms of a store. Returns 0. Raises `CliError`."""
+    """Displays all realms of a store, with `as_json` as JSON, or one sentence if there is none. Returns 0. Raises
+    `CliError`."""
 
     async def work() -> Sequence[RealmSummary]:
         async with open_session(

@@ -152,7 +152,8 @@ def _working(
     options: ServeOptions, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
 ) -> AbstractAsyncContextManager[None]:
     """Returns a context in which the process works on tasks; it does nothing if --tasks is off or the catalog is
-    read-only. Raises `CliError` for an invalid --task-property."""
+    read-only. Raises `CliError` for an invalid --task-property, and for invalid variables of the delegation of
+    purges."""
     policies = policies_of(options.task_properties)
     if not options.tasks or catalog.settings.read_only_because is not None:
         return nullcontext()
@@ -261,7 +262,8 @@ def _listener(options: ServeOptions) -> socket.socket:
 
 
 def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str]) -> tuple[str, ...]:
-    """Parses each value of an option. Raises `CliError`, which names the option, for a value that `parse` refuses."""
+    """Returns each value of an option as `parse` returns it. Raises `CliError`, which names the option, for a value for
+    which `parse` raises `ValueError`."""
     try:
         return tuple(parse(value) for value in values)
     except ValueError as error:
@@ -315,7 +317,8 @@ async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple
 
 @asynccontextmanager
 async def followed(certificate: Certificate | None) -> AsyncIterator[None]:
-    """Reads the files of a certificate again whenever they change, for as long as the context lasts."""
+    """Reads the files of a certificate again whenever they change, for as long as the context lasts; does nothing
+    without a certificate."""
     following = None if certificate is None else asyncio.create_task(certificate.follow(SystemRuntime().sleep))
     try:
         yield

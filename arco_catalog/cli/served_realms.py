@@ -22,8 +22,8 @@ from storage_backends.open import canonical_url
 async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime) -> AsyncIterator[ServedRealms]:
     """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication, or
     if the store has no realm only the authentication of clients, which may be None. Raises `CliError` if a realm that
-    the options need is missing or was dropped, or if anyone on another machine could connect without a login, and
-    `ValueError` for an invalid variable."""
+    the options need is missing or was dropped, or if other machines can reach a server of realms without a choice of
+    --auth, and `ValueError` for an invalid variable."""
     vending = LazyVending(_vending_environment(options), runtime)
     url = canonical_url(options.store, options.environment)
     realms = realms_beside(catalog, url, options.realm, vending)

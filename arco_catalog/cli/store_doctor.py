@@ -44,7 +44,8 @@ class Report:
 
     @property
     def faults(self) -> list[str]:
-        """All errors that the clients found on the store, one on a line; one line if no client could be run."""
+        """All errors, one on a line: clients that can't reach the store, failed checks, different findings of the
+        clients, and objects that a client left behind. One line if no client could be run, and none without errors."""
         lines = [f"{name} cannot reach the store: {reason}" for name, reason in self.unreached.items()]
         lines += [
             f"{check.name}, by {name}: {_describe(finding)}"
@@ -143,7 +144,8 @@ async def _unreachable(store: ObjectStore, url: str, folder: str) -> str | None:
 
 
 def text(found: Report) -> str:
-    """Formats a table of checks and clients, then all errors."""
+    """Formats a table of findings by check and client, then the clients that were not run, then all errors, or one
+    sentence without any."""
     rows = [
         (
             check.name,

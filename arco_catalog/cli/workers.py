@@ -134,7 +134,8 @@ class Supervisor:
 
     def _pass_on(self, signum: signal.Signals) -> None:
         """Sends a signal to all workers. After the first they finish the requests under way; after a second SIGINT they
-        do not. Those that still live after `ENDS_WITHIN_SECONDS` are killed."""
+        do not; a worker that does not serve yet gets SIGTERM instead. Those that still live after `ENDS_WITHIN_SECONDS`
+        are killed."""
         if not self._ending:
             self._ending = True
             asyncio.get_running_loop().call_later(ENDS_WITHIN_SECONDS, self._kill)

@@ -32,9 +32,10 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_warehouse(text: str) -> str:
-    """Returns the text if a catalog may have it as name. It is a folder in the store and part of every location, so it
-    is spelled alike everywhere. Raises `ValueError` for other characters, for more than 128, and for the folder in
-    which stores are probed, since the objects there may be deleted at any time."""
+    """Returns the text if a catalog may have it as name: 1 to 128 letters, digits, dots, dashes or underscores, the
+    first no dot or dash. It is a folder in the store and part of every location, so it is spelled alike everywhere.
+    Raises `ValueError` for any other text, and for the folder in which stores are probed, since the objects there may
+    be deleted at any time."""
     if not _NAME.fullmatch(text):
         raise ValueError(
             "a warehouse's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
@@ -46,8 +47,9 @@ def parse_warehouse(text: str) -> str:
 
 
 def parse_realm(text: str) -> str:
-    """Returns the text if a realm may have it as name. It is a folder in the store, and begins with a letter or a
-    digit, unlike the folders that the catalog keeps for itself. Raises `ValueError` for any other text."""
+    """Returns the text if a realm may have it as name: 1 to 128 letters, digits, dots, dashes or underscores. It is a
+    folder in the store, and begins with a letter or a digit, unlike the folders that the catalog keeps for itself.
+    Raises `ValueError` for any other text."""
     if not _REALM.fullmatch(text):
         raise ValueError(
             "a realm's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "

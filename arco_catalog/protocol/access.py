@@ -32,12 +32,14 @@ class Access(ABC):
     @property
     @abstractmethod
     def is_fresh(self) -> bool:
-        """Whether the caller's rights were read from the store for this request, and not taken from a cache, so that it
-        may be refused by them."""
+        """Whether the request may be refused by the caller's rights as they are known: they were read from the store
+        for this request, and not taken from a cache, or each HEAD that is judged has them, or there is nothing to
+        check."""
 
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
-        """Reads the caller's rights in the realm. It refuses no request: `judge` does. Raises `CatalogChanged`."""
+        """Reads the caller's rights in the realm, from a cache if `freshness` allows it, unless they were read from the
+        store for this request. It refuses no request: `judge` does. Raises `CatalogChanged`."""
 
     @abstractmethod
     async def has_changed(self) -> bool:
@@ -57,8 +59,8 @@ class Access(ABC):
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        """Whether the caller has the privilege of one further requirement, which is not among those of the route and
-        body."""
+        """Computes whether the caller, by the rights as last read, has the privilege of one further requirement, which
+        is not among those of the route and body."""
 
     @abstractmethod
     async def held(

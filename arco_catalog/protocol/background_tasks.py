@@ -32,7 +32,8 @@ class BackgroundTasks:
         task.add_done_callback(self._ended)
 
     async def drain(self) -> None:
-        """Waits until every step that was started has ended. Each ends at the latest at its request's deadline."""
+        """Waits until every step that was started is over, and raises no error of a step. Each is over at the latest at
+        its request's deadline."""
         while self._running:
             await asyncio.wait(self._running)
 

@@ -188,7 +188,7 @@ class Session:
     @cached_property
     def context(self) -> Context:
         """The inputs of planning that were not read from the store: the caller, the allowed locations, limits of sizes,
-        and the check of privileges."""
+        and the check of privileges, None if access is not restricted."""
         catalog, request, settings = self.catalog, self.request, self.settings
         return Context(
             caller=Caller(request.by, request.source, request.description),
@@ -258,8 +258,8 @@ class Session:
         return self.catalog.clock.now_ms(self.runtime.now_ms())
 
     def attempt(self, rank: str | None = None) -> Attempt:
-        """Returns a fresh attempt at the request. Its rank is that of an earlier attempt if it is given, else its own
-        id."""
+        """Returns a fresh attempt at the request, with a fresh id, and a fresh entity and uuid for what it may create.
+        The rank is that of an earlier attempt if it is given, else the id."""
         attempt = self.runtime.ulid()
         return Attempt(attempt, self.runtime.ulid(), rank or attempt, self.runtime.uuid())
 

@@ -170,14 +170,15 @@ class CommitLoop(Generic[V]):
         return read_set
 
     async def claim(self, write_set: WriteSet) -> None:
-        """Puts the next slot for the current attempt, with this write set. Raises as `IdempotencyGuard.put` does."""
+        """Puts the next slot for the current attempt, with this write set, and remembers the write set as claimed.
+        Raises as `IdempotencyGuard.put` does."""
         await self.guard.put(self.attempts.current.id, write_set)
         self.attempts.claimed = write_set
 
     async def find_evidence(self, read_set: ReadSet) -> str | None:
-        """Returns the attempt under this key, of this or another sending, that is seen to have committed; None if there
-        is none (docs/design/commit.md#evidence). Objects that the read set does not cover, such as an entity that the
-        name meant before, are read."""
+        """Returns the attempt at this request, of this or another sending under the key, that is seen to have
+        committed; None if there is none (docs/design/commit.md#evidence). Objects that the read set does not cover,
+        such as an entity that the name meant before, are read. Raises `CommitStateUnknown` if evidence was removed."""
         for attempt, write_set in self.attempts.known().items():
             if attempt == self.attempts.current.id and attempt not in self.attempts.tried:
                 continue  # nothing of it was sent yet
@@ -253,8 +254,9 @@ class CommitLoop(Generic[V]):
         self.attempts.written.add(write.key)
 
     async def swap(self, plan: PlannedCommit, execution: CommitExecution) -> bool:
-        """Sends the compare-and-swap, the commit point, and returns whether it applied. It may fail because our own
-        write had applied before."""
+        """Sends the compare-and-swap of the current attempt, the commit point, and returns whether it applied. It may
+        fail because our own write had applied before. Raises as `CommitExecution.swap` does, and `AttemptAborted` if
+        the attempt can no longer commit."""
         self.attempts.try_current(plan.write_set)
         return isinstance(await execution.swap(self.revalidate), Applied)
 

@@ -20,7 +20,8 @@ ANSWER_MS = 2_000
 
 
 async def read_decision(state: State, transaction: str) -> Decision | None:
-    """Reads a transaction; None if it does not exist, or no longer."""
+    """Reads the object of a transaction, which may still be pending, and returns it; None if it does not exist, or no
+    longer."""
     key = state.paths.transaction(transaction)
     found = await state.store.get(key)
     return Decision.parse(found, key) if isinstance(found, Found) else None

@@ -174,7 +174,8 @@ class GroupCommitter:
 
     async def _acquire(self, seconds_left: Callable[[], float], may_skip: Callable[[], bool]) -> bool:
         """Acquires the lock, and returns whether it did: False if one holder kept it for too long, and this caller may
-        skip it. Raises `StoreUnavailable` when the deadline passes."""
+        skip it. While others acquire and release it, this caller waits on. Raises `StoreUnavailable` when the deadline
+        passes."""
         while True:
             seen = self._acquisitions
             try:

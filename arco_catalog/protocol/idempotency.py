@@ -179,8 +179,9 @@ class IdempotencyGuard:
         return slots
 
     def check_not_expired(self) -> None:
-        """Raises `CommitStateUnknown` for a marker so old that it may be in the middle of its collection: its final
-        slot is deleted before its first one (docs/design/collection.md#rule-6)."""
+        """Raises `CommitStateUnknown` for a marker that is older than markers are kept, so that it may be in the middle
+        of its collection: the final slot is deleted before the first one (docs/design/collection.md#rule-6). Does
+        nothing without a key."""
         kept_ms = self._session.settings.retention.markers_ms
         if self.marker is not None and self.marker.now_ms - self.marker.slots[0].written_ms >= kept_ms:
             raise CommitStateUnknown(EXPIRED, "key-expired")

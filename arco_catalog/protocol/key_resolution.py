@@ -117,8 +117,8 @@ async def record_key_settings(session: Session) -> KeySettings:
 
 
 async def set_key_policy(session: Session, policy: KeyPolicy) -> KeySettings:
-    """Makes all servers of the catalog read keys by this policy, and returns the settings. Raises as
-    `record_key_settings` does."""
+    """Makes all servers of the catalog read keys by this policy, by a registry commit unless HEAD has it already, and
+    returns the settings. Raises as `record_key_settings` does."""
 
     def change(head: RegistryState) -> KeySettings:
         settings, now_ms = head.key_settings, session.now_ms()

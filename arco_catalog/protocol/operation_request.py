@@ -99,8 +99,8 @@ class OperationRequest:
 
     @property
     def by(self) -> JsonObject:
-        """The caller, as receipts and other stored records name it: its principal, its session if it assumed a role,
-        and the source of the change."""
+        """The caller, as receipts and other stored records name it: its principal, by name and id if it has a name in
+        the realm, its session if it assumed a role, and the source of the change."""
         session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
         if self.name is not None:
             return {"principal": self.name, "principal_id": self.principal, **session, "source": self.source}
@@ -108,8 +108,8 @@ class OperationRequest:
 
     @property
     def description(self) -> JsonObject:
-        """The request, as receipts and other stored records describe it: method, path, id, and the hash of the
-        idempotency key, instead of the key, which may be a secret."""
+        """The request, as receipts and other stored records describe it: method, path, the id if it has one, and with a
+        key the hash of the idempotency key, instead of the key, which may be a secret."""
         known: JsonObject = {} if self.id is None else {"id": self.id}
         keyed: JsonObject = {} if self.key is None else {"idempotency_key_hash": self.key_hash()}
         return {"method": self.method, "path": self.path, **known, **keyed}
@@ -132,7 +132,7 @@ class OperationRequest:
 
     def marker_hash(self, key: IdempotencyKey) -> str:
         """Returns the hash that names a key's marker for this request. In the Polaris dialect, whose keys anybody may
-        guess, it covers method, path and principal too."""
+        guess, it covers method and path too, and the principal unless it is anonymous."""
         if key.dialect is not Dialect.POLARIS:
             return key_hash("", key.text)
         principal = "" if self.principal == ANONYMOUS else f"\n{self.principal}"

@@ -151,8 +151,9 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return Replan(change.edits, registry_operation(self.session, self.kind, plan.attempt, change))
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """Returns the answer that the registry commit of the attempt stores. Raises `CommitStateUnknown` if the commit
-        was collected, and `InternalError` if it stores none."""
+        """Returns the answer that the registry commit of the attempt stores, made whole by `rebuilt`. Raises
+        `CommitStateUnknown` if the commit was collected or is not found, `InternalError` if it stores none, and as
+        `rebuilt` does."""
         assert write_set.registry is not None
         head = await self.state.head()
         commit_id = await self.state.commit_of(head, attempt, write_set.registry)

@@ -202,8 +202,9 @@ async def resolve_name(session: Session, head: RegistryState, lookup: RelationLo
 async def _resolve(
     session: Session, head: RegistryState, lookup: RelationLookup, known: RelationEntry | None = None
 ) -> tuple[RegistryState, RelationEntry | None]:
-    """Returns a HEAD and the entry that the name has there, or None. It is a later HEAD than `head` if an intent on the
-    name was settled, and its decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
+    """Returns a HEAD and the entry that the name has there; None instead of the entry if there is none of its kind, or
+    only an intent that has not committed. It is a later HEAD than `head` if an intent on the name was settled, and its
+    decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
     while True:
         entry = known or await relation(session.state, head, lookup)
         outcome = (

@@ -31,9 +31,10 @@ from arco_catalog.state.registry import RegistryState
 
 async def reserve_locations(session: Session, namespace: Namespace, name: str, missing: MissingLocations) -> None:
     """Makes a registry commit that adds these locations to those that the entity holds, and these folders to those that
-    it borrows from. The operation id is a fresh one that no slot names, so it is never evidence of the request. Raises
-    `BadRequest` if a location is taken, if the files of a folder are being deleted, or if the entity would hold too
-    many, and `Forbidden` if the caller may not choose a location or take files from a folder.
+    it borrows from; before it adds locations, it gives back earlier ones that no commit has used. The operation id is a
+    fresh one that no slot names, so it is never evidence of the request. Raises `BadRequest` if a location is taken, if
+    the files of a folder are being deleted, or if the entity would hold too many, and `Forbidden` if the caller may not
+    choose a location or take files from a folder.
 
     Does nothing if the name no longer means the entity: the caller plans again.
     """

@@ -55,8 +55,8 @@ class TransactionCoordinator(CommitExecution):
         self.names_commit = prepared
 
     async def begin(self) -> None:
-        """Creates the transaction's object. Raises `AttemptAborted` unless it is ours for certain: a takeover may have
-        created it aborted, and a late copy of ours must never be decided."""
+        """Creates the transaction's object, and keeps it in `pending`. Raises `AttemptAborted` unless it is ours for
+        certain: a takeover may have created it aborted, and a late copy of ours must never be decided."""
         pending = Decision.pending(
             transaction=self.plan.id,
             rank=self.plan.attempt.rank,
@@ -193,6 +193,6 @@ class TransactionCoordinator(CommitExecution):
         await gather(*steps)
 
     def intents_to_settle(self, head: RegistryState) -> Edits:
-        """Returns the index changes that settle those of our intents on names that are not settled yet; empty if there
-        are none."""
+        """Returns the index changes that make entries of those of our intents on names that this HEAD still has; empty
+        if it has none."""
         return settling(head.index, {self.plan.id: True})

@@ -65,7 +65,7 @@ class TaskPolicies:
         """Reads properties: `delegation.task.lease.lost-timeout-duration`, and
         `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|max-backoff-duration}`.
         A type without properties has the default policy, except that a purge has 10 attempts and waits a minute after
-        the first. Raises `ValueError`, which names the property."""
+        the first. Raises `ValueError`, which names the property, for an unknown one and for an invalid value."""
         policies = cls()
         ordered = sorted(properties, key=lambda name: not name.startswith(f"{POLICIES}{DEFAULT}."))
         for name in ordered:
@@ -77,8 +77,7 @@ class TaskPolicies:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[str]) -> "TaskPolicies":
-        """Reads the properties of task policies, each written as `NAME=VALUE`. Raises `ValueError`, which names the
-        property."""
+        """Reads the properties of task policies, each written as `NAME=VALUE`. Raises `ValueError` as `parse` does."""
         return cls.parse({name.strip(): text.strip() for name, _, text in (pair.partition("=") for pair in pairs)})
 
     def _with(self, name: str, text: str) -> "TaskPolicies":

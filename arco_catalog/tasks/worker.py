@@ -242,9 +242,10 @@ class Worker:
         return True
 
     async def _give_back(self, execution: Execution) -> None:
-        """Stores the checkpoint and schedules the task for now, so that another worker can continue it at once. If that
-        fails, the others wait for the end of the lease. An attempt without a new checkpoint counts as failed, so that a
-        task with a step for which no worker has enough time ends as failed."""
+        """Stores the checkpoint and schedules the task for now, so that another worker can continue it at once; does
+        nothing if the task is over or scheduled. If that fails, it is logged, and the others wait for the end of the
+        lease. An attempt without a new checkpoint counts as failed, so that a task with a step for which no worker has
+        enough time ends as failed."""
         if execution.task.status not in LEASED:
             return
         try:
