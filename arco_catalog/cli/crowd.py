@@ -81,7 +81,7 @@ class Crowd:
 
     def make_room(self) -> bool:
         """Cuts the oldest connection that has not sent a request yet, or else the one that has been idle longest, if
-        that is at least `IDLE_SECONDS`; cuts none while one is being cut. Returns False if none may be cut now."""
+        that is at least `IDLE_SECONDS`; cuts none while one is being cut. Returns whether one is being cut now."""
         if self._leaving:
             return True
         if self._new:

@@ -47,7 +47,8 @@ def run(
     more: Sequence[str] = (),
 ) -> int:
     """Runs a job with Spark's `master`, with `more` options for it, waits for the end, and returns the exit code of the
-    job's process. `limits` are for `maintain` alone. Raises `CliError` if a library or the catalog is missing."""
+    job's process. With a `connection` the job uses the catalog's server there. `limits` are for `maintain` alone.
+    Raises `CliError` if a library or the catalog is missing."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(f"{library} is not installed: install the extra 'pipeline' of arco-catalog")

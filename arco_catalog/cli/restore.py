@@ -91,7 +91,7 @@ async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> Asyn
 
 def as_text(report: JsonObject) -> str:
     """Formats the report on HEAD, then on each pointer, then the next commands if all is well and anything was
-    restored."""
+    written."""
     dry = report["dry_run"] is True
     parts = [_head(mapping(report, "head"), dry=dry)]
     pointers = objects(report, "pointers")

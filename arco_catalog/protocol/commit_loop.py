@@ -195,7 +195,7 @@ class CommitLoop(Generic[V]):
     async def execute(self, plan: PlannedCommit, read_set: V) -> tuple[bool, V | None]:
         """Carries out a plan, if it is still valid and the swap applies. Returns whether it was committed, and if not
         the read set to plan on again, None to read everything anew. An attempt that can never commit is replaced by
-        another one; after a lost compare-and-swap it waits before it returns."""
+        another one. After a lost compare-and-swap or an aborted attempt it waits before it returns."""
         declared = self.attempts.declared
         if declared is not None and not declared.covers(plan.write_set):
             # Evidence is searched in the declared write set: a commit elsewhere would be taken for another attempt's.

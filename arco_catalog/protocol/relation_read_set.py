@@ -137,7 +137,8 @@ async def read_relation_under(
 ) -> RelationReadSet:
     """Returns the read set of a name under a HEAD, or under a later one if that must be read to resolve the name. The
     pointer is the cached one if `freshness` allows it, one of those in `read` (by entity) if it is there, else it is
-    read now. `entry` is the entry of the name if it is known. Raises as `_read_pointer` does."""
+    read now. `entry` is the entry of the name if it is known. Raises `InternalError` if the entry's pointer is
+    missing."""
     now, entry = await _resolve(session, head, lookup, entry)
     if now is not head:
         head_fresh, read = True, None  # the pointer of a name is read after the name
@@ -154,10 +155,10 @@ async def _read_pointer(
     head_fresh: bool,
     read: dict[str, Pointer | None] | None,
 ) -> RelationReadSet:
-    """Returns the read set of an entry, None for a name without one, with its pointer as `read_relation_under`
-    describes; the pointer of a table that follows another catalog's is made from the entry. Reads everything anew if
-    the pointer is missing under a cached HEAD, and raises `InternalError` if it is missing under one that was read. An
-    intent that stays undecided becomes the read set's `refusal`."""
+    """Returns the read set of a name with this entry, None if the name has none, and with the pointer as
+    `read_relation_under` describes; the pointer of a table that follows another catalog's is made from the entry. Reads
+    everything anew if the pointer is missing under a cached HEAD, and raises `InternalError` if it is missing under one
+    that was read. An intent that stays undecided becomes the read set's `refusal`."""
     if entry is None:
         return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
     followed = FollowedTable.of(entry.json)
