@@ -1,5 +1,5 @@
-"""The worker for queued jobs. Each message of a batch is one job, and a message of a failed job returns to the queue. A
-job that did a part of its work and ran out of time is continued by a new message.
+"""The worker for queued jobs, as a Lambda function. Each message of a batch is one job, and a message of a failed job
+returns to the queue. A job that did a part of its work and ran out of time is continued by a new message.
 
 It is deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailures`, with the variables of
 `lambda.reconcile` and `ARCO_WORK_QUEUE`, the queue's URL. A schedule may invoke it with a message and without a queue:

@@ -68,7 +68,7 @@ OTHERS = "others"
 
 @dataclass(frozen=True, slots=True)
 class SparkAntiJoin:
-    """Executes the anti-join of a purge on the executors of a Spark application."""
+    """Opens purges that compare files with all other tables by an anti-join on the executors of a Spark application."""
 
     spark: SparkContext
     config: CatalogConfig

@@ -1,4 +1,4 @@
-"""Describes the catalog to work on by plain values that the driver sends to executors, which open the catalog
+"""Describes the catalog that a job works on by plain values, which the driver sends to executors: they open the catalog
 themselves."""
 
 import argparse

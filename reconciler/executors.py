@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class Executors(Protocol):
-    """Runs the parts of a job, on Spark or in this process."""
+    """The interface of what runs the parts of a job: on Spark or in this process."""
 
     parallelism: int
     """About how many parts run concurrently."""
@@ -23,7 +23,7 @@ class Executors(Protocol):
 
 
 class LocalExecutor:
-    """Runs one part after the other in this process."""
+    """Runs the parts of a job one after the other in this process."""
 
     parallelism = 1
 

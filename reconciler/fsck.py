@@ -39,8 +39,8 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work on one table for an executor: examines its files; or, if there are `manifests`, only these manifests of
-    a table of which the other ones are read elsewhere."""
+    """The work on one table for an executor in a check: examines the table's files; or, if there are `manifests`, only
+    these manifests of a table of which the other ones are read elsewhere."""
 
     relation: Relation
     manifests: tuple[Manifest, ...] = ()
@@ -48,7 +48,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What an executor returns for one table or its manifests: the findings, and how many objects it read."""
+    """What an executor returns in a check for one table or its manifests: the findings, and how many objects it
+    read."""
 
     task: Task
     look: Look
@@ -67,8 +68,8 @@ class _SplitTable:
 
 @dataclass(slots=True)
 class FsckProgress:
-    """The counts of a check so far: tables, tables that are done, read objects and findings. All tables up to the name
-    `up_to`, in the order of names, are done."""
+    """The counts of a check on Spark so far: tables, tables that are done, read objects and findings. All tables up to
+    the name `up_to`, in the order of names, are done."""
 
     tables: int = 0
     done: int = 0

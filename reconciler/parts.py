@@ -1,6 +1,6 @@
-"""Runs work in parts. A part is a Spark job of one task, and many are in flight at once, so that the results of a
-part can be reported and saved as soon as it is done. One Spark job of many tasks would return nothing before the last
-task ends, and `toLocalIterator` computes one partition after the other."""
+"""Runs the work of a job in parts. A part is a Spark job of one task, and many are in flight at once, so that the
+results of a part can be reported and saved as soon as it is done. One Spark job of many tasks would return nothing
+before the last task ends, and `toLocalIterator` computes one partition after the other."""
 
 import asyncio
 from collections import deque
@@ -22,8 +22,8 @@ MAX_LOST_PARTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[Item, Result]):
-    """The items that one Spark job worked on, and their results in `done`; or in `lost` the exception by which the job
-    failed."""
+    """A part of a job that was run: the items that one Spark job worked on, and their results in `done`; or in `lost`
+    the exception by which the job failed."""
 
     items: Sequence[Item]
     done: Sequence[Result]
@@ -35,7 +35,7 @@ Work = Callable[[Iterable[Item]], Iterator[Result]]
 
 
 class Losses:
-    """Counts failed and finished parts of a Spark job, to end a run in which too many fail."""
+    """Counts failed and finished parts of a job, to end a run in which too many fail."""
 
     def __init__(self) -> None:
         self._lost = self._finished = 0
@@ -67,8 +67,9 @@ def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 
 class InFlight(Generic[Item, Result]):
-    """Runs parts on executors, each as a Spark job, at most `max_jobs` at once (None: `MAX_JOBS_IN_FLIGHT`). `name`
-    describes the jobs in Spark's interface; `group` is the id of the job group by which they are cancelled."""
+    """Runs the parts of a job on executors, each as a Spark job, at most `max_jobs` at once (None:
+    `MAX_JOBS_IN_FLIGHT`). `name` describes the jobs in Spark's interface; `group` is the id of the job group by which
+    they are cancelled."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Purges on Spark: `spark-submit reconciler/purge_job.py`, or `arco tasks run --spark`
+"""Executes purges on Spark: `spark-submit reconciler/purge_job.py`, or `arco tasks run --spark`
 (docs/drops.md#purges-on-spark)."""
 
 import argparse

@@ -1,4 +1,5 @@
-"""The work of executors in a purge (docs/design/purge.md#rule-19): they read which files tables refer to, and delete.
+"""The work of executors in a purge (docs/design/purge.md#rule-19): they read which files tables refer to, and delete
+files.
 
 A row has a key, the normal form of a file at the purged table's locations, by which rows are joined, and a fact about
 the file. A row with an empty key has a fact for the driver.
@@ -43,8 +44,9 @@ class PurgeJob:
 
 
 class Owner(NamedTuple):
-    """A table other than the purged one. `sequence` is the sequence number of its pointer when the table was read: 0 if
-    it was not read yet, `NO_POINTER` if it had no pointer."""
+    """A table other than the purged one, which may own files at the purged table's locations. `sequence` is the
+    sequence number of its pointer when the table was read: 0 if it was not read yet, `NO_POINTER` if it had no
+    pointer."""
 
     name: str
     entity: str
@@ -52,36 +54,36 @@ class Owner(NamedTuple):
 
 
 class OwnFile(NamedTuple):
-    """Fact of a row: the purged table refers to this file."""
+    """A fact in a row of a purge: the purged table refers to this file."""
 
     location: str
     size: int
 
 
 class SharedFile(NamedTuple):
-    """Fact of a row: another table, called `name`, refers to the file."""
+    """A fact in a row of a purge: another table, called `name`, refers to the file."""
 
     name: str
 
 
 class Manifest(NamedTuple):
-    """Fact of a row: another table refers to the manifest at the location in the row's key. `present` is true if the
-    table's present state refers to it, or the state that an undecided transaction would give the table; false if only
-    former states do."""
+    """A fact in a row of a purge: another table refers to the manifest at the location in the row's key. `present` is
+    true if the table's present state refers to it, or the state that an undecided transaction would give the table;
+    false if only former states do."""
 
     owner: Owner
     present: bool = True
 
 
 class OutsideFiles(NamedTuple):
-    """Fact for the driver: so many files lie outside of the purged table's locations."""
+    """A fact for the driver of a purge: so many files lie outside of the table's locations."""
 
     files: int
 
 
 class MissingFile(NamedTuple):
-    """Fact for the driver: a file of another table is missing. `present` is true if the table's present state refers to
-    it: files of former states may be missing, since their snapshots have expired."""
+    """A fact for the driver of a purge: a file of another table is missing. `present` is true if the table's present
+    state refers to it: files of former states may be missing, since their snapshots have expired."""
 
     owner: Owner
     file: str
@@ -89,20 +91,20 @@ class MissingFile(NamedTuple):
 
 
 class UnchangedTable(NamedTuple):
-    """Fact for the driver: the pointer of another table has not changed since the table was read."""
+    """A fact for the driver of a purge: the pointer of another table has not changed since the table was read."""
 
     owner: Owner
 
 
 class MissingManifest(NamedTuple):
-    """Fact for the driver: a manifest of the table is missing."""
+    """A fact for the driver of a purge: a manifest of the table is missing."""
 
     manifest: str
 
 
 class DamagedFile(NamedTuple):
-    """Fact for the driver: a file cannot be read, for the reason `why`. `name` is that of the table, empty for the
-    purged table."""
+    """A fact for the driver of a purge: a file cannot be read, for the reason `why`. `name` is that of the table, empty
+    for the purged table."""
 
     why: str
     name: str = ""
@@ -114,7 +116,7 @@ Facts = tuple[str, Iterable[Fact]]
 
 
 class Reading:
-    """Opens sessions for reading files of tables, each with `CALL_MS` to read a file."""
+    """Opens sessions in which an executor of a purge reads files of tables, each with `CALL_MS` to read a file."""
 
     def __init__(self, catalog: Catalog, task: str) -> None:
         self._catalog = catalog

@@ -38,7 +38,8 @@ PARTS_PER_CHECKPOINT = 20
 
 @dataclass(frozen=True, slots=True)
 class WalkTask:
-    """A table to walk on an executor, and the checkpoint of its last walk; None if there is none."""
+    """A table or view to walk on an executor of the reconciler, and the checkpoint of its last walk; None if there is
+    none."""
 
     pointer: ListedPointer
     known: WalkCheckpoint | None
@@ -46,7 +47,7 @@ class WalkTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What an executor returns for one table: the result of its walk."""
+    """What an executor of the reconciler returns for one table or view: the result of its walk."""
 
     task: WalkTask
     walk: WalkResult

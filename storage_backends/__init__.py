@@ -1,4 +1,5 @@
-"""Object stores behind one protocol, `ObjectStore`. Imports no SDK until `open_store` needs one.
+"""Stores of objects in the clouds, on the local disk and in memory, behind one interface, `ObjectStore`. Imports no SDK
+until `open_store` needs one.
 
 Examples:
     A write has a condition, and an outcome that states whether it was applied:

@@ -45,8 +45,8 @@ When = Absent | Matches | Anything
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Outcome of a write: it was applied. `version` is that of the object written (for a delete, of the object that was
-    deleted, or empty); `now_ms` is the store's time in milliseconds since 1970."""
+    """Outcome of a write or deletion: it was applied. `version` is that of the object written (for a delete, of the
+    object that was deleted, or empty); `now_ms` is the store's time in milliseconds since 1970."""
 
     version: Version
     now_ms: int
@@ -79,8 +79,8 @@ Outcome = Applied | PreconditionFailed | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object as it was when the store answered: the whole body or a part, its version, the store's time of the write
-    (`written_ms`), and the store's time of the answer (`now_ms`)."""
+    """Result of a read: an object as it was when the store answered: the whole body or a part, its version, the store's
+    time of the write (`written_ms`), and the store's time of the answer (`now_ms`)."""
 
     body: bytes
     version: Version
@@ -114,8 +114,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a listing, in no order that may be relied on. `after` is the cursor for the next page, None after the
-    last. `in_order` means that the store lists by key: a caller that needs only the first keys may stop early
+    """A page of a listing: objects in no order that may be relied on. `after` is the cursor for the next page, None
+    after the last. `in_order` means that the store lists by key: a caller that needs only the first keys may stop early
     (docs/design/store.md#rule-4). `others` are the names of objects that are not valid keys, such as `folder/`, which
     no other call of a store accepts."""
 
@@ -144,7 +144,8 @@ class StoreDenied(StoreError):
 
 
 class InvalidKey(StoreError):
-    """The key cannot name an object: empty, with an empty, `.` or `..` segment, or a control character."""
+    """The key of an object is not valid for the store: for example it is empty or too long, has an empty, `.` or `..`
+    segment, or a control character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ MAX_DELETED = 1_000
 
 
 class ObjectStore(Protocol):
-    """A bucket, or a part of one, as a store of objects. Keys are `/`-separated, with no leading slash.
+    """The interface of object stores: a bucket, or a part of one. Keys are `/`-separated, with no leading slash.
 
     Reads raise `StoreUnavailable` where a store did not answer. Writes return their outcome. The caller must resolve
     `Unknown` by reading and must not guess. Throttling and responses that mean "try again" (S3 409

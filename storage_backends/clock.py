@@ -1,4 +1,4 @@
-"""The system clock, for stores that have no other clock. Tests give a store another one."""
+"""The system clock, for stores that get no time from a server. Tests give a store another one."""
 
 import time
 

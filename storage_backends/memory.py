@@ -1,4 +1,4 @@
-"""A store in this process's memory, as strict as the best of the real ones."""
+"""The store in the memory of one process, as strict as the best of the real ones."""
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
@@ -33,8 +33,8 @@ class _Object:
 
 
 class MemoryStore:
-    """Objects in a dict. One counter makes the versions of all keys and never restarts, so no deletion, re-creation or
-    equal body ever makes an old version valid again.
+    """A store in memory: objects in a dict. One counter makes the versions of all keys and never restarts, so no
+    deletion, re-creation or equal body ever makes an old version valid again.
 
     Every call lets other tasks run once before it acts, all at once, so that tasks interleave between calls as they do
     over a network. Not for several threads.

@@ -1,4 +1,4 @@
-"""Previous versions of objects in a bucket with versioning.
+"""The interface to previous versions of objects in a bucket with versioning.
 
 The catalog does not use them, and `ObjectStore` does not include them: they serve to restore a prefix to an earlier
 time."""
@@ -12,8 +12,8 @@ from storage_backends.base import Version
 
 @dataclass(frozen=True, slots=True)
 class KeptVersion:
-    """One version of an object, or a delete marker, whose `version` is None. `id` is the bucket's id of the version;
-    `latest` is whether it is the newest of its object."""
+    """One version of an object that a bucket keeps, or a delete marker, whose `version` is None. `id` is the bucket's
+    id of the version; `latest` is whether it is the newest of its object."""
 
     key: str
     id: str

@@ -1,1 +1,2 @@
-"""The job `compact`: receipts, registry commits and tasks become rows of system tables (docs/design/pipeline.md)."""
+"""The job `compact`: writes rows about receipts, registry commits, tasks, engines' reports and OpenLineage events to
+system tables (docs/design/pipeline.md)."""

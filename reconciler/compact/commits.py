@@ -1,4 +1,4 @@
-"""Makes the row of `commits` for a committed receipt."""
+"""Makes the row of the system table `commits` for a committed receipt."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import text

@@ -1,4 +1,4 @@
-"""Rows that are marked as current until newer rows of their entities are written.
+"""Handles rows of system tables that are marked as current until newer rows of their entities are written.
 
 Current rows have a partition of their own. A batch with newer rows of an entity rewrites the files with the entity's
 current rows: these lose the mark, and move to the partition of the other rows.

@@ -1,4 +1,4 @@
-"""Finds the table of the catalog that an event refers to by a dataset. Pure functions.
+"""Finds the table of the catalog that an OpenLineage event refers to by a dataset. Pure functions.
 
 Engines name a table by its location in the namespace of the store, with the table's name as a further name, or only by
 a name. A name is not unique across systems: `shop.orders` may be a topic of Kafka, or a table of Postgres. So names
@@ -29,7 +29,8 @@ _ENGINES: Final = frozenset({"trino", "presto"})
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table of the catalog, with the name and location of the newest version, and the time of that."""
+    """A table of the catalog that a dataset may mean, with the name and location of the newest version, and the time of
+    that."""
 
     entity: str
     namespace: str
@@ -66,7 +67,8 @@ def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[s
 
 
 class Tables:
-    """Finds tables of datasets in `known`; `catalogs` are the names of the catalog for clients."""
+    """Finds the table that a dataset means among the tables in `known`; `catalogs` are the names of the catalog for
+    clients."""
 
     def __init__(self, known: Iterable[KnownTable], catalogs: Collection[str]) -> None:
         self._catalogs = catalogs

@@ -1,4 +1,4 @@
-"""Joins runs with commits to rows of `lineage` (docs/design/lineage.md#edges). Pure functions."""
+"""Joins runs in OpenLineage events with commits to rows of `lineage` (docs/design/lineage.md#edges). Pure functions."""
 
 import hashlib
 import uuid
@@ -47,8 +47,8 @@ def run_key(event: RunEvent) -> RunKey:
 
 @dataclass(slots=True)
 class History:
-    """What the events of one run have in common: the time of the first START (None if there is none), the inputs of all
-    events, and whether one event is FAIL or ABORT."""
+    """What the OpenLineage events of one run have in common: the time of the first START (None if there is none), the
+    inputs of all events, and whether one event is FAIL or ABORT."""
 
     started_ms: int | None = None
     inputs: list[DatasetRef] = field(default_factory=list)

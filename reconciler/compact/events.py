@@ -1,4 +1,5 @@
-"""Makes the rows of `catalog_events` for a commit of the registry: one for each operation of a request."""
+"""Makes the rows of the system table `catalog_events` for a commit of the registry: one for each operation of a
+request."""
 
 from collections.abc import Iterator
 

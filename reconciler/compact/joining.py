@@ -1,4 +1,5 @@
-"""Joins runs with commits: reads their rows from system tables, and makes the edges of lineage."""
+"""Joins runs in OpenLineage events with commits: reads their rows from system tables, and makes the edges of
+lineage."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +34,8 @@ _TABLE_COLUMNS = ("entity", "namespace", "name", "location", "committed_at")
 
 @dataclass(frozen=True, slots=True)
 class MatchedEdges:
-    """Edges for which a commit was found after they were written: the new rows, the ids of the rows that they replace,
-    and a condition that those rows meet."""
+    """Edges of lineage for which a commit was found after they were written: the new rows, the ids of the rows that
+    they replace, and a condition that those rows meet."""
 
     edges: Sequence[Row]
     replaced: Sequence[str]
@@ -43,8 +44,8 @@ class MatchedEdges:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Joins runs with commits by reading four system tables, all at one state: `lineage_events`, `commits`, `tables`
-    and `lineage`; `catalogs` are the names of the catalog for clients."""
+    """Joins runs in OpenLineage events with commits, by reading four system tables, all at one state: `lineage_events`,
+    `commits`, `tables` and `lineage`; `catalogs` are the names of the catalog for clients."""
 
     events: OpenTable
     commits: OpenTable

@@ -1,4 +1,4 @@
-"""Makes the rows of `tables`, `views`, `columns`, `refs` and `snapshots` for a metadata file.
+"""Makes the rows of the system tables `tables`, `views`, `columns`, `refs` and `snapshots` for a metadata file.
 
 If the file was deleted before it was read, or cannot be read, the rows have only the fields of the receipt, and their
 column `metadata_gone` is set accordingly.

@@ -1,5 +1,5 @@
-"""Writes the rows of `readers`, the tables and views that each principal may load by grants. All rows are replaced when
-the grants change."""
+"""Writes the rows of the system table `readers`: the tables and views that each principal may load by grants. All rows
+are replaced when the grants change."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence

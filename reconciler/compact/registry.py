@@ -1,4 +1,4 @@
-"""Lists the new commits of the registry, those after the last one in `catalog_events`."""
+"""Lists the new commits of the registry: the ones after the last one in the system table `catalog_events`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Makes the row of `reports` for a stored report of a scan or a commit."""
+"""Makes the row of the system table `reports` for a stored report of a scan or a commit."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Makes the rows of `lineage_events` for an OpenLineage event, and events from rows."""
+"""Makes the rows of the system table `lineage_events` for an OpenLineage event, and events from rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """A dataset in an event: namespace and name, further names as pairs of namespace and name, and the snapshot
-    that was read or written (None if the event has none)."""
+    """A dataset in an OpenLineage event: namespace and name, further names as pairs of namespace and name, and the
+    snapshot that was read or written (None if the event has none)."""
 
     namespace: str
     name: str
@@ -36,8 +36,8 @@ class DatasetRef:
 
 @dataclass(slots=True)
 class RunEvent:
-    """An event of a run. `event` is the name of its object; `received_ms` is the midnight of the day on which it was
-    received, `happened_ms` its own time; `parent` and `root` are ids of runs."""
+    """An OpenLineage event of a run. `event` is the name of its object; `received_ms` is the midnight of the day on
+    which it was received, `happened_ms` its own time; `parent` and `root` are ids of runs."""
 
     event: str
     received_ms: int

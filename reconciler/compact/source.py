@@ -1,4 +1,4 @@
-"""Makes the columns for the source of a change, and for the confidence that follows from it
+"""Makes the columns of system tables for the source of a change, and for the confidence that follows from it
 (docs/design/pipeline.md#sources)."""
 
 from arco_catalog.iceberg.json import JsonObject

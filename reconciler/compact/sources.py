@@ -21,7 +21,8 @@ thirty bytes of an event or more."""
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The keys of the new objects of one commit, and the watermark that it sets: the first day that is not closed."""
+    """A batch of the job `compact`: the keys of the new objects of one commit, and the watermark that it sets, the
+    first day that is not closed."""
 
     keys: Sequence[str]
     closed_before: date

@@ -1,4 +1,4 @@
-"""Makes the row of `tasks` for a task that has ended."""
+"""Makes the row of the system table `tasks` for a background task that has ended."""
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps

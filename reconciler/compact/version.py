@@ -1,4 +1,5 @@
-"""A version of a table or view: a metadata file that a commit made current, with the fields of the row in `commits`."""
+"""A version of a table or view: a metadata file that a commit made current, with the fields of the row in the system
+table `commits`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ from reconciler.system.definition import Row
 
 
 class MissingMetadata(Enum):
-    """Why there is no metadata: the file does not exist, or it exists and cannot be read. The values are those of the
-    column `metadata_gone`."""
+    """Why the job `compact` has no metadata of a version: the file does not exist, or it exists and cannot be read. The
+    values are those of the column `metadata_gone`."""
 
     GONE = True
     UNREADABLE = None

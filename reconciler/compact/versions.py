@@ -1,4 +1,5 @@
-"""Makes versions from rows of `commits`, and marks the newest ones of their entities. Pure functions."""
+"""Makes versions of tables and views from rows of `commits`, and marks the newest ones of their entities. Pure
+functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

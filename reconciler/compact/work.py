@@ -1,5 +1,5 @@
-"""The work of executors: they read objects of the store, a bounded number concurrently, and write the rows made from
-them.
+"""The work of executors in the job `compact`: they read objects of the store, a bounded number concurrently, and write
+the rows made from them.
 
 Each function takes plain values that the driver sends, opens the catalog in the executor's process, and returns what
 the driver needs for a commit. An object that cannot be read is reported and left out; a store that does not respond

@@ -10,8 +10,8 @@ from arco_catalog.iceberg.json import JsonObject
 
 
 class Procedure(StrEnum):
-    """Iceberg's maintenance procedures, in the order in which a run calls them: a rewrite leaves files for an expiry
-    to delete, and not the other way round."""
+    """Iceberg's procedures that `maintain` calls for tables, in the order in which a run calls them: a rewrite leaves
+    files for an expiry to delete, and not the other way round."""
 
     REWRITE_DATA_FILES = "rewrite_data_files"
     REWRITE_POSITION_DELETE_FILES = "rewrite_position_delete_files"
@@ -27,7 +27,7 @@ class Procedure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """An argument of a procedure that is a time, in milliseconds since 1970 in UTC."""
+    """A time as an argument of a procedure, in milliseconds since 1970 in UTC."""
 
     ms: int
 
@@ -37,7 +37,7 @@ Argument: TypeAlias = str | int | bool | Time | Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a maintenance procedure: the procedure and its arguments without the table."""
+    """A call of one of Iceberg's procedures for a table: the procedure and its arguments without the table."""
 
     procedure: Procedure
     arguments: Mapping[str, Argument] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""The contents of a snapshot: the manifests, the data files by partition, and the deletes that apply to each."""
+"""Reads the contents of a table's snapshot: the manifests, the data files by partition, and the deletes that apply to
+each."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -38,8 +39,8 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The files of one partition, which may be rewritten together: the data files, and the size in bytes of each file
-    of position deletes."""
+    """The files of one partition of a snapshot, which may be rewritten together: the data files, and the size in bytes
+    of each file of position deletes."""
 
     data: tuple[DataFile, ...] = ()
     position_deletes: tuple[int, ...] = ()
@@ -61,9 +62,9 @@ NO_MANIFESTS = Manifests()
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of a snapshot. `delete_files` counts position deletes, deletion vectors and equality deletes;
-    `records` counts the rows of all data files, deleted ones included. `elsewhere` has one file for each folder that
-    has files outside of the table's location."""
+    """The contents of a table's snapshot. `delete_files` counts position deletes, deletion vectors and equality
+    deletes; `records` counts the rows of all data files, deleted ones included. `elsewhere` has one file for each
+    folder that has files outside of the table's location."""
 
     manifests: Manifests = NO_MANIFESTS
     groups: Sequence[Group] = ()

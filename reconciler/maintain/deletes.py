@@ -14,9 +14,9 @@ POSITION_DELETES, EQUALITY_DELETES = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A delete file. `partition` is None for equality deletes of an unpartitioned spec, which apply to all data files.
-    `data_file` is the path of the only data file from which it deletes rows; None if there may be more than one.
-    `vector` marks a deletion vector."""
+    """A delete file of a snapshot. `partition` is None for equality deletes of an unpartitioned spec, which apply to
+    all data files. `data_file` is the path of the only data file from which it deletes rows; None if there may be more
+    than one. `vector` marks a deletion vector."""
 
     content: int
     sequence: int

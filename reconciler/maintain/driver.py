@@ -32,7 +32,7 @@ from reconciler.maintain.work import MaintenanceExecutor, WorkObserver
 
 
 class Observer(WorkObserver, Protocol):
-    """Receives the events of a maintenance run, besides those of the work on tables."""
+    """The interface of what receives the events of a run of `maintain`, besides those of the work on tables."""
 
     def on_plan(self, table_plan: TablePlan) -> None:
         """Receives the plan of a table that has policies: the steps that are due, and those that are held back."""

@@ -1,4 +1,5 @@
-"""Predicts which snapshots an expiry removes, by the rule of Iceberg's `RemoveSnapshots`."""
+"""Predicts which snapshots Iceberg's procedure to expire snapshots removes, by the rule of Iceberg's
+`RemoveSnapshots`."""
 
 from collections.abc import Mapping
 

@@ -22,7 +22,7 @@ __all__ = ["DataFile", "Figures", "Group", "Manifests", "Ref", "Snapshot", "read
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot in the table's metadata."""
+    """A snapshot in the metadata of a table to maintain."""
 
     id: int
     parent: int | None
@@ -33,7 +33,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or tag of the table. `max_age_ms` and `min_to_keep` are its own retention, None if it has none."""
+    """A branch or tag of a table to maintain. `max_age_ms` and `min_to_keep` are its own retention, None if it has
+    none."""
 
     name: str
     snapshot: int

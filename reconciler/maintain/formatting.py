@@ -1,4 +1,4 @@
-"""Formats numbers for reports."""
+"""Formats numbers for the reports of `maintain`."""
 
 from reconciler.maintain.policies import DAY_MS
 

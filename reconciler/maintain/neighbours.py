@@ -31,8 +31,8 @@ UNKNOWN_LOCATION = "{} is not among the locations that the registry has for the 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another entity that may have files at a table's locations. `entity` is None if it is not known which one; `how`
-    completes a sentence with the entity as subject."""
+    """Another entity that may have files at the locations of a table to maintain. `entity` is None if it is not known
+    which one; `how` completes a sentence with the entity as subject."""
 
     entity: str | None
     how: str

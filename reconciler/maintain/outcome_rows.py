@@ -25,7 +25,7 @@ PAUSE_S = 0.5
 
 
 class OutcomeRows(Protocol):
-    """Reads and writes the rows of `system.maintenance`, which are the outcomes of procedures."""
+    """The interface of what reads and writes the rows of `system.maintenance`, which are the outcomes of procedures."""
 
     def last_task(self, entity: str) -> str:
         """Returns the id of the last maintenance task with rows of a table, given by the entity; empty if there is

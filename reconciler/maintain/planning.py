@@ -1,4 +1,4 @@
-"""Decides which procedures are due for a table: pure functions of figures, policies and the time.
+"""Decides which of Iceberg's procedures are due for a table: pure functions of figures, policies and the time.
 
 Files are selected by the criteria of Iceberg's own procedures, so that a plan predicts what a call does.
 """
@@ -44,8 +44,9 @@ POLICY_OF: Mapping[Procedure, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The input of a decision besides the table: the time `ms` by the store's clock, the time of the table's last
-    removal of orphan files (None if there was none), and how many bytes may be rewritten (None: no limit)."""
+    """The input of a decision about a procedure besides the table: the time `ms` by the store's clock, the time of the
+    table's last removal of orphan files (None if there was none), and how many bytes may be rewritten (None: no
+    limit)."""
 
     ms: int
     last_orphan_removal_ms: int | None = None
@@ -78,7 +79,8 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps that are due for a table, in the order in which they are taken, and the procedures held back."""
+    """The plan of a table's maintenance: the steps that are due, in the order in which they are taken, and the
+    procedures held back."""
 
     steps: Sequence[Step] = ()
     held_back: Sequence[HeldBack] = ()

@@ -44,12 +44,14 @@ T = TypeVar("T")
 
 
 class InvalidPolicy(ValueError):
-    """A policy cannot be executed: the content cannot be parsed, or has an unknown setting or an invalid value."""
+    """A maintenance policy cannot be executed: the content cannot be parsed, or has an unknown setting or an invalid
+    value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy that applies to a table: the name with the namespace, the type, the version and the parsed content."""
+    """A maintenance policy that applies to a table: the name with the namespace, the type, the version and the parsed
+    content."""
 
     name: str
     type: str

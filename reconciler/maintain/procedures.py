@@ -24,8 +24,8 @@ MAX_EXPLANATION = 1_000
 
 
 class ProcedureFailed(Exception):
-    """A procedure failed; `conflict` is true if a concurrent writer may be the cause. The message is cut after
-    `MAX_EXPLANATION` characters."""
+    """One of Iceberg's procedures failed; `conflict` is true if a concurrent writer may be the cause. The message is
+    cut after `MAX_EXPLANATION` characters."""
 
     def __init__(self, message: str, *, conflict: bool) -> None:
         super().__init__(message[:MAX_EXPLANATION])
@@ -33,7 +33,7 @@ class ProcedureFailed(Exception):
 
 
 class Procedures(Protocol):
-    """Calls Iceberg's maintenance procedures for tables."""
+    """The interface of what calls Iceberg's procedures for tables."""
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
         """Calls a procedure for a table and returns the result. If the task is cancelled, the procedure is stopped.
@@ -42,7 +42,7 @@ class Procedures(Protocol):
 
 
 class SparkProcedures:
-    """Calls procedures with `CALL` statements of Spark SQL; `catalog` is the catalog's name in Spark."""
+    """Calls Iceberg's procedures with `CALL` statements of Spark SQL; `catalog` is the catalog's name in Spark."""
 
     def __init__(self, spark: SparkSession, catalog: str) -> None:
         spark.conf.set(*NO_SUBSTITUTION)  # a Spark application that was there before has its own settings

@@ -20,8 +20,8 @@ FIGURES = ("snapshot_id", "data_files", "delete_files", "bytes", "manifests", "s
 
 @dataclass(frozen=True, slots=True)
 class StartedProcedure:
-    """A procedure that is about to be called, or was called. It is saved in the checkpoint before the call. `details`
-    has the fields of the row that are known by then."""
+    """The record of a procedure that is about to be called for a table, or was called. It is saved in the checkpoint
+    before the call. `details` has the fields of the row that are known by then."""
 
     procedure: Procedure
     details: JsonObject
@@ -53,7 +53,7 @@ class StartedProcedure:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureOutcome:
-    """The outcome of a procedure, with all fields of the row in `details`."""
+    """The outcome of a procedure for a table, with all fields of the row of `system.maintenance` in `details`."""
 
     procedure: Procedure
     details: JsonObject

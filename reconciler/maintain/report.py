@@ -1,4 +1,4 @@
-"""Writes the report of a run: for each table the steps that are due, their reasons and their outcomes."""
+"""Writes the report of a run of `maintain`: for each table the steps that are due, their reasons and their outcomes."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ REPORTED_FIGURES = ("data_files", "delete_files", "manifests", "snapshots", "byt
 
 
 class Report:
-    """An observer of a run that passes lines of text to `write`."""
+    """An observer of a run of `maintain` that passes lines of text for its report to `write`."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write

@@ -17,10 +17,10 @@ DELETED_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The criteria of a rewrite. `target` is the size in bytes of new files. A file smaller than `min_bytes` or larger
-    than `max_bytes` is a candidate, and so is one with `delete_files` delete files or more (None: any number is fine),
-    or with `deleted_share` of the rows deleted. Candidates are packed into groups of at most `max_group_bytes`; a group
-    of `min_input_files` is rewritten at any size."""
+    """The criteria by which a rewrite selects data files. `target` is the size in bytes of new files. A file smaller
+    than `min_bytes` or larger than `max_bytes` is a candidate, and so is one with `delete_files` delete files or more
+    (None: any number is fine), or with `deleted_share` of the rows deleted. Candidates are packed into groups of at
+    most `max_group_bytes`; a group of `min_input_files` is rewritten at any size."""
 
     target: int
     min_bytes: int

@@ -1,5 +1,5 @@
-"""Explains why a call rewrote fewer files than expected: a concurrent writer committed first, Iceberg failed, or it
-selected other files than the plan (docs/design/pipeline.md#rule-14)."""
+"""Explains why a call of a procedure rewrote fewer files than expected: a concurrent writer committed first, Iceberg
+failed, or it selected other files than the plan (docs/design/pipeline.md#rule-14)."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ REWRITE = "replace"
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Files that were to be rewritten and were not: how many were expected, how many of these are missing, how many
-    Iceberg reports as failed before their commit (it does not count those with a failed commit), and how many snapshots
-    other writers committed during the call."""
+    """The files that a procedure was to rewrite and did not: how many were expected, how many of these are missing, how
+    many Iceberg reports as failed before their commit (it does not count those with a failed commit), and how many
+    snapshots other writers committed during the call."""
 
     expected: int
     missing: int

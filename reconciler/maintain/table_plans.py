@@ -30,7 +30,7 @@ OUTSIDE = "it names a file outside of its locations: {}"
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """A table's namespace, name and entity id."""
+    """A table of the catalog: its namespace, name and entity id."""
 
     namespace: Namespace
     name: str

@@ -1,5 +1,5 @@
-"""The tasks that maintain tables. A table has one open task at a time, and concurrent runs compute the same id for it
-(docs/design/pipeline.md#rule-12)."""
+"""The background tasks that maintain tables. A table has one open task at a time, and concurrent runs compute the same
+id for it (docs/design/pipeline.md#rule-12)."""
 
 import hashlib
 import uuid

@@ -42,7 +42,8 @@ PAUSE_S = 2.0
 
 
 class WorkObserver(Protocol):
-    """Receives the events of the maintenance of a table: procedures that begin, end, or are held back."""
+    """The interface of what receives the events of the maintenance of a table: procedures that begin, end, or are held
+    back."""
 
     def on_start(self, table: TableRef, step: Step) -> None:
         """Receives a table and the step of a procedure that is about to be called for it."""
@@ -59,8 +60,8 @@ class WorkObserver(Protocol):
 
 @dataclass
 class MaintenanceExecutor:
-    """Executes maintenance tasks. `last_orphan_removals` has the time of the last removal of orphan files in
-    milliseconds since 1970, by the table's entity."""
+    """Executes background tasks that maintain tables. `last_orphan_removals` has the time of the last removal of orphan
+    files in milliseconds since 1970, by the table's entity."""
 
     procedures: Procedures
     rows: OutcomeRows

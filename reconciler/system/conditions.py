@@ -1,4 +1,5 @@
-"""Conditions on rows of system tables, with the types that PyIceberg's constructors, which are Pydantic's, lack."""
+"""Makes conditions on rows of system tables, with the types that PyIceberg's constructors, which are Pydantic's,
+lack."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,5 @@
-"""Connects a job to the catalog's server: the options of the command line, and the connection that they describe."""
+"""Connects a job of the pipeline to the catalog's server: the options of the command line, and the connection that they
+describe."""
 
 import argparse
 from collections.abc import Mapping

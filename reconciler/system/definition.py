@@ -14,7 +14,8 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 class Type(Enum):
-    """The type of a column. The values are the names of Iceberg's types, without the ids in `list` and `map`."""
+    """The type of a column of a system table. The values are the names of Iceberg's types, without the ids in `list`
+    and `map`."""
 
     STRING = "string"
     LONG = "long"
@@ -28,7 +29,7 @@ class Type(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with a comment, `doc`. A `required` column is never null."""
+    """A column of a system table, with a comment, `doc`. A `required` column is never null."""
 
     name: str
     type: Type
@@ -38,9 +39,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """A table of `system`. `day` is the column of times by the days of which it is partitioned, or None. With
-    `has_current`, it is partitioned by the column `current`, which marks the newest row of an entity. Files are sorted
-    by the columns `order`. `watermark` is the table property that records up to where the source was read, or None."""
+    """The definition of a table of `system`. `day` is the column of times by the days of which it is partitioned, or
+    None. With `has_current`, it is partitioned by the column `current`, which marks the newest row of an entity. Files
+    are sorted by the columns `order`. `watermark` is the table property that records up to where the source was read,
+    or None."""
 
     name: str
     doc: str

@@ -104,7 +104,7 @@ class SystemTables:
 
 @dataclass(slots=True)
 class OpenTable:
-    """A system table at one state. A commit replaces it by the state that the commit made."""
+    """A system table as a job has opened it, at one state. A commit replaces it by the state that the commit made."""
 
     definition: SystemTable
     table: Table

@@ -16,8 +16,8 @@ _WEEK = "current_timestamp - INTERVAL '7' DAY"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in words, the columns of the result, and the SQL as a template. With `hides_rows`, the result has only
-    rows about tables and views that the querying user may load."""
+    """A usual question to the tables of `system`, in words, the columns of the result, and the SQL as a template. With
+    `hides_rows`, the result has only rows about tables and views that the querying user may load."""
 
     name: str
     description: str

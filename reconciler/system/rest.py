@@ -1,6 +1,6 @@
-"""PyIceberg's REST catalog with an `Idempotency-Key` on every commit. A commit with a lost response is sent again,
-and gets the first response. Without a key, the second request would fail on the requirements that the first has
-changed."""
+"""PyIceberg's REST catalog with an `Idempotency-Key` on each commit to a table, and with commits to views. A commit to
+a table with a lost response is sent again, and gets the first response. Without a key, the second request would fail on
+the requirements that the first has changed."""
 
 import json
 import time
@@ -35,8 +35,8 @@ HEADER = "Idempotency-Key"
 
 
 class KeyedRestCatalog(RestCatalog):
-    """A REST catalog with PyIceberg's `properties`. Keys are made from the runtime's time and randomness. `pause`
-    sleeps for a number of seconds."""
+    """PyIceberg's REST catalog, by its `properties`, with an idempotency key on each commit to a table. Keys are made
+    from the runtime's time and randomness. `pause` sleeps for a number of seconds."""
 
     def __init__(
         self, properties: Mapping[str, str], runtime: Runtime, pause: Callable[[float], None] = time.sleep

@@ -28,8 +28,8 @@ _DROPS = "kind IN ('drop-table', 'drop-view', 'drop-followed')"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A table or view that a row is about: the names of the columns with the entity and the namespace, and an SQL
-    expression for the kind. The aliases of the joins begin with `prefix`."""
+    """A table or view that a row of a system table is about: the names of the columns with the entity and the
+    namespace, and an SQL expression for the kind. The aliases of the joins begin with `prefix`."""
 
     entity: str = "entity"
     namespace: str = "namespace"
@@ -94,9 +94,9 @@ LEFT JOIN (
 
 @dataclass(frozen=True, slots=True)
 class VisibleTable:
-    """The view of a table. A row is visible if one of the `sides` is; `expressions` has the SQL of columns that are not
-    selected as they are; `about` is an SQL condition for the rows that are about a table or view (None: all rows);
-    `joins` has the SQL joins that the sides and expressions need."""
+    """The view of a system table that has only visible rows. A row is visible if one of the `sides` is; `expressions`
+    has the SQL of columns that are not selected as they are; `about` is an SQL condition for the rows that are about a
+    table or view (None: all rows); `joins` has the SQL joins that the sides and expressions need."""
 
     table: SystemTable
     sides: Sequence[Side] = (Side(),)

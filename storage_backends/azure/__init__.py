@@ -1,1 +1,1 @@
-"""Azure Blob Storage: `config.py` configures a container, `store.py` is the store."""
+"""The store for Azure Blob Storage: `config.py` configures a container, `store.py` is the store."""

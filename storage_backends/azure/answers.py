@@ -27,7 +27,7 @@ _LARGEST_SKEW_MS = 10 * 60_000  # Azure refuses dates that are a quarter of an h
 
 @dataclass(frozen=True, slots=True)
 class AzureDialect:
-    """Classifies the responses of Azure to requests about one container."""
+    """Classifies the responses of Azure to requests about one container: as answers, or by the kind of failure."""
 
     container: str
 

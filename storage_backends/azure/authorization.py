@@ -18,15 +18,15 @@ API_VERSION = "2023-11-03"
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """The headers with which a request may be sent, and the text at the end of its query, which is empty unless it
-    authorizes the request."""
+    """What authorizes one request to Azure: the headers with which it may be sent, and the text at the end of its
+    query, which is empty unless it authorizes the request."""
 
     headers: Mapping[str, str]
     query: str = ""
 
 
 class Authorizer(Protocol):
-    """Authorizes requests to Azure by the credentials of one identity."""
+    """The interface of what authorizes requests to Azure, by the credentials of one identity."""
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
         """Returns what authorizes a request: its headers, which include `headers`, and the end of its query. Raises
@@ -40,7 +40,8 @@ class Authorizer(Protocol):
 
 
 class KeyAuthorizer:
-    """Authorizes requests by signatures with the account's key. Raises `StoreDenied` for a key that is not base64."""
+    """Authorizes requests to Azure by signatures with the account's key. Raises `StoreDenied` for a key that is not
+    base64."""
 
     def __init__(self, account: str, key: str) -> None:
         self._account = account
@@ -58,7 +59,7 @@ class KeyAuthorizer:
 
 
 class SasAuthorizer:
-    """Authorizes requests by a shared access signature at the end of the query."""
+    """Authorizes requests to Azure by a shared access signature at the end of the query."""
 
     def __init__(self, token: str) -> None:
         if not (token.isascii() and token.isprintable()) or " " in token:
@@ -73,7 +74,7 @@ class SasAuthorizer:
 
 
 class TokenAuthorizer:
-    """Authorizes requests by a token of Entra ID. Raises `StoreError` for an endpoint without TLS."""
+    """Authorizes requests to Azure by a token of Entra ID. Raises `StoreError` for an endpoint without TLS."""
 
     def __init__(self, tokens: EntraTokens, endpoint: ContainerEndpoint) -> None:
         if not endpoint.tls:

@@ -1,4 +1,5 @@
-"""Configuration of a container: endpoint, credentials and timeouts, made by hand or from the usual `AZURE_*` variables.
+"""Configuration of a container in Azure Blob Storage: endpoint, credentials and timeouts, made by hand or from the
+usual `AZURE_*` variables.
 
 Sources of the variables: Azure CLI, "Azure Storage environment variables"; azure-identity, "EnvironmentCredential";
 Azure Storage, "Configure connection strings".
@@ -26,22 +27,23 @@ class ClientKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SharedKey:
-    """Credentials: a key of the storage account, in base64. It allows everything."""
+    """Credentials for Azure Storage: a key of the storage account, in base64. It allows everything."""
 
     key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SasToken:
-    """Credentials: a shared access signature, which is the query of a URL and has rights of its own."""
+    """Credentials for Azure Storage: a shared access signature, which is the query of a URL and has rights of its
+    own."""
 
     token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSecret:
-    """Credentials: an application of Entra ID and its secret. `authority` is the host of Entra ID, None for that of the
-    public cloud."""
+    """Credentials for Azure Storage: an application of Entra ID and its secret. `authority` is the host of Entra ID,
+    None for that of the public cloud."""
 
     tenant_id: str
     client_id: str
@@ -51,9 +53,9 @@ class ClientSecret:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
-    """Credentials by azure-identity's own search: workload and managed identities, the Azure CLI. They are those of
-    this process, since azure-identity reads environment variables and files itself; all other settings may differ
-    between stores."""
+    """Credentials for Azure Storage by azure-identity's own search: workload and managed identities, the Azure CLI.
+    They are those of this process, since azure-identity reads environment variables and files itself; all other
+    settings may differ between stores."""
 
 
 CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
@@ -61,7 +63,7 @@ CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
 
 @dataclass(frozen=True, slots=True)
 class AzureConfig(ConnectionSettings):
-    """The settings of one Azure store. Stores with different settings can exist in one process.
+    """The settings of one store on Azure. Stores with different settings can exist in one process.
 
     An `endpoint_url` replaces `https://ACCOUNT.blob.core.windows.net`.
     """

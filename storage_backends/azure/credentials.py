@@ -27,7 +27,7 @@ _WITHOUT_IDENTITY = (
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """An access token, and the time at which it expires in milliseconds since 1970."""
+    """An access token of Entra ID, and the time at which it expires in milliseconds since 1970."""
 
     token: str = field(repr=False)
     expires_ms: int

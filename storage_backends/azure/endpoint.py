@@ -1,4 +1,4 @@
-"""Computes the address of a container by its URL and configuration: pure functions.
+"""Computes the address of an Azure container by its URL and configuration: pure functions.
 
 Sources: Azure Storage, "Storage account overview", "Naming and referencing containers, blobs, and metadata", "Use the
 Azure Data Lake Storage URI", "Connect to Azurite".
@@ -23,7 +23,8 @@ _ZONED_HOST = re.compile(rf"({_ACCOUNT.pattern})\.(z[0-9]+\.dfs\.storage\.azure\
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A container, and the configuration with the account and endpoint in which it is."""
+    """The container that the URL of a store names, and the configuration with the account and endpoint in which it
+    is."""
 
     container: str
     config: AzureConfig
@@ -31,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint(Endpoint):
-    """The address of a container, and the name of its storage account."""
+    """The address of an Azure container, and the name of its storage account."""
 
     account: str
 

@@ -1,4 +1,4 @@
-"""Parses a page of a container's listing, which is XML. Source: Azure Storage REST API, "List Blobs"."""
+"""Parses a page of an Azure container's listing, which is XML. Source: Azure Storage REST API, "List Blobs"."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import unquote

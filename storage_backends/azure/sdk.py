@@ -32,7 +32,7 @@ _UNSIGNED = {"accept-encoding": "identity"}
 
 
 class SdkTransport:
-    """Sends requests about one container by the SDK's client, which is made with the first request."""
+    """Sends requests about one container by Azure's SDK. The SDK's client is made with the first request."""
 
     def __init__(
         self, endpoint: ContainerEndpoint, config: AzureConfig, make_client: "Callable[[], ContainerClient]"

@@ -1,5 +1,5 @@
-"""Azure Blob Storage: block blobs, each written whole. Source: Azure Storage REST API, "Put Blob", "Get Blob", "Delete
-Blob", "Blob Batch", "List Blobs"."""
+"""The store for Azure Blob Storage: block blobs, each written whole. Source: Azure Storage REST API, "Put Blob", "Get
+Blob", "Delete Blob", "Blob Batch", "List Blobs"."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,7 +18,7 @@ _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet
 
 
 class AzureStore(BucketStore):
-    """The objects of `container` whose keys start with `prefix`, accessed by `config`.
+    """A store on Azure Blob Storage: the objects of `container` whose keys start with `prefix`, accessed by `config`.
 
     A version is an ETag, as the headers of a response have it. Azure makes a new one with each write, whatever the
     bytes.

@@ -24,7 +24,7 @@ _NO_BODY = {"content-length": "0"}
 
 
 class AzureTransport:
-    """Sends requests about one container over a pool of our own connections, authorized by its credentials."""
+    """Sends requests about one Azure container over a pool of our own connections, authorized by its credentials."""
 
     def __init__(self, endpoint: ContainerEndpoint, authorizer: Authorizer, pool: Pool) -> None:
         self._endpoint = endpoint

@@ -1,4 +1,5 @@
-"""Checks the headers of a store's responses: its time, ids of requests, throttling; and measures its latency."""
+"""Conformance checks of the headers of a store's responses: its time, ids of requests, throttling; and measurements of
+its latency."""
 
 import time
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The parts of a conformance check: the state that checks share, findings, and their helpers."""
+"""The parts of which conformance checks of a store are made: the state that checks share, findings, and helpers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # imports httptools, which local stores do not need
 
 
 class Grade(StrEnum):
-    """The result of a check. `LACKING` is an optional capability that the store does not have, `SKIPPED` a check that
-    was not made."""
+    """The result of a conformance check. `LACKING` is an optional capability that the store does not have, `SKIPPED` a
+    check that was not made."""
 
     OK = "ok"
     LACKING = "lacking"
@@ -25,8 +25,8 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check of a store, with a text. `found` is the same wherever a store behaves the same; `measured`
-    is the part of the text that differs from run to run."""
+    """The result of a conformance check of a store, with a text. `found` is the same wherever a store behaves the same;
+    `measured` is the part of the text that differs from run to run."""
 
     grade: Grade
     found: str
@@ -34,12 +34,13 @@ class Finding:
 
 
 class Fault(Exception):
-    """A check failed: the store did something that it must not do."""
+    """A conformance check failed: the store did something that it must not do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The state that the checks of one store share: the store, and the prefix of everything that they write.
+    """The state that the conformance checks of one store share: the store, and the prefix of everything that they
+    write.
 
     `answers` are the HTTP responses seen so far, to which each call adds; None for a store without HTTP. `now_ms` is
     this machine's clock.
@@ -70,8 +71,8 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of a store. The function `examine` returns the finding, and raises `Fault` or `StoreError` if the check
-    fails.
+    """One conformance check of a store. The function `examine` returns the finding, and raises `Fault` or `StoreError`
+    if the check fails.
 
     A check that `writes` is skipped where the store accepts no writes. A `costly` one runs only on request. One that
     `needs_answers` reads HTTP responses. One that `measures` reports figures and never fails.

@@ -25,7 +25,8 @@ MAX_CALL_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class ExaminationReport:
-    """The findings of all checks by their names, and the keys of objects that could not be deleted afterwards."""
+    """The findings of all conformance checks of a store by their names, and the keys of objects that could not be
+    deleted afterwards."""
 
     findings: dict[str, Finding]
     left_behind: Sequence[str]

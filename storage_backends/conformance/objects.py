@@ -1,4 +1,5 @@
-"""Checks what one caller at a time sees: conditions, reads, ranges, listings, deletions and names."""
+"""Conformance checks of what one caller at a time sees of a store: conditions, reads, ranges, listings, deletions and
+names."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Checks what many concurrent callers see: one of them wins a race, and no update is lost."""
+"""Conformance checks of what many concurrent callers see of a store: one of them wins a race, and no update is lost."""
 
 import asyncio
 import json

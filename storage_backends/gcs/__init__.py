@@ -1,1 +1,1 @@
-"""Google Cloud Storage by its JSON API: `config.py` configures a bucket, `store.py` is the store."""
+"""The store for Google Cloud Storage, by its JSON API: `config.py` configures a bucket, `store.py` is the store."""

@@ -1,4 +1,5 @@
-"""Configuration of a bucket: endpoint, credentials and timeouts, made by hand or from the usual variables.
+"""Configuration of a bucket of Google Cloud Storage: endpoint, credentials and timeouts, made by hand or from the usual
+variables.
 
 Sources of the variables: "Environment variables" of google-auth and of google-cloud-storage; Terraform's Google
 provider, for the access token.
@@ -22,42 +23,42 @@ class GcsClient(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anonymous:
-    """No credentials, for emulators and for buckets that everyone may read."""
+    """No credentials for Google Cloud Storage: for emulators and for buckets that everyone may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """Credentials: an OAuth 2.0 access token, which is not renewed."""
+    """Credentials for Google Cloud Storage: an OAuth 2.0 access token, which is not renewed."""
 
     token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialsFile:
-    """Credentials: the path of a JSON file that has a service account's key, an authorized user, or an external
-    account."""
+    """Credentials for Google Cloud Storage: the path of a JSON file that has a service account's key, an authorized
+    user, or an external account."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialsJson:
-    """Credentials: the JSON text of a service account's key, an authorized user, or an external account, as a
-    credentials file has it."""
+    """Credentials for Google Cloud Storage: the JSON text of a service account's key, an authorized user, or an
+    external account, as a credentials file has it."""
 
     text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataServer:
-    """Credentials: the service account of the machine, by the machine's metadata server."""
+    """Credentials for Google Cloud Storage: the service account of the machine, by the machine's metadata server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationDefault:
-    """Credentials by google-auth's own search (ADC): a variable, gcloud's file, the metadata server. They are those of
-    this process, since google-auth reads environment variables and files itself; all other settings may differ between
-    stores."""
+    """Credentials for Google Cloud Storage by google-auth's own search (ADC): a variable, gcloud's file, the metadata
+    server. They are those of this process, since google-auth reads environment variables and files itself; all other
+    settings may differ between stores."""
 
 
 CredentialsConfig = Anonymous | AccessToken | CredentialsFile | CredentialsJson | MetadataServer | ApplicationDefault
@@ -65,7 +66,7 @@ CredentialsConfig = Anonymous | AccessToken | CredentialsFile | CredentialsJson 
 
 @dataclass(frozen=True, slots=True)
 class GcsConfig(ConnectionSettings):
-    """The settings of one GCS store. Stores with different settings can exist in one process.
+    """The settings of one store on Google Cloud Storage. Stores with different settings can exist in one process.
 
     An `endpoint` replaces Google's. `user_project` is billed for each request, as buckets demand whose requester pays.
     """

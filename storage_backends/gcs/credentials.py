@@ -1,5 +1,5 @@
-"""Gets access tokens for a configuration: none, a fixed one, or those of google-auth. That library blocks, so it runs
-in a thread; it is not imported for the first two."""
+"""Gets access tokens for Google Cloud Storage as a configuration has them: none, a fixed one, or those of google-auth.
+That library blocks, so it runs in a thread; it is not imported for the first two."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _WITHOUT_GOOGLE_AUTH = (
 
 
 class TokenSource(Protocol):
-    """Returns access tokens that have not expired."""
+    """The interface of sources of access tokens for Google Cloud Storage, which return tokens that have not expired."""
 
     async def current(self) -> str:
         """Returns an access token; empty if requests need none. Raises `StoreDenied` if there are no credentials,
@@ -43,7 +43,7 @@ def tokens_of(config: GcsConfig) -> TokenSource:
 
 
 class FixedToken:
-    """A source of tokens that always returns the configured token."""
+    """A source of access tokens that always returns the configured token, empty for none."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -57,15 +57,16 @@ class FixedToken:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringToken:
-    """An access token, and the time at which it expires in milliseconds since 1970; None if that is unknown."""
+    """An access token of Google, and the time at which it expires in milliseconds since 1970; None if that is
+    unknown."""
 
     token: str = field(repr=False)
     expires_ms: int | None
 
 
 class GoogleTokens:
-    """A source of tokens by google-auth, which renews them some minutes before they expire. If a renewal fails, the old
-    token is used as long as it is valid. With `scopes` None, those of this package are requested."""
+    """A source of access tokens by google-auth, which renews them some minutes before they expire. If a renewal fails,
+    the old token is used as long as it is valid. With `scopes` None, the scopes of this package are requested."""
 
     def __init__(self, config: GcsConfig, scopes: Sequence[str] | None = None) -> None:
         self._config = config

@@ -17,8 +17,8 @@ OBJECT_FIELDS = "generation,timeCreated"
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """The generation of an object, which is its version, and the time at which it was written, in milliseconds since
-    1970."""
+    """The generation of an object in GCS, which is its version, and the time at which it was written, in milliseconds
+    since 1970."""
 
     version: Version
     written_ms: int

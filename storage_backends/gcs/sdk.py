@@ -34,7 +34,7 @@ NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHea
 
 
 class SdkTransport:
-    """Sends requests about one bucket by an authorized session of the SDK."""
+    """Sends requests about one bucket of GCS by an authorized session of Google's SDK."""
 
     def __init__(
         self, base: str, bucket: str, config: GcsConfig, session: AuthorizedSession, credentials: GoogleCredentials

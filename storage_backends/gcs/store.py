@@ -33,7 +33,7 @@ _NO_GENERATION = str(2**63 - 1)
 
 
 class GcsStore(BucketStore):
-    """The objects of `bucket` whose keys start with `prefix`, accessed by `config`.
+    """A store on Google Cloud Storage: the objects of `bucket` whose keys start with `prefix`, accessed by `config`.
 
     A version is a generation: every write makes a new one, whatever its body, and no generation comes back.
 

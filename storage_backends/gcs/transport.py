@@ -16,7 +16,7 @@ from storage_backends.wire.pool import Pool
 
 
 class GcsTransport:
-    """Sends requests about one bucket over a pool of our own connections, with access tokens."""
+    """Sends requests about one bucket of GCS over a pool of our own connections, with access tokens."""
 
     def __init__(
         self, bucket: str, user_project: str | None, endpoint: Endpoint, tokens: TokenSource, pool: Pool

@@ -1,1 +1,1 @@
-"""A folder of plain files as a store: `config.py` has its settings, `store.py` is the store."""
+"""The store of plain files on the local disk: `config.py` has its settings, `store.py` is the store."""

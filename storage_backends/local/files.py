@@ -25,7 +25,7 @@ FILE_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class ParentRemoved(Exception):
-    """A directory was removed, because it was empty, while a file or directory was made in it."""
+    """The parent directory was removed, because it was empty, while a file or directory was made in it."""
 
 
 class NotInMemory(Exception):

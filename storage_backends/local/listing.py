@@ -17,9 +17,9 @@ Walk = Generator[Listed | str, None, None]
 
 
 class PausedWalks:
-    """Keeps walks over the files of a store that are paused at the end of a page, by prefix and cursor, so that the
-    next page need not read a folder of 100,000 names again. Keeps the newest `PAUSED_WALKS`; for any other page a new
-    walk starts."""
+    """Keeps walks over the files of a local store that are paused at the end of a page, by prefix and cursor, so that
+    the next page need not read a folder of 100,000 names again. Keeps the newest `PAUSED_WALKS`; for any other page a
+    new walk starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,8 +55,8 @@ class PausedWalks:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Lists the objects whose keys start with `prefix` and come after `after`, without those in the root's folder
-    `hidden`.
+    """One listing of a local store: the objects whose keys start with `prefix` and come after `after`, without those in
+    the root's folder `hidden`.
 
     Only directories that can have such keys are read. Of links, devices, and what has no valid key as a name, only the
     name is yielded.

@@ -83,7 +83,8 @@ class _Temporary:
 
 
 class LocalStore:
-    """The folder `root`, made by the first write, shared by any number of tasks, threads and processes of one machine.
+    """A store of local files: the folder `root`, made by the first write, shared by any number of tasks, threads and
+    processes of one machine.
 
     An object is written whole to a temporary file, which is fsynced, and then appears under its key at once, by a
     hard link (create-only) or a rename. So a crash leaves the old object or the new one, and at worst a temporary

@@ -1,1 +1,2 @@
-"""S3, and servers that speak its protocol: `config.py` configures a bucket, `store.py` is the store."""
+"""The store for S3, and for servers that speak its protocol: `config.py` configures a bucket, `store.py` is the
+store."""

@@ -1,4 +1,4 @@
-"""Reads the ARNs of access points, which may stand in place of a bucket's name.
+"""Reads the ARNs of access points of S3, which may stand in place of a bucket's name.
 
 Sources: S3 user guide, "Referencing access points with ARNs, access point aliases, or virtual-hosted-style URIs" and
 "Bucket naming rules".

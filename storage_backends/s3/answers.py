@@ -41,7 +41,7 @@ _ELSEWHERE = frozenset({"AuthorizationHeaderMalformed", "IllegalLocationConstrai
 
 @dataclass(frozen=True, slots=True)
 class S3Dialect:
-    """Classifies the responses of S3 to requests about one bucket."""
+    """Classifies the responses of S3 to requests about one bucket: as answers, or by the kind of failure."""
 
     bucket: str
 

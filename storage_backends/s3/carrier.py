@@ -1,4 +1,5 @@
-"""Chooses how requests to a bucket are sent: over connections of our own, or by Amazon's SDK where our own can't."""
+"""Chooses how requests to a bucket of S3 are sent: over connections of our own, or by Amazon's SDK where our own
+can't."""
 
 from storage_backends.base import StoreError
 from storage_backends.s3.access_point import region_of_arn

@@ -1,4 +1,5 @@
-"""Configuration of a bucket: endpoint, credentials and timeouts, made by hand or from the usual `AWS_*` variables.
+"""Configuration of a bucket of S3: endpoint, credentials and timeouts, made by hand or from the usual `AWS_*`
+variables.
 
 Source of the variables: AWS SDKs and tools reference, "Environment variables list".
 """
@@ -16,8 +17,8 @@ _ECS = "http://169.254.170.2"
 
 
 class Addressing(StrEnum):
-    """Where a request names the bucket: in the host's name (`VIRTUAL`) or in the path (`PATH`). `AUTO` is the path for
-    a configured endpoint, and for Amazon's the host where a certificate allows it."""
+    """Where a request to S3 names the bucket: in the host's name (`VIRTUAL`) or in the path (`PATH`). `AUTO` is the
+    path for a configured endpoint, and for Amazon's the host where a certificate allows it."""
 
     AUTO = "auto"
     PATH = "path"
@@ -35,8 +36,8 @@ class Carrier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint:
-    """Credentials: an address that returns temporary keys (ECS, EKS, Lambda with SnapStart), and the token that it
-    requires. A token in a file has priority, and is read each time, since it is rotated."""
+    """Credentials for S3: an address that returns temporary keys (ECS, EKS, Lambda with SnapStart), and the token that
+    it requires. A token in a file has priority, and is read each time, since it is rotated."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -45,9 +46,9 @@ class ContainerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
-    """Credentials by botocore's own search: profiles, SSO, roles, instances. botocore reads these two files for this
-    profile; None stands for those that this process's variables name. Other variables, of web identity and instances,
-    are always this process's, since botocore reads them itself."""
+    """Credentials for S3 by botocore's own search: profiles, SSO, roles, instances. botocore reads these two files for
+    this profile; None stands for those that this process's variables name. Other variables, of web identity and
+    instances, are always this process's, since botocore reads them itself."""
 
     profile: str | None = None
     config_file: str | None = None
@@ -59,7 +60,7 @@ CredentialsConfig = Credentials | ContainerEndpoint | DefaultChain
 
 @dataclass(frozen=True, slots=True)
 class S3Config(ConnectionSettings):
-    """The settings of one S3 store. Stores with different settings can exist in one process.
+    """The settings of one store on S3. Stores with different settings can exist in one process.
 
     `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
     `dualstack`.

@@ -19,7 +19,7 @@ _WITHOUT_BOTOCORE = (
 
 
 class CredentialSource(Protocol):
-    """Returns AWS credentials that have not expired."""
+    """The interface of sources of AWS credentials, which return credentials that have not expired."""
 
     async def current(self) -> Credentials:
         """Returns AWS credentials that have not expired. Raises `StoreDenied` if there are none, `StoreUnavailable` for

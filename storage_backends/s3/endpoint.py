@@ -1,4 +1,4 @@
-"""Computes the address of a bucket: a pure function.
+"""Computes the address of a bucket of S3: a pure function.
 
 Sources: S3 user guide, "Virtual hosting of general purpose buckets", "Making requests over dual-stack endpoints"; AWS
 general reference, "Amazon S3 endpoints and quotas". Tested against botocore's own rules.

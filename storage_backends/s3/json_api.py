@@ -21,8 +21,8 @@ _TRANSIENT = ("Throttling", "InternalS", "InternalFailure", "ServiceUnavailable"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """An AWS service: its name in addresses and signatures, the environment variable by which another endpoint is set,
-    and the version of its JSON protocol."""
+    """An AWS service that speaks JSON: its name in addresses and signatures, the environment variable by which another
+    endpoint is set, and the version of its JSON protocol."""
 
     name: str
     endpoint_variable: str

@@ -1,4 +1,4 @@
-"""Parses one page of a bucket's listing (S3 API reference, `ListObjectsV2`)."""
+"""Parses one page of an S3 bucket's listing (S3 API reference, `ListObjectsV2`)."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus

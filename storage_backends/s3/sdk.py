@@ -63,7 +63,7 @@ class _UnreadAnswer(Exception):
 
 
 class SdkTransport:
-    """Sends requests about one bucket by a client of the SDK."""
+    """Sends requests about one bucket of S3 by a client of Amazon's SDK."""
 
     def __init__(self, bucket: str, config: S3Config, client: Any, http: AIOHTTPSession, stack: AsyncExitStack) -> None:
         self._bucket = bucket

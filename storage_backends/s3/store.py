@@ -18,7 +18,7 @@ from storage_backends.wire.exchange import Request
 
 
 class S3Store(BucketStore):
-    """The objects of `bucket` whose keys start with `prefix`, accessed by `config`.
+    """A store on S3: the objects of `bucket` whose keys start with `prefix`, accessed by `config`.
 
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
     again: bodies that are moved by compare-and-swap have a fresh id in them (docs/design/store.md#rule-3).

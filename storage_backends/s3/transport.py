@@ -16,7 +16,7 @@ from storage_backends.wire.pool import Pool
 
 
 class S3Transport:
-    """Sends requests about one bucket over a pool of our own connections, signed with its credentials."""
+    """Sends requests about one bucket of S3 over a pool of our own connections, signed with its credentials."""
 
     def __init__(
         self, endpoint: Endpoint, scope: Scope, credentials: CredentialSource, pool: Pool, *, checksum: bool

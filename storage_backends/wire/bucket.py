@@ -8,8 +8,8 @@ from storage_backends.wire.http1 import Response
 
 
 class Bucket:
-    """The part of the bucket `name` whose keys start with `prefix`. Raises `InvalidKey` for a prefix that no key can
-    have."""
+    """A part of the bucket `name`, whose keys start with `prefix`, with the client that reaches it. Raises `InvalidKey`
+    for a prefix that no key can have."""
 
     page_size = PAGE_SIZE
     """The number of objects that a listing requests for each page."""

@@ -1,5 +1,5 @@
-"""The base class of the clouds' stores. It makes the results of calls of HTTP responses; each cloud's store makes the
-requests."""
+"""The base class of the stores on clouds. It makes the results of calls from HTTP responses; each cloud's store makes
+the requests."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -38,16 +38,16 @@ from storage_backends.wire.exchange import Answer, Request
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """The objects on a page by their keys in the bucket, and the text by which the listing continues; None after the
-    last page."""
+    """A page of a bucket's listing as a cloud returned it: the objects by their keys in the bucket, and the text by
+    which the listing continues; None after the last page."""
 
     entries: tuple[Listed, ...]
     continuation: str | None
 
 
 class BucketStore(Bucket, ABC):
-    """The objects of a bucket whose keys start with a prefix, as an `ObjectStore`. Versions are ETags, unless a cloud's
-    store overrides the requests and responses that have them."""
+    """The base of the stores on clouds: the objects of a bucket whose keys start with a prefix, as an `ObjectStore`.
+    Versions are ETags, unless a cloud's store overrides the requests and responses that have them."""
 
     version_header = "etag"
     """The header of an answer that has the object's version."""

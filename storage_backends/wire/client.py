@@ -50,7 +50,8 @@ class _Open:
 
 
 class Client:
-    """Sends requests about one bucket and retries them. The transport opens with the first call in an event loop.
+    """Sends requests about one bucket to a store, and retries the ones that are safe to retry. The transport opens with
+    the first call in an event loop.
 
     `open_transport` raises `StoreError` for a configuration that can't be followed. `pauses` are made between attempts.
     """

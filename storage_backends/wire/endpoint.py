@@ -8,8 +8,8 @@ from storage_backends.base import StoreError
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a server. `authority` is the value of the header `host`; `path` is the prefix of every request's
-    path."""
+    """The address of a store's server. `authority` is the value of the header `host`; `path` is the prefix of every
+    request's path."""
 
     tls: bool
     host: str

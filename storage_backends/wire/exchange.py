@@ -24,7 +24,7 @@ class Request:
 
 
 class Ambiguous(StoreUnavailable):
-    """A request was sent, and whether it was applied is not known."""
+    """A request was sent to a store, and whether it was applied is not known."""
 
 
 class OversizedAnswer(Ambiguous):
@@ -69,7 +69,7 @@ def retry_after_s(response: Response) -> float:
 
 
 class Dialect(Protocol):
-    """Classifies the responses of one vendor."""
+    """The interface of what classifies the responses of one vendor's store: as answers, or by the kind of failure."""
 
     def is_answer(self, response: Response, method: str) -> bool:
         """Whether the response is a definite answer to a request with this method, such as an object, a missing object
@@ -88,7 +88,8 @@ class Dialect(Protocol):
 
 
 class Transport(Protocol):
-    """Sends one request, once: over connections of our own, or by the vendor's SDK. Belongs to one event loop."""
+    """The interface of what sends one request to a store, once: over connections of our own, or by the vendor's SDK.
+    Belongs to one event loop."""
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request, and returns its response; after the status 401 it may send it a second time.

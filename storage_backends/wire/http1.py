@@ -20,15 +20,15 @@ MAX_HEAD_BYTES = 64 * 1024
 
 
 class NeverSent(Exception):
-    """A request failed before any byte of it was sent."""
+    """An HTTP request failed before any byte of it was sent."""
 
 
 class AnswerLost(Exception):
-    """A request was sent, at least in part, and no complete response came."""
+    """An HTTP request was sent, at least in part, and no complete response came."""
 
 
 class AnswerTooLarge(AnswerLost):
-    """The response is larger than the caller allows."""
+    """The response to an HTTP request is larger than the caller allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def may_end_with_its_connection(method: str, status: int) -> bool:
 
 
 class ResponseReader:
-    """Parses the response to one request. Once the response is whole, `keep_alive` is whether the connection may carry
-    another request."""
+    """Parses the response to one HTTP request. Once the response is whole, `keep_alive` is whether the connection may
+    carry another request."""
 
     def __init__(self, method: str, max_body_bytes: int = MAX_ANSWER_BYTES) -> None:
         self._method = method  # the parser cannot know that a HEAD's answer has no body; after 204 and 304 it does

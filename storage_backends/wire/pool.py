@@ -22,8 +22,8 @@ AGE_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Time limits in seconds: `connect_s` to connect, name look-up and TLS included; `idle_s` without a byte sent or
-    received; `exchange_s` for a request and its response, however steadily they trickle."""
+    """Time limits of a connection in seconds: `connect_s` to connect, name look-up and TLS included; `idle_s` without a
+    byte sent or received; `exchange_s` for a request and its response, however steadily they trickle."""
 
     connect_s: float
     idle_s: float
@@ -40,7 +40,7 @@ class _PooledConnection:
 
 
 class Pool:
-    """Keeps up to `size` connections to one host, which are opened when needed. For one event loop."""
+    """Keeps up to `size` HTTP connections to one host, which are opened when needed. For one event loop."""
 
     def __init__(
         self,

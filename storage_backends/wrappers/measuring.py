@@ -60,7 +60,7 @@ class Totals(NamedTuple):
 
 @dataclass(slots=True)
 class Measurement:
-    """The calls of one operation, in the order in which they began.
+    """The calls of a store in one operation, in the order in which they began.
 
     `depth` is the longest chain of calls of which each began after the one before had ended: concurrent calls
     share a depth. It is never less than the operation's chain of dependent calls. It is more where a call

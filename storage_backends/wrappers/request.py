@@ -33,8 +33,8 @@ LATE = "the request's deadline has passed"
 
 @dataclass(frozen=True, slots=True)
 class ObservedClock:
-    """The machine's wall clock in milliseconds since 1970, and the function that learns the store's time from its
-    answers (docs/design/store.md)."""
+    """The machine's wall clock in milliseconds since 1970, and the function that learns the store's time from the
+    answers of a store (docs/design/store.md)."""
 
     now_ms: Callable[[], int]
     observe: Callable[[int, int, int], None]
