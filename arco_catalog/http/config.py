@@ -15,7 +15,8 @@ from arco_catalog.state.key_settings import Dialect, KeyPolicy
 async def get_config(context: RequestContext) -> Response:
     """Returns the client configuration of the warehouse that the query names, or of the default one: its prefix, the
     namespace separator, the supported endpoints, and whether the catalog takes idempotency keys. Raises
-    `NoSuchWarehouse`, and `BadRequest` if the query names no warehouse and there is no default."""
+    `NoSuchWarehouse`, `BadRequest` if the query names no warehouse and there is no default, and the errors of
+    `Session.head`."""
     service = context.service
     name = context.query.one("warehouse") or service.default_warehouse()
     if context.sessions.realm is not None:

@@ -92,8 +92,9 @@ class Dispatch:
             del context.sessions
 
     async def _identify(self, request: Request) -> "Realm | None":
-        """Authenticates the request, sets its `caller`, and returns its realm; None on a server without realms. Raises
-        `NotAuthorized`, and `Unavailable` if an identity provider does not answer."""
+        """Authenticates the request, sets its `caller`, and returns its realm; None on a server without realms. Without
+        authentication the caller is that of the adapter or gateway in front, if there is any. Raises `NotAuthorized`,
+        and `Unavailable` if an identity provider does not answer."""
         service, event = self._service, request.scope.get(GATEWAY_EVENT)
         if service.realms is not None:
             realm, request.caller = await service.realms.identify(request.headers, event)

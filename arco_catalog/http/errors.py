@@ -69,8 +69,9 @@ _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
 
 def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Response:
     """Returns the error response for a request that raised `error`. `commits` is true on routes whose 5xx mean that the
-    outcome is unknown. The `dialect` decides on the response about an idempotency key that was used for another
-    request, or whose request is in progress.
+    outcome is unknown; on others an error of the store gives the response of an unavailable service, or of a refusal by
+    the store. The `dialect` decides on the response about an idempotency key that was used for another request, or
+    whose request is in progress.
 
     An unexpected exception is logged with its traceback, and its response contains nothing of it.
     """
@@ -121,8 +122,9 @@ def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> 
 
 
 def _error_headers(error: e.CatalogError) -> Mapping[str, str]:
-    """Returns the headers that belong to an error. Clients wait for the seconds in `Retry-After`, and retry a POST only
-    if the header is there."""
+    """Returns the headers that belong to an error: `WWW-Authenticate` if the caller is not authenticated, `Allow` if
+    the method is not supported, `Retry-After` if the request may succeed later, else none. Clients wait for the seconds
+    in `Retry-After`, and retry a POST only if the header is there."""
     match error:
         case e.NotAuthorized() | e.UnknownPrincipal():
             return {"WWW-Authenticate": "Bearer"}

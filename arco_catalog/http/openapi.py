@@ -66,9 +66,9 @@ def served(
     *,
     authenticated: bool = True,
 ) -> JsonObject:
-    """Returns the document for these endpoints alone, with the components that they refer to. `base_path` becomes the
-    URL of the server. Without a `dialect` the operations have no parameter for an idempotency key, and unless callers
-    are `authenticated` the document has no security schemes."""
+    """Returns the OpenAPI document for these endpoints alone, with the components that they refer to. `base_path`
+    becomes the URL of the server. The `dialect` decides on the form of an idempotency key, and without one the
+    operations have no parameter for it. Unless callers are `authenticated` the document has no security schemes."""
     whole = _whole()
     supported = {_nameless(endpoint) for endpoint in endpoints}
     paths: dict[str, Any] = {}

@@ -32,8 +32,10 @@ class Source:
 
 
 def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collection[str]) -> Source:
-    """Returns the source of a request. Header names are in lower case; `trusted` are patterns of the principals whose
-    headers count. Raises `BadRequest` for incomplete, contradictory or malformed headers, unless they are ignored.
+    """Returns the source of a request: the client, or what the headers for the source of a change claim. These count
+    for a principal of a realm, which needs the right to name sources, and for a principal that a pattern in `trusted`
+    matches. Those of an anonymous caller are stored as a claim, and those of any other caller are ignored. Header names
+    are in lower case. Raises `BadRequest` for incomplete, contradictory or malformed headers, unless they are ignored.
 
     The products of the User-Agent are saved, but not its free text, so no User-Agent makes a request fail.
     """

@@ -33,7 +33,9 @@ AT_ONCE = 32
 
 async def inspect_relation(session: Session, namespace: Namespace, name: str) -> JsonObject:
     """Returns the records of the relation with this name, or of the last one that was dropped under it: its entry, its
-    pointer as a reader sees it, its intent, and the markers of requests in progress on it. Raises `NoSuchTable`."""
+    pointer as a reader sees it, its intent, and the markers of requests in progress on it; for a relation without a
+    pointer the entry and the description. Raises `NoSuchTable`, and `InternalError` if the pointer of a table or view
+    is missing."""
     index = (await session.state.head()).index
     tombstones = Scan(tombstones_of(namespace, name))
     await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[tombstones]))

@@ -103,10 +103,10 @@ def namespace_value(
     answer: JsonObject | None = None,
     replaced: JsonObject | None = None,
 ) -> tuple[str, RecordWrite]:
-    """Returns the id of an immutable value with these properties, and the write of its object. The id is the attempt's
-    with a hash of the value, so another attempt never has it. The value also has those fields of the `replaced` one
-    that this version of the program does not know. Raises `AnswerTooLarge` if the host could not carry an answer with
-    the properties."""
+    """Returns the id of an immutable value with these properties, and with `answer`, the body of the answer to the
+    change, if that is another document; and the write of the value. The id is the attempt's with a hash of the value,
+    so another attempt never has it. The value also has those fields of the `replaced` one that this version of the
+    program does not know. Raises `AnswerTooLarge` if the host could not carry an answer with the properties."""
     body = encode_value(properties, answer, replaced)
     context.check_properties(body, dotted(namespace))
     value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
@@ -130,8 +130,9 @@ class _NamespaceChange(RegistryMutation):
         return namespace_value(self.context, attempt, self.namespace, properties, answer, replaced)
 
     def allowed_location(self, index: Index, properties: Mapping[str, JsonValue], now: str | None = None) -> Steps[str]:
-        """Computes the location for the namespace's tables: that of the properties, or else the default. The current
-        one, `now`, needs no new check. Raises `BadRequest` for a location that is not allowed, and `Forbidden`."""
+        """Computes the location for the namespace's tables: that of the properties, or else the default. Raises
+        `BadRequest` for a location that is not allowed, and `Forbidden` for one outside of the default location that
+        the caller may not choose, unless it is the current one, `now`."""
         given, default = properties.get(LOCATION), self.default_location(index)
         if not isinstance(given, str):
             return default.uri
@@ -294,8 +295,8 @@ class _Drop(_NamespaceChange):
         )
 
     def _intents(self, index: Index) -> list[RelationEntry] | None:
-        """Returns the intents of transactions on names of tables in the namespace, or None if it has a table or view
-        that is no intent: then it is not empty, whatever their transactions decide."""
+        """Returns the intents of transactions on names of tables in the namespace, or None if it has a table, view or
+        other relation that is no intent: then it is not empty, whatever their transactions decide."""
         intents: list[RelationEntry] = []
         for _, stored in index.scan(relations_in(self.namespace)):
             entry = RelationEntry(stored)

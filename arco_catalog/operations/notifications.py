@@ -47,12 +47,13 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def notify(session: Session, namespace: Namespace, name: str, notification: Notification) -> Answer:
-    """Applies a notification to a table of an external catalog: creates, updates, validates or drops it.
+    """Applies a notification to a table of an external catalog: creates, updates or drops it. One of type VALIDATE is
+    only checked: it changes nothing, and the metadata file is not read.
 
-    Raises `BadRequest` in an internal catalog, for a time in the future, for a table other than the followed one, for a
-    location that is not allowed or taken, and for a file that is not metadata of this table; `AlreadyExists` for a
-    notification that is not later than the last one, and for a name that another kind of relation has; `NotFound` if
-    the file does not exist; `NoSuchTable` for the drop of a table that does not exist.
+    Raises `BadRequest` in an internal catalog, for a time more than a day in the future, for a table other than the
+    followed one, for a location that is not allowed or taken, and for a file that is not metadata of this table;
+    `AlreadyExists` for a notification that is not later than the last one, and for a name that another kind of relation
+    has; `NotFound` if the file does not exist; `NoSuchTable` for the drop of a table that does not exist.
     """
     if not session.settings.external:
         await session.head()
@@ -69,8 +70,8 @@ class _NotificationChange(NamedChange):
     def admitted(self, index: Index, attempt: Attempt) -> Steps[RelationEntry | None]:
         """Returns the entry of the followed table with the name, or None if the name is free, after checking the
         notification against it. Raises `AlreadyExists` if another kind of relation, or a table of this catalog, has the
-        name, and unless the notification is later than the last one applied to the name; `BadRequest` for a time in the
-        future and for a table other than the followed one; and `PendingTransaction`."""
+        name, and unless the notification is later than the last one applied to the name; `BadRequest` for a time more
+        than a day in the future and for a table other than the followed one; and `PendingTransaction`."""
         notification = self.notification
         yield Needs(keys=[self.key])
         entry = find_relation(index, self.namespace, self.name)

@@ -25,10 +25,11 @@ WITHOUT_CONDITIONAL_DELETE = "conditional DELETE: objects are deleted there with
 async def open_catalog(
     settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime, open_store: StoreOpener
 ) -> Catalog:
-    """Opens the store at `url` and the stores of the allowed prefixes. Raises `ValueError` for a bad URL or prefix, and
-    `StoreError`.
+    """Opens the store at `url` and the stores of the allowed prefixes, and returns the catalog there. Raises
+    `ValueError` for a bad URL or prefix, and `StoreError`.
 
-    A store that ignores conditions would lose commits, so a catalog on one is read-only (docs/design/store.md).
+    It tests the store first. A store that ignores conditions would lose commits, so a catalog on one is read-only
+    (docs/design/store.md); a store without conditional deletes is noted in the settings.
     """
     store = open_store(url)
     try:
@@ -92,8 +93,9 @@ def build_catalog(
 ) -> Catalog:
     """Builds a catalog over an open store. Its root is a folder with its name, so that one store serves many catalogs.
 
-    An allowed prefix outside of this store needs `open_store`. `recorded` are additional allowed locations. Raises
-    `ValueError` for a bad URL or prefix, such as one inside a catalog's own state.
+    An allowed prefix outside of this store needs `open_store`. `recorded` are additional allowed locations. Without
+    `caches` the catalog has new ones. Raises `ValueError` for a bad URL or prefix, such as one inside a catalog's own
+    state.
     """
     if "%" in url:
         raise ValueError(f"The URL of a store must not contain percent signs, which engines decode differently: {url}")
@@ -128,7 +130,8 @@ def location_of(url: str) -> Location:
 def _mounts_of(
     base: Location, store: ObjectStore, allowed: Sequence[Location], open_store: StoreOpener | None
 ) -> list[Mount]:
-    """Returns the mounts of the state's store and of the allowed prefixes outside of it. Raises `ValueError`."""
+    """Returns the mounts of the state's store and of the allowed prefixes outside of it. Raises `ValueError` for such a
+    prefix if `open_store` is None."""
     mounts = [Mount(base, store)]
     for prefix in allowed:
         if not prefix.inside(base):

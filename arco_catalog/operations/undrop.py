@@ -206,7 +206,8 @@ class _Missing:
     unreadable: str | None
 
     def refusal(self, full_name: str) -> Refusal:
-        """Returns the refusal to restore the table with this name."""
+        """Returns the refusal to restore the table with this name: `BadRequest` if the file can't be checked,
+        `NotFound` if it is missing."""
         if self.unreadable is not None:
             return BadRequest(
                 f"{full_name} was not restored: whether {self.location} still exists cannot be checked "

@@ -33,9 +33,9 @@ def apply(
     checkpoint: Checkpoint,
 ) -> AppliedUpdates:
     """Checks the requirements of a commit, and applies the updates to `base`, the bytes of the metadata file
-    `base_file`. The result has outlines of both documents. `size` is roughly the bytes of the new file, and `name` the
-    full name of the table or view, for messages. Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint`
-    raises."""
+    `base_file`. The result has outlines of both documents and the bytes of the new one; if nothing changes, only the
+    outline of the base. `size` is roughly the bytes of the new file, and `name` the full name of the table or view, for
+    messages. Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint` raises."""
     before = parse_metadata(base, base_file)
     try:
         checkpoint()

@@ -104,8 +104,8 @@ def _checked_text(name: str, value: JsonValue) -> str:
 
 
 def _check_size(subject: str, before: Governance, after: Governance) -> None:
-    """Raises `BadRequest` if the governance document `after` exceeds the limits of tags or bytes, unless it has no name
-    that `before` lacks, and no more bytes."""
+    """Raises `BadRequest` if the governance document `after` has too many tags, and a name that `before` lacks, or too
+    many bytes, and more than `before`."""
     tagged = (_COLUMN.fullmatch(name) for name in after if name not in (OWNER, QUALITY))
     for column, count in Counter("" if match is None else match[1] for match in tagged).items():
         if count > MAX_TAGS and not after.keys() <= before.keys():

@@ -99,7 +99,8 @@ def request_purge(
     tombstone: JsonObject,
     attempt: Attempt,
 ) -> PurgeRequest:
-    """Returns the request of a purge for the drop that writes this tombstone (docs/design/purge.md#rule-1)."""
+    """Returns the request of a purge for the drop that writes this tombstone: the tombstone with the new task and the
+    time to undo the drop, and the task's hint and first version (docs/design/purge.md#rule-1)."""
     task, after_ms = attempt.uuid("task", text(tombstone, "entity")), attempt.now_ms + settings.undrop_window_ms
     dropped = Tombstone({**tombstone, "task": task, "purge_after": after_ms})
     named: JsonObject = {

@@ -98,8 +98,8 @@ class TransactionPlan:
         return {"transaction": self.id, "tables": tables}
 
     def new_names(self, index: Index) -> Steps[Edits]:
-        """Returns the index changes with the intents on all new names, each checked against those before it. Raises
-        `Refusal`, and `PendingTransaction`."""
+        """Returns the index changes with the intents on all new names, each checked against those before it, and with
+        the marks on locations that the new tables share. Raises `Refusal`, and `PendingTransaction`."""
         edits: dict[str, JsonObject | None] = {}
         growing = Growing(index)
         for creator, draft in self.drafts:

@@ -137,8 +137,10 @@ class State:
         key_policy: KeyPolicy | None = None,
         allowed_locations: Sequence[str] = (),
     ) -> None:
-        """A registry commit records `key_policy` if the catalog has no record of one, and `allowed_locations` if the
-        catalog is new. None, or an empty sequence, records nothing."""
+        """Makes the access of one request to the records of the catalog with these `paths`, through its `caches`.
+        `limits` are those of the index's edits and segments, None for the defaults. A registry commit records
+        `key_policy` if the catalog has no record of one, and `allowed_locations` if the catalog is new. None, or an
+        empty sequence, records nothing."""
         self.store = store
         self.paths = paths
         self._caches = caches

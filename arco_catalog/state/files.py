@@ -242,7 +242,8 @@ class Files:
 
     async def listed(self, folder: str, others: OtherObjects | None = None) -> AsyncGenerator[tuple[str, int], None]:
         """Yields the locations of the files in a folder and in all folders inside it, with their sizes. Objects whose
-        names are not valid keys are added to `others`. Raises `BadRequest` as `exists` does."""
+        names are not valid keys are left out, and added to `others` if that is given. Raises `BadRequest` as `exists`
+        does."""
         place = Location.parse(folder)
         store, key = self._find_at(place)
         after: Cursor | None = None
@@ -298,8 +299,9 @@ class Files:
         make: Callable[[], Awaitable[T]],
         keep: Callable[[CachedFile, T], CachedFile],
     ) -> T:
-        """Returns another form of a file with this body: the one that `find` finds in the cache, else what `make`
-        returns, which `keep` puts there. Requests that need it at the same time make it once."""
+        """Returns another form of a file with this body: the one that `find` returns from the cache, else what `make`
+        returns, which `keep` puts there if the file is still cached. Requests that need it at the same time make it
+        once."""
         known = self._known(location, body)
         made = None if known is None else find(known)
         if made is not None:
@@ -384,7 +386,8 @@ class Files:
 
     async def _unpacked(self, location: str, raw: bytes, taken: Allocation) -> tuple[bytes, Allocation]:
         """Returns the unpacked file and the memory taken for it. The first try takes memory for the size in the gzip
-        trailer, which may be wrong; the second for the largest size."""
+        trailer, which may be wrong; the second for the largest size. Raises `MetadataTooLarge` if the file is larger
+        than that, `UnreadableMetadata` for gzip that can't be unpacked, and `OutOfMemory`."""
         claimed = min(self._max_bytes, max(len(raw), int.from_bytes(raw[-4:], "little")))
         try:
             for limit in (claimed, self._max_bytes):

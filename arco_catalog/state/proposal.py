@@ -34,7 +34,8 @@ class Proposal:
     def of(
         cls, head: RegistryState, operation: Operation, changes: Edits, reads: Reads, *, base: int, written_ms: int
     ) -> Self:
-        """Returns the proposal of a change that was planned on a HEAD."""
+        """Returns the proposal of a change that was planned on `head`, with the keys of the tombstones that the change
+        adds. `base` and `written_ms` are those of the proposal."""
         ordered = tuple(
             key
             for key, entry in changes.items()

@@ -94,7 +94,8 @@ class _Flush:
 
 def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, list[Segment]]]:
     """Moves groups of edits of the index into segments, for a commit of `edits` edits. Returns the index after it, and
-    the segments to write before the commit becomes HEAD. It needs the segments that it rewrites."""
+    the segments to write before the commit becomes HEAD; the same index and none if no range of keys has too many
+    edits. It needs the segments that it rewrites."""
     sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
     buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
     chosen = _largest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
@@ -140,7 +141,8 @@ def is_pending(entry: JsonObject | None) -> bool:
 
 
 def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterator[_Group]:
-    """Iterates over the edits of each range that exceeds its limit, grouped by the segment to which they belong."""
+    """Iterates over the edits of each range that exceeds its buffer, without those that depend on a transaction,
+    grouped by the segment to which they belong. A group has at most about the bytes of `PIECES` segments."""
     ends: list[str | None] = [*RANGES[1:], None]
     for start, end in zip(RANGES, ends, strict=True):
         everything = index.edited_in(KeyRange(start, end, None))

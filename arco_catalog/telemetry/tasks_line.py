@@ -47,8 +47,8 @@ class TaskLines:
         self._since: dict[str, tuple[int, WorkStats]] = {}
 
     def tell(self, warehouse: str, stats: WorkStats) -> None:
-        """Adds the statistics of one poll for the tasks of a catalog. Writes their log line if a poll executed a task,
-        or the last line is `QUIET_MS` old."""
+        """Adds the statistics of one poll for the tasks of a catalog. Writes the catalog's log line, unless there is no
+        `write`, if a poll since the last line executed a task, or that line is `QUIET_MS` old."""
         now_ms = self._now_ms()
         written_ms, total = self._since.setdefault(warehouse, (now_ms, WorkStats()))
         total.add(stats)

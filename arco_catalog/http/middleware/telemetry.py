@@ -20,7 +20,7 @@ class RequestTelemetry:
 
     async def handle(self, request: Request) -> Response:
         """Gives the request an id, passes it on, and returns its response. The class of an exception is logged, and the
-        exception is raised."""
+        exception is raised. In both cases the log of the request is exported afterwards."""
         log = self._telemetry.begin(_request_summary(request), self._usual_warehouse)
         request.id = log.request_id
         try:
