@@ -1,1 +1,2 @@
-"""What developers run besides the tests: never imported by what ships."""
+"""Programs that developers run besides the tests: benchmarks, the demo, builds of packages and generated files. No
+package that ships imports them."""

@@ -1,5 +1,5 @@
-"""The page of the bounds on all that outsiders can write, made from the code's constants: `python -m tools.bounds`
-writes docs/bounds.md, and `--check` checks it."""
+"""Writes docs/bounds.md, the page of the bounds on all that outsiders can write, from the code's constants: `python -m
+tools.bounds`. With `--check`, it only compares."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ DEPTH = f"{options.HttpOptions().max_body_depth}"
 
 @dataclass(frozen=True)
 class Format:
-    """A format: who writes it, and how much of it is read."""
+    """A format that outsiders can write, for the page of bounds: who writes it, and how much of it is read."""
 
     what: str
     writer: str

@@ -1,4 +1,5 @@
-"""Bytecode made ahead, for folders that Python can't write to: without it, each start compiles each module."""
+"""Makes the bytecode of modules ahead, for folders that Python can't write to: without it, each start compiles each
+module."""
 
 import shutil
 import subprocess

@@ -39,7 +39,7 @@ _UNIX = 3
 
 @dataclass(frozen=True)
 class Platform:
-    """A Python on an architecture, as uv calls them."""
+    """A platform that the zip is for: a version of Python on an architecture, as uv calls them."""
 
     python: str
     machine: str
@@ -51,7 +51,8 @@ class Platform:
 
 
 class Variant(Enum):
-    """What a zip has beside what every one has; the value ends its name, and that of its lock file."""
+    """The variants of the zip, by what each has besides the common content; the value ends the name of the zip, and
+    that of its lock file."""
 
     USUAL = ""
     OIDC = "-oidc"

@@ -34,7 +34,7 @@ MODE = 0o644
 
 
 class ReleaseError(Exception):
-    """Why nothing was released."""
+    """The reason why a release was not built."""
 
 
 def version() -> str:

@@ -52,8 +52,8 @@ _START = start.__code__
 
 @dataclass(slots=True)
 class Frame:
-    """A function that was entered, and the functions that it entered. `concurrent` marks a step that runs concurrently
-    with others; `call` is the method and key of a call of the store, otherwise None."""
+    """A function that was entered during a traced request, and the functions that it entered. `concurrent` marks a step
+    that runs concurrently with others; `call` is the method and key of a call of the store, otherwise None."""
 
     code: CodeType | None = None
     concurrent: bool = False
@@ -89,7 +89,8 @@ class Frame:
 
 
 class Trace:
-    """A context that notes which functions of ours are entered. A coroutine is noted once, however often it goes on."""
+    """A context that records which functions of ours are entered. A coroutine is recorded once, however often it goes
+    on."""
 
     def __init__(self) -> None:
         self.root = Frame()
@@ -152,7 +153,7 @@ async def traced(step: Awaitable[Answer]) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Takes every caller for the root principal of a realm."""
+    """An authenticator that takes every caller for the root principal of a realm, for traces."""
 
     realm: str
     entity: str

@@ -1,0 +1,1 @@
+"""Benchmarks of the catalog, and what they need: servers, stores and clients to measure."""

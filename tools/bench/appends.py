@@ -1,4 +1,4 @@
-"""Appends of many writers to one table: `make bench-appends`, `python -m tools.bench.appends`.
+"""Measures appends of many writers to one table: `make bench-appends`, `python -m tools.bench.appends`.
 
 Each writer loads the table and appends a snapshot to main as an engine does. After a conflict it loads and tries again,
 with the pauses and the four retries of Iceberg's Java client. The servers are catalogs of this process over one store
@@ -31,8 +31,8 @@ FIRST_PAUSE_S = 0.1
 
 @dataclass
 class Appends:
-    """The appends of one run: how many were committed, refused as conflicts and given up, and how long each that was
-    committed took, its conflicts included."""
+    """The counts of the appends of one run: the calls of the store, the appends that were refused as conflicts or given
+    up, and how long each committed one took, its conflicts included."""
 
     seconds: float = 0.0
     calls: int = 0

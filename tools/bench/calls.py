@@ -1,4 +1,5 @@
-"""What each operation asks of its store, against docs/design/budgets.md: `python -m tools.bench.calls`."""
+"""Counts the calls of the store that each operation of the catalog makes, and compares them with
+docs/design/budgets.md: `python -m tools.bench.calls`."""
 
 import argparse
 import asyncio
@@ -107,7 +108,8 @@ async def warm_keyed_transaction(fixture: CountingFixture) -> Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A row of the table: what an operation may cost, and how to find out what it does cost."""
+    """A row of the table of budgets: what an operation may cost in calls of the store, and the scenario that measures
+    what it does cost."""
 
     operation: str
     depth: int
@@ -135,7 +137,7 @@ BUDGETS = (
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What was counted of one operation."""
+    """The calls of the store that were counted for one operation, with the bytes read and written."""
 
     budget: Budget
     depth: int

@@ -1,4 +1,4 @@
-"""Cold starts: from the spawn of a function's process to its first answer (`make bench-cold`).
+"""Measures cold starts: from the spawn of a function's process to its first answer (`make bench-cold`).
 
 The catalog is the zip that is deployed, unzipped, and the other one with Amazon's SDK, by which it goes. Beside them:
 (a) the least that an ASGI app can be, and (b) the same with S3's usual asyncio client, sending one after the other the
@@ -48,7 +48,7 @@ RUNTIME = SystemRuntime()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """A first request."""
+    """A first request to a function whose cold start is measured."""
 
     name: str
     target: str
@@ -76,7 +76,8 @@ OPERATIONS = (CONFIG, LOAD, COMMIT)
 
 @dataclass(slots=True)
 class Starts:
-    """What was measured of one function and one operation, in milliseconds: until the answer, and CPU until then."""
+    """The measured cold starts of one function with one operation, in milliseconds: until the answer, and CPU until
+    then."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)

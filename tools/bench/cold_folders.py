@@ -1,4 +1,5 @@
-"""What `tools.bench.cold` starts: the catalog's zip, and what it is held against, each in a folder of its own."""
+"""Makes the functions that `tools.bench.cold` starts: the catalog's zip, and the functions to compare it with, each in
+a folder of its own."""
 
 import shutil
 import sys

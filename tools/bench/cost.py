@@ -1,4 +1,4 @@
-"""What a deployment costs, in US dollars: `python -m tools.bench.cost`.
+"""Computes what a deployment of the catalog costs, in US dollars: `python -m tools.bench.cost`.
 
 Calls and bytes are counted, CPU is measured, both through the whole app over a table of 100 snapshots; `prices.py`
 has what each costs. Functions and containers bill the time that a request waits, so its depth (docs/design/budgets.md)
@@ -63,8 +63,8 @@ RUNTIME = SystemRuntime()
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one request uses of the store, and of a whole CPU. Of the calls that wait for each other (`depth`), `swaps`
-    replace an object by compare-and-swap."""
+    """What one request to the catalog uses: calls and bytes of the store, and CPU. Of the calls that wait for each
+    other (`depth`), `swaps` replace an object by compare-and-swap."""
 
     name: str
     puts: int
@@ -107,7 +107,7 @@ class Usage:
 
 
 class NotingSwaps(MemoryStore):
-    """Remembers the objects that were compared and swapped."""
+    """A store in memory that records the keys of the objects that were replaced by compare-and-swap."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class NotingSwaps(MemoryStore):
 
 
 class Site:
-    """A catalog in memory with one table, and processes that serve it."""
+    """A catalog in memory with one table, and server processes of it, for which the use of a request is measured."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store

@@ -17,8 +17,9 @@ LIST = "metadata/snap-1.avro"
 
 
 class GeneratedFiles:
-    """Passes every call on, but reads of the manifest list and manifests of tables: those are made of a template. All
-    locations of the tables have the same length, so one template fits all of them."""
+    """A store that passes calls on to another one, except reads of the manifest lists and manifests of its tables: it
+    makes these files from a template. All locations of the tables have the same length, so one template fits all of
+    them."""
 
     def __init__(self, inner: ObjectStore, manifests: int) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Loads of tables with a long history: `make bench-history`, `python -m tools.bench.history`.
+"""Measures loads of tables with a long history: `make bench-history`, `python -m tools.bench.history`.
 
 Through the whole app over a store in memory, for each number of snapshots: the milliseconds of CPU of all threads for
 the first load in each form after a commit, and for the loads after that, with the bytes of the answer. `refs` leaves
@@ -35,7 +35,8 @@ REQUEST_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class LoadTimes:
-    """Milliseconds of CPU of the first load in a form, and of the fastest of the loads after that."""
+    """The times of loads of a table in one form: milliseconds of CPU of the first load, and of the fastest of the loads
+    after that."""
 
     first_ms: float
     next_ms: float

@@ -1,4 +1,5 @@
-"""Whether others are answered during the worst documents: `make bench-hostile`, `python -m tools.bench.hostile`.
+"""Measures whether other clients get answers while a server handles the worst documents: `make bench-hostile`, `python
+-m tools.bench.hostile`.
 
 A real `arco serve` over a local folder gets the worst of each format that outsiders can write (tools/support/worst_*),
 several at once. Meanwhile one connection reads `/health` again and again, another commits to a table of its own, a

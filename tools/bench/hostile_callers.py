@@ -1,4 +1,4 @@
-"""Callers without rights and a hostile issuer of tokens, at a server of a realm (tools/bench/hostile.py)."""
+"""Cases for tools/bench/hostile.py: callers without rights and a hostile issuer of tokens, at a server of a realm."""
 
 import asyncio
 import base64
@@ -31,7 +31,8 @@ SLOW_S = 600
 
 @dataclass
 class HostileIssuer:
-    """An issuer on this machine that answers with what it is given: None for nothing at all, in no time."""
+    """A hostile issuer of tokens on this machine. It answers with the given documents, or with nothing where one is
+    None."""
 
     url: str = ""
     keys: bytes | None = None

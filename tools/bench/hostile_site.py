@@ -1,4 +1,5 @@
-"""A server under hostile documents, and what others see of it meanwhile: the ground of tools/bench/hostile.py."""
+"""A server that gets hostile documents, and measurements of what other clients get meanwhile, for
+tools/bench/hostile.py."""
 
 import asyncio
 import time
@@ -50,7 +51,7 @@ HEADINGS = (
 
 @dataclass
 class Others:
-    """What other clients saw during a case."""
+    """What other clients of the server got during one case: their waits, commits and refusals."""
 
     waits: list[float] = field(default_factory=list)
     commits: int = 0
@@ -59,7 +60,8 @@ class Others:
 
 @dataclass
 class Site:
-    """The server, its folder, and a client for what is hostile. `faults` are the cases that broke a bound."""
+    """The server that gets hostile documents, its folder, and the client that sends them. `faults` are the cases that
+    broke a bound."""
 
     server: ArcoServer
     folder: Path

@@ -30,7 +30,7 @@ _SCHEDULING = Path("/proc/thread-self/schedstat")
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Seconds: the longest step of the loop, and the longest delay."""
+    """The worst values of an event loop in seconds: the longest step, and the longest delay."""
 
     step: float = 0.0
     delay: float = 0.0
@@ -41,7 +41,7 @@ class Lateness:
 
 
 class DelayFile:
-    """The worst values so far, shared by the server and who watches it."""
+    """A file with the worst values of an event loop so far, which the server writes and the benchmark reads."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -66,8 +66,8 @@ class DelayFile:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The clocks at a tick, in seconds. `waited` is how long the thread has waited for a core, 0 where that is
-    unknown."""
+    """The clocks of a thread at a tick of the event loop, in seconds. `waited` is how long the thread has waited for a
+    core, 0 where that is unknown."""
 
     wall: float
     process: float
@@ -81,9 +81,9 @@ class Reading:
 
 
 class Clocks:
-    """The clocks of the thread that makes this object. A reading keeps Python's lock: a call that releases the lock, as
-    each of a Python file does, gets it back only after a piece of another thread's work, and the loop would be late by
-    its own probe."""
+    """Reads the clocks of the thread that makes this object. A reading keeps Python's lock: a call that releases the
+    lock, as each of a Python file does, gets it back only after a piece of another thread's work, and the loop would be
+    late by its own probe."""
 
     def __init__(self) -> None:
         self._file = os.open(_SCHEDULING, os.O_RDONLY) if _SCHEDULING.exists() else None

@@ -1,5 +1,5 @@
-"""What things cost: list prices in US dollars, as of `DATED`, in us-east-1 of Amazon, us-central1 of Google and East US
-of Microsoft. Taxes, free tiers, reservations and transfer to the internet are left out.
+"""The list prices of clouds in US dollars, as of `DATED`, in us-east-1 of Amazon, us-central1 of Google and East US of
+Microsoft. Taxes, free tiers, reservations and transfer to the internet are left out.
 
 docs/cost.md has the source of each, and the day of which it tells.
 """
@@ -14,7 +14,7 @@ HOURS = 730
 
 @dataclass(frozen=True, slots=True)
 class StorePrices:
-    """Requests by the thousand, bytes by the GB (of 2^30), storage by the GB and month.
+    """The prices of an object store: requests by the thousand, bytes by the GB (of 2^30), storage by the GB and month.
 
     `swap_ms` is how long a compare-and-swap of one object takes there, on which the bill of whoever waits for it
     depends, as measured by others (C. Douglas, "Conditional Operations in Object Stores", 2026): the slow end of the
@@ -57,8 +57,8 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """What answers requests, one at a time in an instance: dollars for a request, for the gateway in front of it, for a
-    second of an instance, and for a GB (of 2^30) of logs.
+    """The prices of what answers requests, one at a time in an instance: dollars for a request, for the gateway in
+    front of it, for a second of an instance, and for a GB (of 2^30) of logs.
 
     An instance has `cpus`, which stretch the time of CPU where they are less than one. Time is billed in steps of
     `step_ms`, at least `least_ms`. `schedule` is the price of a scheduled start, `schedule_month` that of its plan.
@@ -127,7 +127,7 @@ CONTAINER_APPS = Compute(
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A catalog: where its state is, and what answers."""
+    """A deployment of a catalog for which costs are computed: where its state is, and what answers requests."""
 
     store: StorePrices
     compute: Compute
@@ -154,7 +154,7 @@ DASHBOARD_MONTH = 3.00  # an account's first three are free
 
 @dataclass(frozen=True, slots=True)
 class Rented:
-    """Something that is paid by the hour whether it is used or not."""
+    """The price of something that is paid by the hour whether it is used or not."""
 
     name: str
     hour: float = 0.0

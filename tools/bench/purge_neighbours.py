@@ -1,4 +1,5 @@
-"""Calls of purges beside other tables: `make bench-purge_neighbours`, `python -m tools.bench.purge_neighbours`.
+"""Measures purges of tables beside many other tables: `make bench-purge_neighbours`, `python -m
+tools.bench.purge_neighbours`.
 
 Beside so many tables of so many manifests, three tables with one file are dropped with purge, one after the other.
 Between the second and the third some tables are committed to. For each purge its calls, the round trips that it steps
@@ -34,7 +35,8 @@ MADE_AT_ONCE = 50
 
 
 class CountedCalls(Measurement):
-    """Counts calls without a trace: a garbage collection goes through a million of them in one step."""
+    """Counts calls of a store without a trace of them: a garbage collection goes through a million of them in one
+    step."""
 
     def __init__(self) -> None:
         super().__init__()

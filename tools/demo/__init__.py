@@ -1,1 +1,1 @@
-"""The main job on real input: TPC-H through the catalog, with real Spark and real PyIceberg (`make demo`)."""
+"""A demonstration of the catalog on real input: TPC-H, with real Spark and real PyIceberg (`make demo`)."""

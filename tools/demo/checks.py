@@ -1,4 +1,4 @@
-"""What a table holds, summed up, and the comparison of what two of us say that it holds."""
+"""Sums up what a table holds, and compares the sums of an engine with the generated data of the demo."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,8 @@ class Mismatch(Exception):
 
 @dataclass(frozen=True)
 class Totals:
-    """The number of rows, and for each column an exact sum: of numbers, of the lengths of strings, of days."""
+    """The sums of a table's rows: their number, and for each column an exact sum of numbers, of the lengths of strings,
+    or of days."""
 
     rows: int
     sums: Mapping[str, Decimal]

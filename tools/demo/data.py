@@ -1,4 +1,4 @@
-"""TPC-H, made on the spot: eight Parquet files, and the same rows in memory as the measure of everything else.
+"""Generates TPC-H for the demo: eight Parquet files, and the same rows in memory, with which all results are compared.
 
 PyArrow ships no types, so Arrow tables are `Any` to the type checker.
 """

@@ -1,4 +1,4 @@
-"""The two engines, connected to one catalog over REST."""
+"""Starts the two engines of the demo, Spark and PyIceberg, connected to one catalog over REST."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which JDK runs Spark. Spark 4.1 runs on 17 and 21; a machine's default may be any other."""
+"""Finds the JDK that runs Spark. Spark 4.1 runs on 17 and 21; a machine's default may be any other."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What every step works on."""
+"""The state on which every step of the demo works."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ from tools.demo import checks
 
 @dataclass
 class Lake:
-    """Two engines over one catalog, the generated rows, and what its tables must hold by now.
+    """The lake of the demo: two engines over one catalog, the generated rows, and the rows that the catalog's tables
+    must have by now.
 
     Every step changes a table through an engine and the same rows in `expected` with Arrow.
     """

@@ -1,4 +1,4 @@
-"""Policies of tables, made and attached over HTTP."""
+"""Makes policies of tables and attaches them, over HTTP, for the demo of the pipeline."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""One line a step: its number, what it does, what came of it, and how long it took."""
+"""Prints one line for each step of the demo: its number, what it does, what came of it, and how long it took."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ WIDTH = 100
 
 
 class Progress:
-    """Prints the steps of a run as they go by."""
+    """Prints the steps of a run of the demo as they go by."""
 
     def __init__(self, steps: int, out: TextIO = sys.stdout) -> None:
         self._steps = steps

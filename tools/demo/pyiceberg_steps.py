@@ -1,4 +1,4 @@
-"""What PyIceberg does with the same lake, and what the two engines see of each other's work."""
+"""The steps of the demo in which PyIceberg works on the lake, and the two engines read each other's work."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""The last word: each table's commits, as its receipts tell them, against the table's own history."""
+"""The last step of the demo: compares the commits in each table's receipts with the table's own history."""
 
 import asyncio
 import json

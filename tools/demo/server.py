@@ -1,4 +1,4 @@
-"""The server that the demo starts and stops: `arco serve`."""
+"""Starts and stops the server of the demo, `arco serve`."""
 
 import re
 import signal
@@ -18,7 +18,7 @@ LAST_ANSWER_S = 15.0
 
 @dataclass(frozen=True)
 class Server:
-    """A running `arco serve`: where it answers, over which store."""
+    """The running `arco serve` of the demo: its URI, and the URL of its store."""
 
     uri: str
     store: str

@@ -1,4 +1,5 @@
-"""What Spark does with the lake: each step a thing that users of Iceberg do, checked at once."""
+"""The steps of the demo in which Spark works on the lake: each does a thing that users of Iceberg do, and checks it at
+once."""
 
 import datetime
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ NEW_KEYS = 100_000_000  # rows that the demo adds get keys that no generated row
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is partitioned, and its properties."""
+    """How a table of the demo is partitioned, and its properties."""
 
     partitioning: str
     properties: dict[str, str]

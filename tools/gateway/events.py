@@ -23,17 +23,17 @@ Event = dict[str, Any]
 
 
 class NotRoutable(ValueError):
-    """The endpoint refuses the request's path."""
+    """The endpoint of the local gateway refuses the request's path, as AWS would."""
 
 
 class NoResponse(ValueError):
-    """A function returned a result that cannot be converted to a response."""
+    """A function behind the local gateway returned a result that cannot be converted to a response."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A request at an endpoint: its time and id, the called stage, and the ARN of the caller whose signature the
-    endpoint has verified (None if it verifies none)."""
+    """A request at an endpoint of the local gateway: its time and id, the called stage, and the ARN of the caller whose
+    signature the endpoint has verified (None if it verifies none)."""
 
     request: Request
     request_id: str

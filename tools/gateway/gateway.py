@@ -1,5 +1,5 @@
-"""The gateway: it turns a request into an event for the function, and the result into a response, within AWS's
-limits."""
+"""The local gateway: turns a request into an event for a function, and the function's result into a response, within
+AWS's limits."""
 
 import asyncio
 import json
@@ -17,8 +17,8 @@ _RUNTIME = SystemRuntime()
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of an endpoint: how long it waits for the function, the largest body and head of a request in bytes,
-    and status and message of its own responses when the function times out or fails."""
+    """The limits of an endpoint of the local gateway: how long it waits for the function, the largest body and head of
+    a request in bytes, and status and message of its own responses when the function times out or fails."""
 
     seconds: float
     body_bytes: int
@@ -38,7 +38,8 @@ LIMITS: Mapping[Endpoint, Limits] = {
 
 
 class Gateway:
-    """An endpoint in front of a function. A call takes a request and returns the response."""
+    """An endpoint of API Gateway, or a function URL, on this machine, in front of a function. A call takes a request
+    and returns the response."""
 
     def __init__(
         self, pool: Pool, endpoint: Endpoint, stage: str, limits: Limits | None = None, caller: str | None = None

@@ -16,8 +16,8 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Request:
-    """A request. `target` and the names of headers are as they were sent; `head_bytes` is the size of the request line
-    and the headers."""
+    """An HTTP request to the local gateway or Runtime API. `target` and the names of headers are as they were sent;
+    `head_bytes` is the size of the request line and the headers."""
 
     method: str
     target: str
@@ -28,7 +28,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A response. The server adds its `Content-Length`."""
+    """An HTTP response of the local gateway or Runtime API. The server adds its `Content-Length`."""
 
     status: int
     headers: Headers = ()

@@ -1,4 +1,4 @@
-"""Runs a gateway as a context: in this event loop, or in another process for callers without an event loop."""
+"""Runs a local gateway as a context: in this event loop, or in another process for callers without an event loop."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Runs a function in processes as Lambda does: each process takes one event at a time from a Runtime API.
+"""Runs a Lambda function in local processes as Lambda does: each process takes one event at a time from a Runtime API.
 
 Each process has a Runtime API of its own, so that the event of a killed process is lost, and no other one. Python runs
 without site packages, on the extracted zip and AWS's runtime client, so that a library that the zip lacks is missing.
@@ -30,13 +30,13 @@ _CLIENT = ("awslambdaric", "simplejson", "snapshot-restore-py")
 
 
 class FunctionFailed(Exception):
-    """There is no result: the function raised, died, timed out or returned too much."""
+    """An event has no result: the function raised, died, timed out or returned too much."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """A deployed function: the folder of the extracted zip, a handler in it, the environment, the log file of its
-    processes, and the timeout in seconds."""
+    """A Lambda function to run on this machine: the folder of the extracted zip, a handler in it, the environment, the
+    log file of its processes, and the timeout in seconds."""
 
     folder: Path
     handler: str
@@ -65,7 +65,7 @@ class _Invocation:
 
 @dataclass
 class Sandbox:
-    """A process of a function, with its Runtime API."""
+    """One local process of a Lambda function, with its Runtime API."""
 
     function: Function
     client: Path
@@ -177,7 +177,7 @@ def _status(status: HTTPStatus) -> Response:
 
 
 class Pool:
-    """The processes of a function: one for each concurrent event, up to a limit."""
+    """The local processes of a Lambda function: one for each concurrent event, up to a limit."""
 
     def __init__(self, function: Function, concurrency: int) -> None:
         self.function = function

@@ -1,5 +1,5 @@
-"""What no specification describes: endpoints of our own, and what ours take and tell beyond the specifications
-(docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
+"""The parts of the OpenAPI document that no specification has: endpoints of our own, and what our endpoints take and
+return beyond the specifications (docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
 
 from collections.abc import Mapping, Sequence
 

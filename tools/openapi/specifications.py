@@ -1,4 +1,4 @@
-"""The specifications that the catalog's API is held to, without their prose.
+"""Reads the specifications by which the catalog's API is made, without their prose.
 
 Extracts of them are kept beside this module, so that nothing else is needed. They are written anew by
 `python -m tools.openapi.specifications ICEBERG.yaml POLARIS`, where `POLARIS` is the folder of Apache Polaris's own.
@@ -40,7 +40,7 @@ _ELSEWHERE = re.compile(r"^[^#]+(?=#/components/)")
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation as a specification has it, with the parameters of its path among its own."""
+    """One operation of a specification, with the parameters of its path among its own."""
 
     path: str
     described: Json

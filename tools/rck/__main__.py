@@ -1,4 +1,5 @@
-"""`python -m tools.rck [--kit VERSION ...] [--store local|s3|gcs|azure ...] [--lambda]`: each kit over each store."""
+"""Runs each chosen release of the REST Compatibility Kit over each chosen store: `python -m tools.rck [--kit VERSION
+...] [--store local|s3|gcs|azure ...] [--lambda]`."""
 
 import argparse
 import shutil

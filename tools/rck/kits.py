@@ -1,4 +1,5 @@
-"""The releases of the kit, and the tests that cannot pass with any server. All tests are run; none is excluded."""
+"""The releases of the REST Compatibility Kit, and the tests that cannot pass with any server. All tests are run; none
+is excluded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from arco_catalog.http.lambda_adapter import Endpoint
 
 
 class Store(StrEnum):
-    """The type of the store that has the catalog's state and its tables."""
+    """The type of store on which the kit tests the catalog: it has the catalog's state and its tables."""
 
     LOCAL = "local"
     S3 = "s3"
@@ -17,7 +18,7 @@ class Store(StrEnum):
 
 
 class Server(StrEnum):
-    """The server that the kit tests."""
+    """The server that the kit tests: `arco serve`, or the Lambda function."""
 
     SERVE = "serve"
     """`arco serve`."""
@@ -27,9 +28,9 @@ class Server(StrEnum):
 
 @dataclass(frozen=True)
 class Kit:
-    """A release of the kit: the number of its tests, the tests that it aborts or skips by itself, and the endpoint of
-    the function that it tests. A release that names tables with a slash needs an endpoint that does not decode
-    paths."""
+    """A release of the REST Compatibility Kit: the number of its tests, the tests that it aborts or skips by itself,
+    and the endpoint of the function that it tests. A release that names tables with a slash needs an endpoint that does
+    not decode paths."""
 
     version: str
     tests: int

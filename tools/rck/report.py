@@ -1,4 +1,4 @@
-"""Reads the results of a run of the kit, and compares them with the expected ones."""
+"""Reads the results of a run of the REST Compatibility Kit, and compares them with the expected ones."""
 
 import re
 from collections import Counter
@@ -19,8 +19,8 @@ _ABORTED = "org.opentest4j.TestAbortedException"
 
 
 class Result(StrEnum):
-    """The result of a test in JUnit's terms: an aborted test ran and found that it does not apply, a skipped one is
-    disabled."""
+    """The result of a test of the kit in JUnit's terms: an aborted test ran and found that it does not apply, a skipped
+    one is disabled."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -30,7 +30,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one test, with the class and message of the error if it did not pass."""
+    """The result of one test of the kit, with the class and message of the error if it did not pass."""
 
     test: str
     result: Result

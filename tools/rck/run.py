@@ -1,4 +1,4 @@
-"""Runs a kit against a new `arco serve`, or against the deployed zip."""
+"""Runs a release of the REST Compatibility Kit against a new `arco serve`, or against the deployed zip."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Run:
-    """The result of a run: the outcomes of its tests, a line for each fault, and how long it took."""
+    """The result of a run of the kit: the outcomes of its tests, a line for each fault, and how long it took."""
 
     outcomes: list[report.Outcome]
     faults: list[str]

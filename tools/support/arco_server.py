@@ -16,7 +16,7 @@ START_S = 30.0
 
 
 class ArcoServer:
-    """`arco serve` over `store`, in a process of its own, at another port each time it is started.
+    """An `arco serve` over `store` for tests, in a process of its own, at another port each time it is started.
 
     `options` are more of its options; `descriptors` is how many files it may open; `program` is
     what runs in place of `arco`. A context that starts it, and ends

@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 
 @dataclass(frozen=True)
 class Answer:
-    """A response as sent: header names with their capitalisation."""
+    """A response of the ASGI app as sent: header names with their capitalisation."""
 
     status: int
     headers: Mapping[str, str]
@@ -45,7 +45,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Client:
-    """Sends requests whose `target` is a path, already encoded, with a query if need be."""
+    """A client of an ASGI app, which sends requests whose `target` is a path, already encoded, with a query if need
+    be."""
 
     app: Asgi
     headers: Mapping[str, str] = field(default_factory=dict)

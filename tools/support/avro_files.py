@@ -1,4 +1,4 @@
-"""Avro files byte by byte, also such as no library writes: with wrong counts, or data that is none."""
+"""Makes Avro files byte by byte, also such as no library writes: with wrong counts, or data that is none."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Azurite, the emulator of Azure Blob Storage, which the Makefile installs with npm (`.tools/azurite`)."""
+"""Starts Azurite, the emulator of Azure Blob Storage, which the Makefile installs with npm (`.tools/azurite`)."""
 
 import urllib.request
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A catalog over one store, with helpers that make its calls."""
+"""A catalog over one store for tests and tools, with helpers that make its calls."""
 
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -28,7 +28,7 @@ NS = ("db",)
 
 @dataclass
 class CatalogFixture:
-    """One catalog as one process serves it. `another()` is another process over the same store."""
+    """One catalog as one process serves it, for tests and tools. `another()` is another process over the same store."""
 
     store: ObjectStore = field(default_factory=MemoryStore)
     runtime: Runtime = field(default_factory=SystemRuntime)

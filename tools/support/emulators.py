@@ -1,4 +1,4 @@
-"""The server that a store's URL leads to: one that the environment names, or an emulator."""
+"""Finds the server for a store's URL: one that the environment names, or an emulator that it starts."""
 
 import os
 from collections.abc import Iterator, Mapping

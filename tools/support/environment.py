@@ -1,4 +1,4 @@
-"""The checkout that tools and tests run in, and variables of this process for a while."""
+"""The path of the checkout in which tools and tests run, and a context that sets variables of this process."""
 
 import os
 from collections.abc import Iterator, Mapping

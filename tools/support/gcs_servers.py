@@ -1,4 +1,5 @@
-"""fake-gcs-server, which the Makefile builds with Go (`.tools/fake-gcs-server`)."""
+"""Starts fake-gcs-server, an emulator of Google Cloud Storage, which the Makefile builds with Go
+(`.tools/fake-gcs-server`)."""
 
 import json
 import urllib.request
@@ -13,7 +14,7 @@ from tools.support.server_process import built, listening
 
 @dataclass(frozen=True)
 class GcsServer:
-    """A running GCS at `endpoint`, which requires no credentials."""
+    """A running server of Google Cloud Storage at `endpoint`, which requires no credentials."""
 
     endpoint: str
 

@@ -1,4 +1,4 @@
-"""Spark on this machine, in this process: two cores, loopback only, no UI, its log in a file."""
+"""Starts Spark on this machine, in this process: two cores, loopback only, no UI, its log in a file."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""Manifests and manifest lists as engines write them."""
+"""Makes manifests and manifest lists as engines write them."""
 
 from collections.abc import Sequence
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""Table metadata with as many snapshots as Spark would have written."""
+"""Makes table metadata with any number of snapshots, as Spark would have written them."""
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.table import new_table_metadata, parse_create_table

@@ -1,4 +1,5 @@
-"""moto, in a process of its own so that several processes can share it: `python -m tools.support.moto_server`.
+"""Runs moto, an emulator of AWS, in a process of its own so that several processes can share it: `python -m
+tools.support.moto_server`.
 
 Prints its port, and ends when its standard input does, so it never outlives the program that started it.
 """
@@ -23,7 +24,7 @@ _Result = TypeVar("_Result")
 
 
 class QuietHandler(WSGIRequestHandler):
-    """Writes no log."""
+    """A request handler for moto that writes no log."""
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002  the signature is werkzeug's
         """Says nothing: requests are not news."""

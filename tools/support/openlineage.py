@@ -1,4 +1,4 @@
-"""Events as OpenLineage's integration for Spark sends them of SQL on Iceberg tables.
+"""Makes OpenLineage events as OpenLineage's integration for Spark sends them of SQL on Iceberg tables.
 
 A query is a run, a part of the application's run. Its tables are named by their locations, with the names in the
 catalog beside that (facet `symlinks`). Inputs have the snapshot that was read (facet `version`) from the first event
@@ -26,8 +26,8 @@ _RUNTIME = SystemRuntime()
 
 @dataclass
 class Query:
-    """A query of an application, which tells the server at `uri` of its run. Facets are those that matter, and one that
-    does not."""
+    """A query of an application of Spark, which reports its run to the server at `uri` by events. Its facets are those
+    that matter, and one that does not."""
 
     uri: str
     job: str

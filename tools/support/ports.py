@@ -1,4 +1,4 @@
-"""Ports of this machine."""
+"""Finds free ports of this machine."""
 
 import socket
 

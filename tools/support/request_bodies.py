@@ -1,4 +1,4 @@
-"""What clients send: bodies of requests, and the keys that make them idempotent."""
+"""Makes what clients send: bodies of requests, and the keys that make them idempotent."""
 
 import uuid
 from collections.abc import Mapping

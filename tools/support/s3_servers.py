@@ -1,4 +1,5 @@
-"""S3 servers by name: moto, and two that check signatures, which the Makefile builds with Go (`.tools/versitygw`)."""
+"""Starts S3 servers by name: moto, and two that check signatures, which the Makefile builds with Go
+(`.tools/versitygw`)."""
 
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ NO_TRAILING_CHECKSUM = {"AWS_REQUEST_CHECKSUM_CALCULATION": "when_required"}
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running S3 at `endpoint`, and the keys of its administrator."""
+    """A running server of S3 at `endpoint`, and the keys of its administrator."""
 
     endpoint: str
     access_key: str = "testing"

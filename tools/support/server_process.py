@@ -1,4 +1,5 @@
-"""Servers to test against, each in a process of its own on 127.0.0.1, which ends with the context that started it."""
+"""Starts servers to test against, each in a process of its own on 127.0.0.1, which ends with the context that started
+it."""
 
 import os
 import subprocess

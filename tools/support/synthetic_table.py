@@ -1,4 +1,5 @@
-"""Tables of many files that nobody wrote: empty data files, and manifests with the fields that engines write."""
+"""Makes tables of many files that no engine wrote: empty data files, and manifests with the fields that engines
+write."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from tools.support.request_bodies import append_snapshot
 
 @dataclass(frozen=True)
 class Shape:
-    """`manifests`, all with as many data files, which lie in so many folders. Each snapshot has the manifests of the
-    one before, too."""
+    """The shape of a synthetic table: `manifests`, all with as many data files, which lie in so many folders. Each
+    snapshot has the manifests of the one before, too."""
 
     manifests: int
     files_each: int

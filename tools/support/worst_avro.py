@@ -1,4 +1,4 @@
-"""The worst manifest lists that the bounds of docs/bounds.md let through, and some beyond them."""
+"""Makes the worst manifest lists that the bounds of docs/bounds.md let through, and some beyond them."""
 
 import bz2
 import lzma

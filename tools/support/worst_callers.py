@@ -1,4 +1,5 @@
-"""The worst that callers without rights can send, and issuers of tokens can answer: tokens, heads, forms and keys."""
+"""Makes the worst that callers without rights can send, and issuers of tokens can answer: tokens, heads, forms and
+keys."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import urlencode

@@ -21,7 +21,7 @@ Make = Callable[[], bytes]
 
 
 class Grow(Protocol):
-    """Makes the worst of a valid metadata file."""
+    """A function that makes the worst document of a valid metadata file."""
 
     def __call__(self, document: bytes, max_bytes: int = MAX_METADATA_BYTES) -> bytes: ...
 

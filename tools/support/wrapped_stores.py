@@ -29,7 +29,7 @@ _measuring: ContextVar[tuple[tuple["CountingStore", Measurement], ...]] = Contex
 
 
 class WrappedStore(ABC):
-    """The calls of an `ObjectStore`, each of which goes through `_pass_on`."""
+    """The base of stores that wrap another one: each call of an `ObjectStore` goes through `_pass_on`."""
 
     def __init__(self, inner: ObjectStore) -> None:
         self._inner = inner

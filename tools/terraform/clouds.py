@@ -1,4 +1,4 @@
-"""What differs between the three clouds."""
+"""The differences between the three clouds for the Terraform of settings."""
 
 from dataclasses import dataclass
 from pathlib import Path

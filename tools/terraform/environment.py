@@ -1,4 +1,4 @@
-"""The environment of the catalog's programs, of the variables of settings."""
+"""Makes the Terraform of the environment of the catalog's programs, from the variables of settings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Terraform's language, as `terraform fmt` prints it."""
+"""Formats Terraform's language, as `terraform fmt` prints it."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A `validation` of a variable: an expression, and the message if it does not hold."""
+    """A `validation` of a Terraform variable: an expression, and the message if it does not hold."""
 
     condition: str
     message: str
@@ -15,7 +15,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class TerraformVariable:
-    """A `variable` block. `type` and `default` are expressions; without a default, the variable is required."""
+    """A `variable` block of Terraform. `type` and `default` are expressions; without a default, the variable is
+    required."""
 
     name: str
     description: str

@@ -1,5 +1,5 @@
-"""How a setting of the catalog becomes a variable of Terraform: its type, default, description and checks are those of
-the table of settings."""
+"""Turns a setting of the catalog into a variable of Terraform, with the type, default, description and checks of the
+table of settings."""
 
 from collections.abc import Iterable, Mapping
 

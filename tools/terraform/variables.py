@@ -1,4 +1,5 @@
-"""The variables that the modules of several clouds share: those of settings, and a few of what is deployed."""
+"""Makes the variables that the Terraform modules of several clouds share: those of settings, and a few of what is
+deployed."""
 
 from collections.abc import Iterator
 

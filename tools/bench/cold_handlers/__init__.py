@@ -1,1 +1,2 @@
-"""What `make bench-cold` starts beside the catalog: each module alone is copied to a folder, a function's only code."""
+"""The functions that `make bench-cold` compares with the catalog: each module alone is copied to a folder, as a
+function's only code."""

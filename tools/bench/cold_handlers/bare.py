@@ -1,4 +1,5 @@
-"""The least that an ASGI app in a function can be: starlette, mangum, and one small answer."""
+"""The least that an ASGI app in a Lambda function can be, to compare cold starts with: starlette, mangum, and one small
+answer."""
 
 from mangum import Mangum
 from starlette.applications import Starlette

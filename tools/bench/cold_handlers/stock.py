@@ -1,5 +1,6 @@
-"""The same with S3's usual asyncio client, made when the process starts, and the calls that the catalog would make:
-COLD_GETS are keys to read, COLD_PUTS keys to write, one after the other."""
+"""A Lambda function with an ASGI app and S3's usual asyncio client, to compare cold starts with. The client is made
+when the process starts, and makes the calls that the catalog would make: COLD_GETS are keys to read, COLD_PUTS keys to
+write, one after the other."""
 
 import asyncio
 import os

@@ -1,1 +1,1 @@
-"""This catalog beside Apache Iceberg's own REST server, on the same machine, under the same requests."""
+"""Compares this catalog with Apache Iceberg's own REST server, on the same machine, under the same requests."""

@@ -1,4 +1,4 @@
-"""This catalog beside Iceberg's own REST server: `make bench-peers` prints the tables of docs/performance.md.
+"""Compares this catalog with Iceberg's own REST server: `make bench-peers` prints the tables of docs/performance.md.
 
 Every line is measured in passes, ours and theirs by turns, so that whatever else the machine does meets both; the
 median pass counts. Clients are in a process of their own and cost next to nothing, as the first table shows.
@@ -42,7 +42,8 @@ def commits_to_one(base: str, clients: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One kind of request by so many clients, and what came of it in each pass."""
+    """A line of the comparison: one kind of request by a number of clients, and the scores of both servers in each
+    pass."""
 
     name: str
     requests: Requests
@@ -90,7 +91,7 @@ def lines() -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long and how often."""
+    """How long and how often each line of the comparison is measured."""
 
     passes: int
     warm: float

@@ -1,4 +1,5 @@
-"""The clients, in a process of their own: `python -m tools.bench.peers.generator` reads an `Order`, prints a `Score`.
+"""The clients of the comparison, in a process of their own: `python -m tools.bench.peers.generator` reads an `Order`,
+and prints a `Score`.
 
 As little work for each request as asyncio allows: bytes made beforehand, one connection a client, the next request
 written as soon as the answer to the last is complete.
@@ -23,8 +24,8 @@ ANSWERS_IN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to send to which port: one request for each client, over and over, for `warm` seconds that don't count and
-    `seconds` that do."""
+    """What the clients are to send to which port: one request for each client, over and over, for `warm` seconds that
+    don't count and `seconds` that do."""
 
     port: int
     requests: list[str]
@@ -34,8 +35,8 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Answers by status, and how long those of 200 and 204 took, in milliseconds; `cpu` is what the clients cost, in
-    seconds."""
+    """What the clients measured at one server: answers by status, and how long those of 200 and 204 took, in
+    milliseconds; `cpu` is what the clients cost, in seconds."""
 
     seconds: float
     cpu: float
@@ -56,7 +57,7 @@ class Score:
 
 @dataclass
 class Tally:
-    """What the clients saw since it began to count."""
+    """The answers that the clients got since they began to count."""
 
     counting: bool = False
     ending: bool = False
@@ -65,7 +66,7 @@ class Tally:
 
 
 class Client(asyncio.Protocol):
-    """One connection, one request at a time."""
+    """A client of the comparison: one connection that sends the same request again and again."""
 
     def __init__(self, request: str, number: int, tally: Tally, done: asyncio.Future[None]) -> None:
         self._first, placed, self._rest = (part.encode() for part in request.partition(PLACE))

@@ -1,4 +1,5 @@
-"""As much of S3 as the servers ask for, in memory: objects with conditional reads and writes, and listings.
+"""A server of S3 in memory, with what the compared servers need: objects with conditional reads and writes, and
+listings.
 
 Its place is where moto's 1.5 ms a request would be what is measured. That it answers as S3 does is proved by the
 contract of every store: `tests/bench/test_objects.py`.
@@ -21,7 +22,7 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One object."""
+    """One object of S3 in memory: its bytes, its ETag, and the time at which it was written."""
 
     body: bytes
     etag: str
@@ -39,7 +40,8 @@ class Stored:
 
 
 class Objects:
-    """Buckets and what is in them. One request at a time: nothing comes between a condition and its write."""
+    """The buckets and objects of S3 in memory. Requests are handled one at a time: nothing comes between a condition
+    and its write."""
 
     def __init__(self) -> None:
         self._buckets: dict[str, dict[str, Stored]] = {}

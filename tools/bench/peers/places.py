@@ -1,4 +1,5 @@
-"""Where both servers keep their tables: in folders of this machine, or in an S3 some milliseconds away."""
+"""Starts both compared servers where they keep their tables: in folders of this machine, or in an S3 some milliseconds
+away."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +20,7 @@ S3_FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both servers, side by side."""
+    """Both compared servers, this catalog and Iceberg's own, side by side."""
 
     arco: Server
     reference: Server

@@ -1,4 +1,4 @@
-"""The servers, each in processes of its own, and what they take of the machine."""
+"""Starts the compared servers, each in processes of its own, and measures what they take of the machine."""
 
 import json
 import os
@@ -25,7 +25,7 @@ PLAYS_IN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server."""
+    """A running server of the comparison: its URI, the base of its paths, and its process."""
 
     uri: str
     base: str

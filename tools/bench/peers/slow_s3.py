@@ -1,4 +1,5 @@
-"""An S3 that is far away: `python -m tools.bench.peers.slow_s3 MILLISECONDS` answers so much later.
+"""A server of S3 that answers with a delay, as one that is far away: `python -m tools.bench.peers.slow_s3
+MILLISECONDS`.
 
 Requests come over connections that stay open, wait beside each other, and are then answered one by one, which makes
 conditional writes atomic.
@@ -16,7 +17,7 @@ from tools.bench.peers.objects import Objects
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection: a request at a time, as all of ours send them."""
+    """One client's connection to the delayed server: a request at a time, as all of ours send them."""
 
     def __init__(self, objects: Objects, seconds: float) -> None:
         self._objects = objects

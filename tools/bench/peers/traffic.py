@@ -1,4 +1,4 @@
-"""The requests, the same for both servers but for the prefix of their paths."""
+"""The requests that are sent to both compared servers, the same but for the prefix of their paths."""
 
 import http.client
 import json
@@ -40,7 +40,7 @@ def commit(base: str, table: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Where a server is, and the prefix of its paths."""
+    """The catalog of a compared server: its URI, and the prefix of its paths."""
 
     uri: str
     base: str
