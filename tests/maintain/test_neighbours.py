@@ -146,7 +146,8 @@ async def test_a_table_that_leads_to_what_is_gone_expires_no_snapshot(kind: str)
     held = {each.procedure: each.reason for each in table.plan.held_back}
     assert (
         held[EXPIRE]
-        == f"the manifest or manifest list memory:///{gone} does not exist, so the files of the table are not known"
+        == f"the manifest or manifest list memory:///{gone} does not exist, so it is not known whether the table "
+        "refers to files outside of its locations: restore that file"
     )
 
 
