@@ -127,7 +127,7 @@ class Page:
 
 
 class StoreError(Exception):
-    """A call of a store failed. A write that raises this was definitely not applied."""
+    """A call of a store failed. A write of an `ObjectStore` that raises this was definitely not applied."""
 
 
 class StoreUnavailable(StoreError):

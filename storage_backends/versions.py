@@ -23,7 +23,7 @@ class KeptVersion:
 
 
 class KeptVersions(Protocol):
-    """Reads the versions that a bucket keeps of the objects of one store."""
+    """The interface by which the versions that a bucket keeps of the objects of one store are read."""
 
     async def enabled(self) -> bool:
         """Whether the bucket keeps versions. Raises `StoreError` if that cannot be read."""

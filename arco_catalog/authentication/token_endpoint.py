@@ -47,7 +47,7 @@ _DEAD_SUBJECT = "The subject token is not a live access token of this realm"
 
 
 class Principals(Protocol):
-    """Reads the principals of one realm from its registry, for the token endpoint."""
+    """The interface by which the token endpoint reads the principals of one realm from its registry."""
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
         """The principal of the realm with a client id, None if there is none."""

@@ -1,5 +1,5 @@
-"""`arco gc`: lists the objects in the state of catalogs that no record refers to any more or whose retention is over,
-and with --delete deletes them."""
+"""`arco gc`: lists the objects of catalogs to which no record leads any more or that are older than they are kept, and
+with --delete deletes them."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""`arco ls`: lists namespaces, tables and views, as they are now or were at a time."""
+"""`arco ls`: lists namespaces and what is in them, such as tables and views, as it is now or was at a time."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress

@@ -26,7 +26,7 @@ WIDE_ONLY = ("METADATA FILE",)
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """The receipts of the commits of one table or view, newest first."""
+    """The receipts of the commits of one table or view, newest first, with the entity that they are of."""
 
     named: NamedEntity
     commits: Sequence[JsonObject]

@@ -1,4 +1,4 @@
-"""`arco undrop`: restores the table or view that was dropped last under a name."""
+"""`arco undrop`: restores the table, view or other object that was dropped last under a name."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time

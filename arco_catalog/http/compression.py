@@ -1,4 +1,4 @@
-"""Compression of responses for clients that accept it."""
+"""Decides which responses are compressed, for clients that accept it, and makes compressed responses."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The decoded query of a request."""
+"""Decodes the query of a request, and parses the values of parameters."""
 
 from dataclasses import dataclass
 

@@ -20,7 +20,8 @@ JSON = ("application/json",)
 
 
 class Effect(Enum):
-    """What the requests of a route may change, and so what an error means to the client."""
+    """What the requests of a route may change: nothing, something, or tables and views by a commit. It decides what an
+    error means to the client."""
 
     READS = auto()
     """The request changes nothing, and needs no idempotency key."""

@@ -60,7 +60,7 @@ class Refusal(CatalogError):
 
 
 class BadRequest(Refusal):
-    """The request is malformed or not allowed."""
+    """The request is malformed, or the catalog does not allow what it names."""
 
 
 class IllegalArgument(BadRequest):
@@ -68,7 +68,7 @@ class IllegalArgument(BadRequest):
 
 
 class MetadataTooLarge(BadRequest):
-    """A metadata file has more bytes, decompressed, than this catalog accepts."""
+    """A metadata file has more bytes, decompressed, or more JSON values than this catalog accepts."""
 
 
 class PayloadTooLarge(Refusal):
@@ -92,31 +92,31 @@ class UnknownPrincipal(Refusal):
 
 
 class NoSuchWarehouse(Refusal):
-    """No warehouse has this name."""
+    """No catalog has the name by which the request names a warehouse."""
 
 
 class NoSuchNamespace(Refusal):
-    """No namespace has this name."""
+    """The namespace that the request names does not exist."""
 
 
 class NoSuchTable(Refusal):
-    """No table has this name."""
+    """The table that the request names does not exist."""
 
 
 class NoSuchView(Refusal):
-    """No view has this name."""
+    """The view that the request names does not exist."""
 
 
 class NoSuchFunction(Refusal):
-    """No function has this name."""
+    """The function that the request names does not exist."""
 
 
 class NoSuchPolicy(Refusal):
-    """No policy has this name."""
+    """The policy that the request names does not exist."""
 
 
 class NoSuchSemanticModel(Refusal):
-    """No semantic model has this name."""
+    """The semantic model that the request names does not exist."""
 
 
 class SemanticModelVersionMismatch(Refusal):
@@ -190,7 +190,7 @@ class TooManyRequests(CatalogError):
 
 
 class KeyReused(CatalogError):
-    """The idempotency key belongs to another request."""
+    """The idempotency key of the request belongs to another request."""
 
 
 class KeyInProgress(CatalogError):

@@ -1,4 +1,4 @@
-"""Table metadata: all functions on it that other packages use, in one place.
+"""Table metadata: the functions by which other packages make, change and read it, in one place.
 
     body -> parse_create_table -> new_table_metadata -> document
     body -> parse_commit -> apply_commit(base) -> document, or None if nothing changes

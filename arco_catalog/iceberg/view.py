@@ -1,4 +1,5 @@
-"""View metadata: all functions on it that other packages use, in one place. The counterpart of `table`.
+"""View metadata: the functions by which other packages make, change and read it, in one place. The counterpart of
+`table`.
 
     body -> parse_create_view -> new_view_metadata -> document
     body -> parse_view_commit -> apply_view_commit(base) -> document, or None if nothing changes

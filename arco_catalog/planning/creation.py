@@ -1,5 +1,5 @@
-"""The common part of all ways to create a table or view: the checks of the name and locations, and one draft for each
-attempt.
+"""The common part of the creation of tables and views by a request or a commit: the checks of the name and locations,
+and one draft for each attempt.
 
 Metadata, pointer, receipt and registry commit are written first, concurrently; the compare-and-swap of the manifest is
 the commit point. A create that loses it keeps its entity, files and pointer for the next try. If the name is refused

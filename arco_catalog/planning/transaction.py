@@ -33,7 +33,8 @@ def draft_all(creators: Sequence[Creator], index: Index, attempt: Attempt, check
 
 @dataclass(frozen=True, slots=True)
 class TransactionPlan:
-    """The changes of one attempt at a transaction, whose id is that of the attempt."""
+    """The plan of one attempt at a transaction: changes of existing tables, and drafts of new ones. The transaction's
+    id is that of the attempt."""
 
     attempt: Attempt
     changes: Sequence[ChangedRelation | UnchangedRelation]

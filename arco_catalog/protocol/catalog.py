@@ -1,4 +1,4 @@
-"""One catalog as a process serves it, and one request's session with it."""
+"""A catalog as a process uses it, and the session of one request with it."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence

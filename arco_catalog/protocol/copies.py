@@ -1,4 +1,4 @@
-"""A copy of a catalog deletes no files (docs/recovery.md#copies)."""
+"""Refuses jobs that delete files on a copy of a catalog (docs/recovery.md#copies)."""
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.protocol.catalog import Session

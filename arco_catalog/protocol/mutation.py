@@ -17,7 +17,7 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Freshness(IntEnum):
-    """Which parts of a read may come from the process's caches."""
+    """Which parts of what a mutation reads may come from the process's caches."""
 
     CACHED = 0
     """All parts. A plan may rely on such a read, as a compare-and-swap follows; an answer may not."""

@@ -124,7 +124,7 @@ class Caches:
 class State:
     """Reads and writes the records of one catalog for one request. Calls of `store` end at the request's deadline.
 
-    Every method raises `StoreUnavailable` if a read gets no answer, and `InternalError` for a corrupt record.
+    Methods that read raise `StoreUnavailable` if a read gets no answer, and `InternalError` for a corrupt record.
     """
 
     def __init__(

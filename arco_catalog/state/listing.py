@@ -1,4 +1,4 @@
-"""Listings of stored objects, page by page."""
+"""Lists stored objects, page by page."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""The checkpoint of a purge task (docs/design/purge.md#what-is-deleted)."""
+"""The checkpoint of the background task that purges a table (docs/design/purge.md#what-is-deleted)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

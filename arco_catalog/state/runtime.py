@@ -33,7 +33,7 @@ def is_ulid(text: str) -> bool:
 
 
 class Runtime(Protocol):
-    """The clocks, the randomness and the ids of a process. Tests replace it."""
+    """The interface of the clocks, the randomness and the ids of a process. Tests replace it."""
 
     def now_ms(self) -> int:
         """Returns the wall clock in milliseconds since 1970."""

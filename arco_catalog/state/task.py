@@ -24,7 +24,8 @@ MAX_RESULT = 8_000
 
 
 class Status(StrEnum):
-    """The status of a task (docs/design/tasks.md#records)."""
+    """The status of a background task: submitted, being started or running, to be retried, or ended with success or
+    failure (docs/design/tasks.md#records)."""
 
     SUBMITTED = "SUBMITTED"
     ACQUIRING_RESOURCES = "ACQUIRING_RESOURCES"

@@ -61,7 +61,7 @@ class TaskResult:
 
 
 class Sessions(Protocol):
-    """The interface that opens sessions for work on a task, as long as a lease of the task allows it."""
+    """The interface of what opens sessions for work on a background task, as long as a lease of the task allows it."""
 
     def session(self) -> Session:
         """Returns a session whose calls end before the lease does. Raises `LeaseLost` if the lease is over."""

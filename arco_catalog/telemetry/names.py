@@ -1,5 +1,5 @@
-"""Names of operations, which are those of the specification (`operationId`), so that a metric means the same
-everywhere."""
+"""The names of operations in telemetry. They are those of the specification (`operationId`) if it has the operation, so
+that a metric means the same everywhere."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Runs the reconciler for each catalog of a deployment, one after the other."""
+"""Runs the reconciler for each catalog of a deployment, one after the other, each with an equal share of the time."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace

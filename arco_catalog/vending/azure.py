@@ -36,7 +36,7 @@ _MAX_KEYS = 64
 
 
 class EntraSource(Protocol):
-    """A source of tokens for the catalog's identity, such as `EntraTokens`."""
+    """The interface of sources of tokens of Entra ID for the catalog's identity, such as `EntraTokens`."""
 
     async def current(self) -> BearerToken:
         """Returns a token of the catalog's identity that is valid now. Raises `StoreDenied` if the identity gets none,

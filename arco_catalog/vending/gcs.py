@@ -34,7 +34,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
 class SourceTokens(Protocol):
-    """A source of the catalog's own tokens of scope `CLOUD_PLATFORM`, such as `GoogleTokens`."""
+    """The interface of sources of the catalog's own tokens of scope `CLOUD_PLATFORM`, such as `GoogleTokens`."""
 
     async def expiring(self) -> ExpiringToken:
         """Returns a token of the catalog's own account that is valid now, with its expiry. Raises `StoreDenied` if the

@@ -1,4 +1,4 @@
-"""The scope of credentials: folders, and whether they may be written."""
+"""The scope of vended access: folders, and whether they may be written."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ __all__ = ["DataFile", "Figures", "Group", "Manifests", "Ref", "Snapshot", "read
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot in the metadata of a table to maintain."""
+    """A snapshot in a table's metadata: id, parent, time, and the operation that made it."""
 
     id: int
     parent: int | None

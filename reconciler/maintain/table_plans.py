@@ -79,7 +79,7 @@ async def current_entry(session: Session, table: TableRef) -> RelationEntry | No
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """A table with its figures, its policies and the plan of its maintenance."""
+    """A table with the plan of its maintenance, and with the figures and policies by which it was planned."""
 
     table: TableRef
     figures: Figures

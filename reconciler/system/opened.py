@@ -33,7 +33,8 @@ from reconciler.system.writing import Target
 
 
 class CommitSuperseded(Exception):
-    """A commit to a system table was not made, since another commit has changed the table."""
+    """A commit to a system table was not made, or perhaps not, since another commit has changed the table or no
+    response came: the caller reads the table again."""
 
 
 @dataclass(frozen=True, slots=True)

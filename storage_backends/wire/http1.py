@@ -156,7 +156,7 @@ class ResponseReader:
 
 
 class Connection(asyncio.Protocol):
-    """An HTTP connection that carries one exchange at a time."""
+    """The client's side of an HTTP connection, which carries one exchange at a time."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport

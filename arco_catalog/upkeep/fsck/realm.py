@@ -1,4 +1,5 @@
-"""Examines a realm's registry: catalogs, principals and principal roles; and folders of catalogs without a name."""
+"""Examines a realm's registry for a check: catalogs, principals and principal roles; and folders of catalogs without a
+name."""
 
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Findings

@@ -1,4 +1,5 @@
-"""Examines receipts, markers, transactions, claims, checkpoints and floors, and reports objects of no known kind."""
+"""Examines receipts, markers, transactions, claims, checkpoints and floors for a check, and reports objects of no known
+kind."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence

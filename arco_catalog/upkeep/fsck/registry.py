@@ -1,4 +1,5 @@
-"""Examines the registry: HEAD, the commits of its history, and commits on HEAD that may have become HEAD."""
+"""Examines the registry for a check: HEAD, the commits of its history, and commits on HEAD that may have become
+HEAD."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
-"""Examines tables and views: their pointers, the metadata files that these name, and the manifest lists of their
-snapshots."""
+"""Examines tables and views for a check: their pointers, the metadata files that these name, and the manifest lists of
+their snapshots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

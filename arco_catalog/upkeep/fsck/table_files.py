@@ -56,7 +56,7 @@ class Look:
 
 
 class TableFiles:
-    """Examines the files of one table once, in the state of one pointer."""
+    """Examines the files of one table once for a check, in the state of one pointer."""
 
     def __init__(self, examination: Examination, relation: Relation) -> None:
         self._examination = examination

@@ -1,4 +1,4 @@
-"""Examines tasks: versions, hints, and the tombstones of purges (docs/design/tasks.md)."""
+"""Examines background tasks for a check: versions, hints, and the tombstones of purges (docs/design/tasks.md)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ class DelegatedTask:
 
 
 class DelegationClient(Protocol):
-    """The client of one delegation service: submits purges, and reads the status of tasks."""
+    """The interface of a client of one delegation service: submits purges, and reads the status of tasks."""
 
     @property
     def url(self) -> str:

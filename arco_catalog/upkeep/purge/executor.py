@@ -52,8 +52,8 @@ COPY_WAIT_MS = 60 * 60_000
 
 
 class AntiJoin(Protocol):
-    """Opens a deletion that compares the table's files with the files of all other tables, and deletes the files of no
-    other (docs/design/purge.md#rule-19)."""
+    """The interface of what opens a deletion that compares the purged table's files with the files of all other tables,
+    and deletes the files of no other (docs/design/purge.md#rule-19)."""
 
     def deletion(self, execution: Execution, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:
         """Reads which files all other tables refer to, and opens a deletion of the files to which this table alone

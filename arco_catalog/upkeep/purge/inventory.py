@@ -1,5 +1,5 @@
-"""The inventory of a purge: the names of all files to delete, in chunks that are stored, or in one chunk in memory
-(docs/design/purge.md#rule-29)."""
+"""The inventory of a purge: the metadata files, statistics files, manifest lists and manifests of a table, in chunks
+that are stored, or in one chunk in memory (docs/design/purge.md#rule-29)."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -14,7 +14,8 @@ from storage_backends import StoreUnavailable
 
 
 class Inventory(Protocol):
-    """The names of all files that the metadata of one table refers to, in chunks."""
+    """The interface of the inventory of a purge: the metadata files, statistics files, manifest lists and manifests of
+    one table, in chunks. The manifests name the data files."""
 
     def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
         """Yields the chunks of the inventory, beginning with the one with the id `start`, or all of them. The order is

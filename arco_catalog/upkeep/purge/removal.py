@@ -1,4 +1,4 @@
-"""Deletes files of one entity, and no others (docs/design/purge.md#what-is-deleted)."""
+"""Deletes files of one dropped table, and no others (docs/design/purge.md#what-is-deleted)."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
