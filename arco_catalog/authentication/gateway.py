@@ -1,4 +1,5 @@
-"""Reads the caller that API Gateway, or a function URL, has verified from its event, which no client can write.
+"""Reads the caller that API Gateway, or a function URL, has verified. It is in the event that invokes the function,
+which no client can write.
 
 Sources: API Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP APIs" and "Input format of a
 Lambda function for proxy integration"; Lambda developer guide, "Invoking Lambda function URLs".

@@ -226,8 +226,8 @@ UnknownReason = Literal[
 
 
 class CommitStateUnknown(CatalogError):
-    """The change may have been made, or may yet be made. No other error reports such an outcome. `reason` is for logs
-    and metrics."""
+    """The change may have been made, or may yet be made, so that the client must not take it for failed. `reason` is
+    for logs and metrics."""
 
     def __init__(self, message: str, reason: UnknownReason = "store-timeout") -> None:
         super().__init__(message)

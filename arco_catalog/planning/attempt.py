@@ -1,4 +1,4 @@
-"""One try at a request, with the inputs of its plan that do not come from stored state: the time and ids."""
+"""One attempt at a request, with the inputs of its plan that do not come from stored state: the time and ids."""
 
 import hashlib
 import uuid
@@ -9,7 +9,7 @@ from arco_catalog.state.runtime import ulid_of
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a mutation. Its `id` goes into the object that the commit moves.
+    """One attempt at a mutation. Its `id` goes into the object that the commit moves.
 
     `entity` is a fresh id for the table or view that the attempt may create. `rank` is the first id of the request: of
     two transactions on one table, the one with the smaller rank continues. All other ids are computed from the random

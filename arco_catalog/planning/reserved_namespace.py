@@ -1,5 +1,5 @@
-"""The namespace of the pipeline's own tables, to which no other principal may write, because collections rely on their
-contents (docs/decisions/0057-the-pipeline-alone-writes-system.md)."""
+"""The namespace of the pipeline's own tables, to which only principals that run the pipeline may write, because
+collections rely on the contents (docs/decisions/0057-the-pipeline-alone-writes-system.md)."""
 
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.index import Namespace

@@ -1,5 +1,5 @@
-"""Reading the metadata file that an entity has now. Tables may have old files removed: a file is believed to be gone
-only if the pointer, read again after it was missed, still leads to it."""
+"""Reads the metadata file that an entity has now. Tables may have old files removed: a file is believed to be gone only
+if the pointer, read again after it was missed, still leads to it."""
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import Reference, TableState

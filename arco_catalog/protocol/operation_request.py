@@ -1,4 +1,4 @@
-"""One request as operations see it: principal, method and path, deadline and idempotency key."""
+"""A request as operations get it: principal, method and path, deadline and idempotency key."""
 
 import re
 from dataclasses import dataclass, field
@@ -69,14 +69,14 @@ class IdempotencyKey:
 
 @dataclass(slots=True)  # not frozen: made for every request, and that would cost three times as much
 class OperationRequest:
-    """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
-    record about the origin of the request; `deadline_ms` is a wall-clock time; `answer_limit` is the largest answer
-    that the host can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a
-    worker thread; `role_session` distinguishes callers who assumed the same role, if a role is the principal; `name` is
-    the principal's in the realm, if it has one; `id` is the request's in telemetry; `hold` is what the request takes of
-    the process's memory; `attempts` are its own whose slots were sent to its key's marker. `key_text` is the header as
-    it came, from which `key` is resolved by `key_settings`, those of the catalog; `key_policy` is the server's, which
-    is recorded where the catalog has no record."""
+    """A request as operations get it. `path` and `query` are canonical (decoded); `body` is what was parsed; `source`
+    is what receipts record about the origin of the request; `deadline_ms` is a wall-clock time; `answer_limit` is the
+    largest answer that the host can return, None for no limit; `body_bytes` is how long the body was: work on a long
+    one is done in a worker thread; `role_session` distinguishes callers who assumed the same role, if a role is the
+    principal; `name` is the principal's in the realm, if it has one; `id` is the request's in telemetry; `hold` is what
+    the request takes of the process's memory; `attempts` are its own whose slots were sent to its key's marker.
+    `key_text` is the header as it came, from which `key` is resolved by `key_settings`, those of the catalog;
+    `key_policy` is the server's, which is recorded where the catalog has no record."""
 
     method: str
     path: str

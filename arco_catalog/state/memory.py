@@ -1,5 +1,5 @@
-"""Accounting of the memory that all running requests may use. A request takes memory before it uses it, and waits
-in turn if there is none.
+"""Accounting of the memory that all running requests of a process may use. A request takes memory before it uses it,
+and waits in turn if there is none.
 
 The amounts are estimates, computed by weights from the sizes of inputs, because Python does not measure the memory of a
 value. The weights were measured (tests/serve/test_bounds.py checks a server against them) and are conservative.

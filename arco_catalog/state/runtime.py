@@ -1,4 +1,5 @@
-"""Time, randomness and identifiers: the only place they come from, so that a test can replay any run bit for bit."""
+"""Time, randomness and identifiers for the code of the catalog, which takes them from here alone, so that a test can
+replay any run bit for bit."""
 
 import asyncio
 import os

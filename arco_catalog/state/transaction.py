@@ -1,5 +1,5 @@
-"""The transaction object: it is created as pending, and changed once, to committed or aborted. That decision commits
-the changes of all the tables, or none (docs/design/transaction.md)."""
+"""The transaction object: it is pending until one change decides it, as committed or aborted; one that must never begin
+is created as aborted. The decision commits the changes of all the tables, or none (docs/design/transaction.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Executes the tasks of each catalog of a deployment within a time limit (docs/design/tasks.md#who-works)."""
+"""Executes the due tasks of each catalog of a deployment, or one task, within a time limit
+(docs/design/tasks.md#who-works)."""
 
 import asyncio
 import logging

@@ -98,8 +98,8 @@ class Criteria:
 
 @dataclass(slots=True)
 class Selection:
-    """The files that a rewrite takes in all partitions: how many, their bytes, and `into` how many they are rewritten.
-    `partitions` counts partitions with such files, `deleted_from` the files that have many deletes."""
+    """The counts of the files that a rewrite takes in all partitions: how many, their bytes, and `into` how many they
+    are rewritten. `partitions` counts partitions with such files, `deleted_from` the files that have many deletes."""
 
     files: int = 0
     bytes: int = 0

@@ -18,8 +18,8 @@ from arco_catalog.upkeep.collection.run import Run
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
-    """The pipeline has read the receipts of all days before `closed_before` except those that are `marked`, and the
-    registry's commits up to the sequence number `sequence`. Both are None if there is no pipeline."""
+    """How far the pipeline has read: the receipts of all days before `closed_before` except those that are `marked`,
+    and the registry's commits up to the sequence number `sequence`. Both are None if there is no pipeline."""
 
     closed_before: date | None = None
     marked: frozenset[date] = frozenset()

@@ -9,7 +9,8 @@ from arco_catalog.upkeep.fsck.codes import Code
 
 
 class Repair(Protocol):
-    """A function that repairs one finding. It is safe while clients write, and for a finding of any age."""
+    """The interface of a function that repairs one inconsistency. It is safe while clients write, and for a finding of
+    any age."""
 
     async def __call__(self, session: Session) -> bool:
         """Rereads the object of a finding, and repairs it if that is still necessary. Returns whether it did
@@ -19,8 +20,8 @@ class Repair(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One inconsistency: its code, the key or location of the object, a description, and a repair if there is one that
-    is safe for every possible cause."""
+    """One inconsistency that a check reports: its code, the key or location of the object, a description, and a repair
+    if there is one that is safe for every possible cause."""
 
     code: Code
     where: str
