@@ -18,7 +18,7 @@ from tests.fuzz.services import Address, InMemoryService, Request
 from tests.fuzz.specification import operations
 
 EXAMPLES = 10
-MORE_EXAMPLES = 16
+MORE_EXAMPLES = 25
 """Of what seldom succeeds: a share of few means little."""
 LEAST_SUCCESS = 0.25
 """The share of right answers that an operation must give at least, so that not all requests fail at the lookup of
@@ -43,7 +43,7 @@ SELDOM: Mapping[str, float] = {
     "POST /v1/{prefix}/namespaces/{namespace}/views/{view}": 0.1,
     "DELETE /v1/{prefix}/namespaces/{namespace}": 0.05,  # only one is empty
     "POST /v1/{prefix}/transactions/commit": 0.1,  # all must be right
-    NOTIFY: 0.1,  # later than the last, and of one table
+    NOTIFY: 0.05,  # later than the last, and of one table
     f"DELETE {POLICY}": 0.1,  # most are attached
     f"PUT {POLICY}": 0.1,
     f"POST {POLICY.removesuffix('/{policy-name}')}": 0.1,  # the content must be the type's
