@@ -222,8 +222,9 @@ class SparkDeletion(Deletion):
             rows.unpersist()
 
     async def _delete_parts(self, files: "RDD[Facts]") -> None:
-        """Deletes the files of the parts that are not done yet, as many parts at a time as executors have cores for,
-        and saves the progress after each time. A file is in the same part under every lease of the task."""
+        """Deletes the files to which no other table refers, in the parts that are not done yet, two parts at a time for
+        a core of the executors; counts the others as kept. Saves the progress after each time. A file is in the same
+        part under every lease of the task."""
         shared, parts = self._shared, self.progress.parts
         while self.progress.done < parts:
             now = range(self.progress.done, min(parts, self.progress.done + _parallel_tasks(shared.spark)))

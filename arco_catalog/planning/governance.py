@@ -96,7 +96,8 @@ def _checked_text(name: str, value: JsonValue) -> str:
         )
     if len(value) > MAX_TEXT or not _NO_CONTROLS.fullmatch(value):
         raise BadRequest(
-            f"Invalid request: {quoted(name)}: it may have at most {MAX_TEXT:,} characters, and no control characters"
+            f"Invalid request: the value of {quoted(name)} may have at most {MAX_TEXT:,} characters, and no control "
+            "characters"
         )
     if not value and name in (OWNER, QUALITY):
         raise BadRequest(f"Invalid request: {quoted(name)}: it must not be empty; null removes it")

@@ -43,7 +43,7 @@ class RelationCommit:
 
     @cached_property
     def locations(self) -> Sequence[str]:
-        """The locations that the commit names."""
+        """The locations that the commit sets: of the table or view itself, and in properties that direct writers."""
         return self.semantics.explicit_locations(self.commit)
 
     def is_outdated(self, pointer: Pointer) -> bool:

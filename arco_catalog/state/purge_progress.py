@@ -118,7 +118,8 @@ class Progress:
         return replace(self, phase=phase, chunk="", chunk_done=0)
 
     def without_inventory(self) -> "Progress":
-        """Returns the purge's progress at the beginning of its phase, without an inventory."""
+        """Returns the purge's progress at the beginning of its phase, without the stored list of the
+        table's files (its inventory)."""
         return replace(self, inventory="", chunk="", chunk_done=0)
 
     def with_result(self, result: JsonObject) -> "Progress":

@@ -67,7 +67,10 @@ class StoragePolicy:
             return
         region = config.region or DEFAULT_REGION
         if not _amazons(region) and not (config.endpoint or config.endpoint_internal or config.sts_endpoint):
-            raise BadRequest(f"storageConfigInfo: region {region} is none of Amazon's, so an endpoint is required")
+            raise BadRequest(
+                f"the catalog's storageConfigInfo has a role in region {region}, which is none of Amazon's, and no "
+                "endpoint: set endpoint or stsEndpoint in it"
+            )
 
     def _check_endpoints(self, config: AwsStorage) -> None:
         named = {

@@ -126,8 +126,8 @@ async def test_nothing_else_is_taken_for_a_patch(client: Client, kind: str) -> N
         ({"arco.owner": {"name": "ada"}}, "expected a string, or null to remove it, found an object"),
         ({"arco.owner": ["ada"]}, "expected a string, or null to remove it, found an array"),
         ({"arco.owner": ""}, "must not be empty"),
-        ({"arco.quality": "x" * (MAX_TEXT + 1)}, "'arco.quality': it may have at most 1,024 characters"),
-        ({"arco.tag.a": "\u0000"}, "'arco.tag.a': it may have"),
+        ({"arco.quality": "x" * (MAX_TEXT + 1)}, "the value of 'arco.quality' may have at most 1,024 characters"),
+        ({"arco.tag.a": "\u0000"}, "the value of 'arco.tag.a' may have"),
         ({f"arco.tag.{number}": "" for number in range(MAX_TAGS + 1)}, "table db.t would have 51 tags, more than 50"),
         (
             {f"arco.column.7.tag.{number}": "" for number in range(MAX_TAGS + 1)},

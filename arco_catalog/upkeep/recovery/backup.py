@@ -134,7 +134,10 @@ class CatalogBackup:
             if members is None and not found_missing:  # the next HEAD lacks entities that were purged since
                 return head
             await self._add_pointers(members or ())
-        raise Unavailable("Transactions over several tables commit faster than their tables can be read: try again")
+        raise Unavailable(
+            "The backup is not complete: transactions over several tables commit faster than their tables can be read: "
+            "start it again"
+        )
 
     async def _read_head(self) -> RegistryState:
         key = self.state.paths.manifest
