@@ -80,7 +80,10 @@ class Places:
                     _LOG.warning("%s overlaps what %s of catalog %s holds or held", location.uri, holder, each.name)
                     # If the catalog hands the table over, the caller is its own worker. Other callers learn no names.
                     named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
-                    raise LocationHeld(f"the location {location.uri} overlaps a location that {named} holds or held")
+                    raise LocationHeld(
+                        f"the table's location {location.uri} overlaps a location that {named} holds or held, so its "
+                        "files are not deleted: only the catalog of that location may delete there"
+                    )
         inside = [each for each in locations if each.inside(self.own) or self.own.inside(each)]
         if inside and not handed_over:
             raise LocationHeld(

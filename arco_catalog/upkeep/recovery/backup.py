@@ -265,7 +265,9 @@ class CatalogBackup:
 
     async def _read_batch(self, keys: Sequence[str]) -> Sequence[tuple[str, Found]]:
         if self.late():
-            raise StoreUnavailable("the backup took longer than its time limit")
+            raise StoreUnavailable(
+                "the backup took longer than its fixed limit of time, and is not complete: start it again"
+            )
         found = await gather(*(read(self.state, key) for key in keys))
         return [(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
 
