@@ -1,4 +1,5 @@
-"""Deletes many objects one by one, where a store has no request for that, and bounds their number."""
+"""Deletes many objects by one request each, where a store takes no request for many. For all stores, checks that one
+call deletes at most `MAX_DELETED` objects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence

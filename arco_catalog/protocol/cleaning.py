@@ -1,8 +1,9 @@
 """Removes metadata files that left a table's log (`write.metadata.delete-after-commit.enabled`).
 
 A file is removed only if this very table made it, as its log, its name and its folder show, if no other entity is
-known to have files around it, and if the table, not a registration, has the claim on it (docs/decisions/0022). This is
-best effort, after the commit: a failure is counted, and the file stays as an orphan.
+known to have files around it, and if the removal is the first to claim it: a request that registers the file as another
+table or view claims it too, and then it stays (docs/decisions/0022). This is best effort, after the commit: a failure
+is counted, and the file stays as an orphan.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
-"""Writes the rows of the system table `readers`: the tables and views that each principal may load by grants. All rows
-are replaced when the grants change."""
+"""Writes the rows of the system table `readers`: for each principal, where it may load tables or views by its grants. A
+row is about one table or view, a namespace with all below it, or everything. All rows are replaced when the grants
+change."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence

@@ -84,7 +84,8 @@ def _entity(context: DecodedRequest, wrapper: Wrapper) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class GrantBody:
-    """A privilege on a securable as a request to the management API describes it."""
+    """A privilege on a securable (the catalog, a namespace, table, view or policy) as a request to the management API
+    describes it."""
 
     kind: str
     securable: Securable

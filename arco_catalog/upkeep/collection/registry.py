@@ -1,7 +1,8 @@
-"""Collects objects that the registry does not refer to: commits, segments, values (docs/design/collection.md#rule-9).
+"""Collects a registry's objects: commits that never were HEAD, old commits that the pipeline has read, and segments and
+values to which no HEAD of the last week refers (docs/design/collection.md#rule-9).
 
-Consecutive HEADs refer to a segment or a value. So an object that is older than the HEAD of a week ago, and is in
-neither that HEAD nor the current one, is in no HEAD that a page token or a marker may name.
+The HEADs that refer to a segment or a value are consecutive. So one that is older than the HEAD of a week ago, and is
+in neither that HEAD nor the current one, is in no HEAD that a page token or a marker may name.
 """
 
 from collections.abc import Sequence
