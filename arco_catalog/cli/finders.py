@@ -142,8 +142,8 @@ class DeploymentSessions:
 
 
 async def find_deployment(store: OpenStore) -> DeploymentSessions:
-    """Returns sessions with the realm's registry and the delegation service, and the way to the catalogs. It raises
-    nothing about missing state: a check reports that."""
+    """Returns a session with the realm's registry and one with the delegation service's state, each None if there is no
+    such state, and the function that finds the catalogs. Raises nothing about missing state: a check reports that."""
 
     async def catalogs() -> Sequence[DeployedCatalog]:
         return (await store.inventory()).catalogs
