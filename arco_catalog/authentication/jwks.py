@@ -63,9 +63,9 @@ class PublicKey:
 
 
 def parse_keys(body: bytes) -> Sequence[PublicKey]:
-    """Returns the public keys of a key set (JWKS) by which this server verifies signatures: with an id, a supported type
-    and no private part, and of RSA with `MIN_RSA_BYTES`. Others are left out. Raises `ValueError` if none is left, if the
-    set has more than `MAX_KEYS` keys, or if the body is no key set."""
+    """Returns the public keys of a key set (JWKS) by which this server verifies signatures: with an id, a supported
+    type and no private part, and of RSA with `MIN_RSA_BYTES`. Leaves out others. Raises `ValueError` if none remains,
+    if the set has more than `MAX_KEYS` keys, or if the body is no key set."""
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:

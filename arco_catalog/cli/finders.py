@@ -142,7 +142,7 @@ class DeploymentSessions:
 
 
 async def find_deployment(store: OpenStore) -> DeploymentSessions:
-    """Returns a session with the realm's registry and one with the delegation service's state, each None if there is no
+    """Returns a session with the realm's registry and one with the delegation service's state, None if there is no
     such state, and the function that finds the catalogs. Raises nothing about missing state: a check reports that."""
 
     async def catalogs() -> Sequence[DeployedCatalog]:
