@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from arco_catalog.authentication.setup import NONE
 from arco_catalog.cli.client_config import Login, client_config
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.server_options import ServeOptions
+from arco_catalog.cli.server_options import ServerOptions
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.state.restoration import describe_copy
 
@@ -82,9 +82,11 @@ class StoreReport:
     key_warning: str | None = None
 
 
-def announce(options: ServeOptions, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
+def announce(
+    options: ServerOptions, listener: socket.socket, store: StoreReport, *, quiet: bool, workers: str | None = None
+) -> None:
     """Displays the start-up message: warnings on stderr, the server's URI, what the store has, how clients
-    authenticate, the `workers`, and the configuration of engines. With --quiet it prints the URI and warnings only."""
+    authenticate, the `workers`, and the configuration of engines. If `quiet`, it prints the URI and warnings only."""
     uri = uri_of(listener, tls=options.tls_cert is not None) + options.base_path
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
@@ -96,7 +98,7 @@ def announce(options: ServeOptions, listener: socket.socket, store: StoreReport,
         print(f"arco: {store.key_warning}", file=sys.stderr)
     what = _realms(options.realm) if store.has_realm else f"the warehouse {options.warehouse!r} of"
     print(f"Arco serves {what} {options.store} at {uri} (Ctrl-C stops it)")
-    if store.contents is not None and not options.quiet:
+    if store.contents is not None and not quiet:
         print(store.contents)
     methods = [method for method in options.auth if method != NONE]
     exposed = not is_loopback(listener.getsockname()[0])
@@ -104,13 +106,13 @@ def announce(options: ServeOptions, listener: socket.socket, store: StoreReport,
         warning = _exposed(methods, store.has_realm, tls=options.tls_cert is not None)
         if warning is not None:
             print(f"arco: {warning}", file=sys.stderr)
-    elif not options.quiet:
+    elif not quiet:
         print(_on_loopback(methods, store.has_realm))
-    if len(options.realm) > 1 and not options.quiet:
+    if len(options.realm) > 1 and not quiet:
         print(_in_other_realms(options.realm))
-    if workers is not None and not options.quiet:
+    if workers is not None and not quiet:
         print(workers)
-    if not options.quiet:
+    if not quiet:
         print(f"\n{client_config(uri, options.warehouse, options.store, options.environment, Login.of(methods))}\n")
     sys.stdout.flush()
 

@@ -21,8 +21,9 @@ from arco_catalog.cli.crowd import Crowd, max_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
+from arco_catalog.cli.serve_options import ServeOptions
 from arco_catalog.cli.served_realms import served
-from arco_catalog.cli.server_options import ServeOptions, ServerOptions
+from arco_catalog.cli.server_options import ServerOptions
 from arco_catalog.cli.session import operator_request, report_slow_store
 from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.cli.urls import canonical_urls
@@ -272,7 +273,7 @@ def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str])
 
 def _announce(options: ServeOptions, report: StoreReport, listener: socket.socket) -> None:
     if options.listener is None:
-        announce(options, listener, report)
+        announce(options, listener, report, quiet=options.quiet)
     else:
         print(json.dumps(asdict(report)), flush=True)
 

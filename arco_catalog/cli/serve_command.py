@@ -47,7 +47,7 @@ def run(parsed: argparse.Namespace) -> int:
 
         return supervise(parsed, parsed.arguments)
     from arco_catalog.cli import serve
-    from arco_catalog.cli.server_options import ServeOptions
+    from arco_catalog.cli.serve_options import ServeOptions
 
     return serve.run(ServeOptions.of(parsed))
 

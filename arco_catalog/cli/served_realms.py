@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from arco_catalog.authentication.authorization import is_off
 from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.server_options import ServeOptions, ServerOptions
+from arco_catalog.cli.serve_options import ServeOptions
+from arco_catalog.cli.server_options import ServerOptions
 from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE, VENDING_KEYS_FILE, VENDING_LIFETIME
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService, ServedRealms

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from arco_catalog.cli.capacity import PROCESS_BYTES
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import AddressError, StoreReport, announce, listen_together
-from arco_catalog.cli.server_options import ServeOptions
+from arco_catalog.cli.server_options import ServerOptions
 
 MAX_DEATHS = 5
 """Workers that are replaced within `DEATHS_WITHIN_SECONDS`; if one more dies in that time, the server ends."""
@@ -38,6 +38,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         return asyncio.run(Supervisor(parsed, arguments).run())
     except AddressError:
         from arco_catalog.cli import serve
+        from arco_catalog.cli.serve_options import ServeOptions
 
         serve.check(ServeOptions.of(parsed))  # an address in use must not hide another mistake
         raise
@@ -72,7 +73,8 @@ class Supervisor:
                 return 0 if self._ending else self._workers[listeners[0].fileno()].returncode or 1
             others = await asyncio.gather(*(self._start(listener) for listener in listeners[1:]))
             if not self._ending and None not in others:
-                announce(ServeOptions.of(self._parsed), listeners[0], first, _describe_workers(self._parsed))
+                options, workers = ServerOptions.of(self._parsed), _describe_workers(self._parsed)
+                announce(options, listeners[0], first, quiet=self._parsed.quiet, workers=workers)
             async with asyncio.TaskGroup() as group:
                 for listener in listeners:
                     group.create_task(self._keep_alive(listener))

@@ -8,7 +8,7 @@ import pytest
 from arco_catalog.cli.parser import Parser, parse
 from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
-from arco_catalog.cli.server_options import ServeOptions
+from arco_catalog.cli.serve_options import ServeOptions
 from arco_catalog.config.parsing import parse_body_size, parse_separator
 from arco_catalog.operations.environment import settings_from_env
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings
