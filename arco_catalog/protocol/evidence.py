@@ -155,14 +155,15 @@ async def cancel_in_registry(state: State, runtime: Runtime, attempts: Mapping[s
     changes nothing."""
     while True:
         head = await state.head()
-        operation = Operation(runtime.ulid(), "fence", {}, None)
-        if head.allows_cancellations:
-            absent = await _absent_from(state, head, attempts)
-            if absent is None:
-                return head
-            operation = Operation(operation.id, "cancel", {}, None, cancels=absent)
-        fenced = await _commit_operation(state, runtime, head, operation)
-        if fenced is not None:
+        absent = await _absent_from(state, head, attempts) if head.allows_cancellations else ()
+        if absent is None:
+            return head
+        kind = "cancel" if attempts and head.allows_cancellations else "fence"
+        operation = Operation(runtime.ulid(), kind, {}, None, cancels=absent)
+        commit = runtime.ulid()
+        fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
+        await state.create(state.paths.registry_commit(commit), fenced.body)
+        if isinstance(await state.move_head(fenced, head.version), Applied):
             return fenced
         await state.pause()
 
@@ -181,23 +182,7 @@ async def _absent_from(state: State, head: RegistryState, attempts: Mapping[str,
 
 async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
     """Makes a registry commit that changes no entry, on fresh reads of HEAD until it applies, and returns it."""
-    while True:
-        head = await state.head()
-        fenced = await _commit_operation(state, runtime, head, Operation(runtime.ulid(), "fence", {}, None))
-        if fenced is not None:
-            return fenced
-        await state.pause()
-
-
-async def _commit_operation(
-    state: State, runtime: Runtime, head: RegistryState, operation: Operation
-) -> RegistryState | None:
-    """Makes a registry commit of one operation, which changes no entry, on a HEAD. Returns it; None if HEAD had
-    moved."""
-    commit = runtime.ulid()
-    fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
-    await state.create(state.paths.registry_commit(commit), fenced.body)
-    return fenced if isinstance(await state.move_head(fenced, head.version), Applied) else None
+    return await cancel_in_registry(state, runtime, {})
 
 
 async def mark_dropped(session: Session, entity: str, operation: str) -> None:
