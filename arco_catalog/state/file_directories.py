@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.access import State
 from arco_catalog.state.compare_and_swap import update_until_applied
-from arco_catalog.state.fields import mapping, optional_text, sequence, text
+from arco_catalog.state.fields import mapping, objects, optional_text, sequence, text
 from arco_catalog.state.listing import list_pages
 from storage_backends import Found, StoreError
 
@@ -77,7 +77,7 @@ class FileDirectories:
         widened = entry.get("widened", False)
         if not isinstance(widened, bool):
             raise InternalError("the field 'widened' of a stored record is not a boolean")
-        unread = tuple(UnreadFile.parse(each) for each in sequence(entry, "unread") if isinstance(each, dict))
+        unread = tuple(UnreadFile.parse(each) for each in objects(entry, "unread"))
         return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened, unread)
 
     def may_reach(self, places: Collection[str]) -> bool:

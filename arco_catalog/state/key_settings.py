@@ -11,7 +11,7 @@ from typing import Self
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import integer, sequence, text
+from arco_catalog.state.fields import integer, objects, text
 
 SEARCH_MS = 48 * 60 * 60 * 1000
 """How long after a change markers of the previous policy are searched: as long as markers are saved."""
@@ -88,7 +88,7 @@ class KeySettings:
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
         """Reads a catalog's settings of idempotency keys from their JSON. Raises `InternalError`."""
-        replaced = (each for each in sequence(stored, "replaced") if isinstance(each, dict))
+        replaced = objects(stored, "replaced")
         return cls(KeyPolicy.parse(stored), tuple(map(ReplacedPolicy.parse, replaced)), integer(stored, "number"))
 
     def to_json(self) -> JsonObject:

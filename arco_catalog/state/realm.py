@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import mapping, optional_text, sequence, text
+from arco_catalog.state.fields import mapping, objects, optional_text, text
 from arco_catalog.state.index import Edits, Index, level
 from arco_catalog.state.roles import DescribedEntry, RoleEntry
 
@@ -145,7 +145,7 @@ class PrincipalEntry(DescribedEntry):
     def secrets(self) -> tuple[Secret, ...]:
         """The valid secrets, newest first. After a rotation there are two, so that clients can change to the new
         one."""
-        return tuple(Secret(item) for item in sequence(self.json, "secrets") if isinstance(item, dict))
+        return tuple(Secret(item) for item in objects(self.json, "secrets"))
 
     @property
     def subject(self) -> str | None:
