@@ -1,5 +1,5 @@
-"""Adopts a copy: records that the original no longer exists, so that jobs may delete files
-(docs/recovery.md#copies)."""
+"""Adopts a catalog that was restored as a copy of another one: records in HEAD that the original no longer exists. From
+then on purges and cleanups of the copy may delete files (docs/recovery.md#copies)."""
 
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.internal_commits import HeadChange, change_head
@@ -8,7 +8,8 @@ from arco_catalog.state.registry import RegistryState
 
 async def adopt(session: Session) -> str | None:
     """Records in one registry commit that the original of this copy no longer exists. Returns the original's place, or
-    None without a write if the catalog is no copy. Raises `StoreError`, and `CommitStateUnknown` past the deadline."""
+    None without a write if the catalog is no copy, or was adopted before. Raises `StoreError`, and `CommitStateUnknown`
+    past the deadline."""
     adopted: str | None = None
 
     async def change(head: RegistryState) -> HeadChange | None:

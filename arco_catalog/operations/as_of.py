@@ -43,8 +43,8 @@ class HistoryCollected(NotFound):
 
 
 async def registry_at(session: Session, at_ms: int) -> RegistryState:
-    """Returns the newest registry commit that was made at or before the instant. Raises `HistoryCollected` if the
-    history no longer reaches back to it, and `NotFound` if there was no commit yet.
+    """Returns the newest registry commit that was made at or before the instant `at_ms`, in milliseconds since 1970.
+    Raises `HistoryCollected` if the history no longer reaches back to it, and `NotFound` if there was no commit yet.
 
     The ids of commits are ULIDs of their times, so later commits are skipped without a read.
     """
@@ -75,7 +75,8 @@ async def _commit(session: Session, listing: RegistryState, commit: str) -> Regi
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Lists the tables, views and namespaces in a namespace, as the registry had them at one instant."""
+    """Lists the tables, views and namespaces in a namespace, as the registry had them at the instant `at_ms`.
+    `registry` is the result of `registry_at` for that instant."""
 
     session: Session
     registry: RegistryState
@@ -83,8 +84,9 @@ class Listing:
 
     async def level(self, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
         """Yields kind and name of all tables, views and other relations that were in a namespace at the instant of this
-        listing, then of all namespaces that were directly in it. Names that a transaction had not committed by then are
-        left out. Raises `NoSuchNamespace` if the namespace did not exist then, and `HistoryCollected`."""
+        listing, then of all namespaces that were directly in it, which have the kind `namespace`; an empty `namespace`
+        is the catalog. Names that a transaction had not committed by then are left out. Raises `NoSuchNamespace` if the
+        namespace did not exist then, and `HistoryCollected`."""
         index = self.registry.index
         try:
             await load(self.session.state, index, Needs(keys=[namespace_key(namespace)] if namespace else []))
@@ -102,9 +104,9 @@ class Listing:
 
 
 async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: int) -> JsonObject:
-    """Describes the table or view that had the name at the instant, or else the last one that had been dropped under
-    it, with its metadata file of that time. Raises `NoSuchTable`, also for a generic table or a semantic model,
-    `HistoryCollected`, and `NotFound` if there was no catalog yet."""
+    """Describes the table or view that had the name at the instant, or else the last one that had been dropped under it
+    by then, with the metadata file that was current at the instant. Raises `NoSuchTable`, also for a generic table or a
+    semantic model, `HistoryCollected`, and `NotFound` if there was no catalog yet."""
     registry = await registry_at(session, at_ms)
     index = registry.index
     dropped = tombstones_of(namespace, name)

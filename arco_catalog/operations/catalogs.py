@@ -43,7 +43,8 @@ class DeployedCatalog:
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """The owners of state in a deployment's store: the `catalogs` of the chosen realms or the one of a store without a
-    realm, the registries of the realms, and the delegation `service`, whose state may be empty."""
+    realm, the `registries` of the chosen realms, none for a store without a realm, and the delegation `service`,
+    present even if the store has no state of one."""
 
     catalogs: Sequence[DeployedCatalog]
     registries: Sequence[DeployedCatalog]
@@ -56,13 +57,14 @@ class Inventory:
 
 
 def open_state(session: Session, root: str) -> State:
-    """Returns the stored records of another catalog, which has this root, in the store of the session."""
+    """Returns access to the stored records of another catalog, which has this root, in the store of the session. It
+    uses a new cache of `CACHE_BYTES`."""
     state = session.state
     return State(state.store, Paths(root), Caches.of(CACHE_BYTES), session.runtime, session.settings.spill)
 
 
 async def realm_exists(realm: Realm) -> bool:
-    """Whether the realm was ever bootstrapped."""
+    """Whether the realm was ever bootstrapped; also true after it was dropped."""
     return (await realm.lookups().head()).version is not None
 
 
@@ -83,7 +85,8 @@ async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = 
 async def take_inventory(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Inventory:
     """Returns the owners of state in the named realms of the store at `url`, or without names in the realm at its root;
     if there is no realm at the root either, `catalog` is the only one. The stores that `catalog` has open serve all.
-    Raises `NotFound` for the name of a realm that does not exist, and `StoreError`."""
+    Raises `NotFound` for the name of a realm that was never bootstrapped, `ValueError` for an invalid name, and
+    `StoreError`."""
     catalogs: list[DeployedCatalog] = []
     registries: list[DeployedCatalog] = []
     for realm in realms_beside(catalog, url, realms):
@@ -98,7 +101,8 @@ async def take_inventory(catalog: Catalog, url: str, realms: Sequence[str] = ())
 
 
 async def catalogs_of_realm(realm: Realm) -> Sequence[DeployedCatalog] | None:
-    """Returns the catalogs of a realm, or None if it was never bootstrapped. Raises `StoreError`."""
+    """Returns the catalogs of a realm, none for one that was dropped, or None if it was never bootstrapped. Raises
+    `StoreError`."""
     entries = await _entries(realm)
     return None if entries is None else [_deployed(realm, entry) for entry in entries]
 

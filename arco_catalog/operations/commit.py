@@ -136,8 +136,9 @@ class CommitRelation(Mutation[RelationReadSet]):
         return fresher
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """Returns the current state of the table or view: that of the attempt's commit, or of a later commit on top of
-        it. Raises `InternalError` if the pointer no longer exists."""
+        """Returns the answer to a commit that another read has proved to be applied: the current state of the table or
+        view in `write_set`, which is that of this attempt's commit, or of a later one on top of it. Raises
+        `InternalError` if the pointer no longer exists."""
         for entity in write_set.pointers:
             current = await current_file(self.session, entity)
             if current is not None:
@@ -146,7 +147,8 @@ class CommitRelation(Mutation[RelationReadSet]):
 
 
 def _write_set(read_set: RelationReadSet) -> WriteSet:
-    """Returns the write set of a commit, which moves the pointer of one table or view; empty if there is none."""
+    """Returns the write set of a commit: the entity of the pointer that it moves, and the sequence number which that
+    pointer has before. It is empty if the name has no table or view."""
     if read_set.entry is None or read_set.pointer is None:
         return WriteSet()
     return WriteSet(pointers={read_set.entry.entity: read_set.pointer.sequence})

@@ -15,10 +15,10 @@ RELATIONS = "relation\n"
 
 
 async def describe_contents(state: State, *, of_realm: bool) -> str:
-    """Returns a sentence, without a full stop, with the number of catalogs in the registry of a realm if `of_realm`,
-    else of tables, views and other relations in that of a catalog. It counts segments instead if the index has any, and
-    does not read them. For a registry without a commit it names the other catalogs of the store. Raises
-    `StoreError`."""
+    """Returns a sentence for an operator, without a full stop: how many catalogs the registry of a realm has if
+    `of_realm`, else how many tables, views and other relations that of a catalog has. It counts segments instead if the
+    index has any, and does not read them. For a registry without a commit it names the other catalogs of the store.
+    Raises `StoreError`."""
     head = await state.head()
     if head.version is None:
         return NEW + describe_siblings(await sibling_catalogs(state.store, state.paths.root))
@@ -43,7 +43,8 @@ async def sibling_catalogs(store: ObjectStore, name: str) -> Sequence[str]:
 
 
 def describe_siblings(names: Sequence[str]) -> str:
-    """Returns a sentence that names other catalogs, to append to another; empty if there are none."""
+    """Returns text to append to a sentence: a full stop, and a sentence that names at most `MAX_NAMES` other catalogs.
+    Returns an empty text for no names."""
     if not names:
         return ""
     listed = ", ".join(repr(name) for name in names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")

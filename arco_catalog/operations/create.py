@@ -101,10 +101,10 @@ class _CreateChange(Change):
 
 
 class _Staging(RegistryMutation):
-    """The staging of a table, which makes no table: it checks the name and locations, and answers with metadata. It
-    uses an entity id for the default location alone: the commit that creates the table has an id of its own, and names
-    the staged location explicitly. If the client chooses a location inside one that was made for another table, the
-    location is marked as shared before the client may write there (docs/design/purge.md#rule-17)."""
+    """The staging of a table (`stage-create`), which makes no table: it checks the name and locations, and answers with
+    metadata. It uses an entity id for the default location alone: the commit that creates the table has an id of its
+    own, and names the staged location explicitly. If the client chooses a location inside one that was made for another
+    table, the location is marked as shared before the client may write there (docs/design/purge.md#rule-17)."""
 
     kind = "stage-table"
 

@@ -56,8 +56,8 @@ class Access:
 
 
 def storage_of(session: Session) -> StorageConfig:
-    """Returns the storage configuration of the session's catalog. Logs an error for an invalid one, and returns that of
-    a file system, for which no credentials are vended."""
+    """Returns the storage configuration of the session's catalog. For an invalid one it logs an error and returns a
+    `FileStorage`, for which no credentials are vended."""
     try:
         return parse_storage_config(session.catalog.storage)
     except BadRequest as error:
@@ -86,7 +86,8 @@ async def table_access(session: Session, namespace: Namespace, name: str, state:
 
 
 def named_locations(document: JsonObject) -> Sequence[str]:
-    """Returns every location that a table's metadata names, the table's own first, unparsed."""
+    """Returns as text every location where a table's metadata directs engines to write files: the table's own location
+    first, then those of properties such as `write.data.path`."""
     return (location_in(document), *written_locations(document))
 
 
@@ -126,9 +127,9 @@ async def generic_table_access(session: Session, namespace: Namespace, name: str
 async def credentials(
     session: Session, vending: Vending, access: Access, refresh_endpoint: str | None
 ) -> Sequence[StorageCredential]:
-    """Returns credentials for these files, the longest prefix first; none if the storage has no credentials to vend.
-    Each has the address `refresh_endpoint`, if that is given, at which the client gets new ones. Raises `Unavailable`,
-    and `InternalError` if the cloud refuses."""
+    """Returns credentials for the files of `access`, the longest prefix first; an empty sequence if none can be vended
+    for the catalog's storage. Each has the address `refresh_endpoint`, if that is given, at which the client gets new
+    ones. Raises `Unavailable`, and `InternalError` if the cloud refuses."""
     config, principal = storage_of(session), _principal(session)
     try:
         return await vending.credentials(
@@ -139,8 +140,8 @@ async def credentials(
 
 
 async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
-    """Signs one request to the storage for these files. Raises `Forbidden` for a request to other files, or a write
-    that `access` does not include, `Unavailable`, and `InternalError` if the cloud refuses."""
+    """Signs one request to the storage, for the files of `access`. Raises `Forbidden` for a request to other files, or
+    a write that `access` does not include, `Unavailable`, and `InternalError` if the cloud refuses."""
     try:
         return await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
     except CredentialsRefused as error:
@@ -163,7 +164,8 @@ def _access(locations: Sequence[Location], held: frozenset[Privilege], entity: s
 
 
 def _allowed(session: Session, text: str) -> Location | None:
-    """Returns the location that a text names, or None if tables of this catalog are no longer allowed there."""
+    """Returns the location that a text names, or None if it is malformed, or tables of this catalog are not allowed
+    there now."""
     try:
         return session.catalog.locations.check(text)
     except BadRequest:

@@ -1,4 +1,5 @@
-"""Where a delegation service keeps its tasks and markers (docs/design/tasks.md#delegation)."""
+"""Opens the state of a delegation service in a store: the tasks and markers of the service
+(docs/design/tasks.md#delegation)."""
 
 from dataclasses import replace
 
@@ -11,6 +12,6 @@ CACHE_BYTES = 1 << 20
 
 
 def service_state(catalog: Catalog) -> Catalog:
-    """Returns the state of a delegation service in the store that `catalog` has open: at the store's root, beside the
-    folders of catalogs, with separate caches."""
+    """Returns a `Catalog` by which the state of a delegation service is read and written, in the store that `catalog`
+    has open: at the store's root, beside the folders of catalogs. It shares no cache with `catalog`."""
     return replace(catalog, paths=SERVICE, caches=Caches.of(CACHE_BYTES), files=FileCache(CACHE_BYTES))

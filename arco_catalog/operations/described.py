@@ -1,5 +1,5 @@
-"""Loads and drops relations of which the catalog stores a description alone: no pointer, no metadata file, no commits
-(docs/design/polaris.md)."""
+"""Loads and drops generic tables and semantic models: relations of which the catalog stores a description alone, no
+pointer, no metadata file, no commits (docs/design/polaris.md)."""
 
 from dataclasses import dataclass
 

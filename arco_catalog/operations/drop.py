@@ -34,8 +34,8 @@ _LOG = logging.getLogger(__name__)
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
-    """Removes the name and leaves a tombstone, which has the entity and its locations; the pointer stays. Raises
-    `NoSuchTable`.
+    """Drops a table: removes the name and leaves a tombstone, which has the entity and the locations; the pointer and,
+    without `purge`, all files stay. Raises `NoSuchTable`.
 
     With `purge`, unless `purge.mode=off`, the same commit makes a task that deletes the files once the time to undo the
     drop has passed (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false, and
@@ -129,8 +129,8 @@ class Drop(NamedChange):
             self._examined[entry.entity] = await self._examine(entry.entity)
 
     async def _examine(self, entity: str) -> Refusal | None:
-        """Returns the refusal to purge a table whose properties forbid that its files are deleted, else None; also None
-        if its metadata can't be read any more."""
+        """Returns the refusal to purge a table that has the property `gc.enabled=false`, else None. Returns None also
+        if the pointer or the metadata file no longer exists, or the file is no table metadata."""
         try:
             found = await current_file(self.session, entity)
             if found is None:
@@ -155,7 +155,7 @@ class Drop(NamedChange):
         return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
-        """Returns the answer to the drop of this entry, which here is an empty one."""
+        """Returns the answer to the drop of this entry, which is an empty one unless a subclass returns another."""
         return Document(204)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:

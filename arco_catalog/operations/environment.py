@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # only scheduled work needs it; see `opened`
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
     """Reads the settings of the catalog that a function serves from the environment variables. Raises `KeyError`
-    without a warehouse, `ValueError` for an invalid name, size or boolean."""
+    without a warehouse, and `ValueError` for a variable with an invalid value."""
     return Settings(
         WAREHOUSE.require(environment),
         allow_location_overlap=tables_may_overlap(environment),

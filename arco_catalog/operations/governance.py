@@ -1,5 +1,5 @@
-"""Reads the governance of namespaces, tables and views, and changes it by one registry commit
-(docs/design/polaris.md#governance)."""
+"""Reads the governance of namespaces, tables and views, such as owner, quality and tags, and changes it by one registry
+commit (docs/design/polaris.md#governance)."""
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.named_change import NamedChange
@@ -21,13 +21,13 @@ from arco_catalog.state.needs import Needs, Steps
 
 
 async def namespace_governance(session: Session, namespace: Namespace) -> JsonObject:
-    """Returns the governance document of a namespace. Raises `NoSuchNamespace`."""
+    """Returns the governance document of a namespace, empty if it has none. Raises `NoSuchNamespace`."""
     return {**governance_of(await namespace_properties(session, namespace))}
 
 
 async def relation_governance(session: Session, namespace: Namespace, name: str, kind: str) -> JsonObject:
-    """Returns the governance document of a table or view, as `kind` selects. Reads the registry alone. Raises
-    `NoSuchTable` if there is no such table, and `NoSuchView` if there is no such view."""
+    """Returns the governance document of a table or view, as `kind` selects, empty if it has none. Reads the registry
+    alone. Raises `NoSuchTable` if there is no such table, and `NoSuchView` if there is no such view."""
     head = await session.head()
     entry = await resolve_name(session, head, RelationLookup(namespace, name, kind, writing=False))
     if entry is None:

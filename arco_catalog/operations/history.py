@@ -24,7 +24,8 @@ OWN = frozenset(
         RECORD,
     }
 )
-"""Kinds of operations that the protocols make for themselves. They change no name."""
+"""Kinds of operations that the protocols make for themselves, which `history` yields only with `own`. They change no
+name, except that `lay-names` and `settle-names` create the tables of a transaction."""
 AHEAD = 8
 """Number of commits that are read concurrently, each by one GET."""
 
@@ -33,8 +34,8 @@ async def history(
     session: Session, *, own: bool = False, newest: RegistryState | None = None
 ) -> AsyncIterator[JsonObject]:
     """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, each with the
-    id, sequence number and time of the commit; with `own` also those that the catalog itself makes, such as fences.
-    Ends where the history was collected.
+    id, sequence number and time of the commit; with `own` also the kinds in `OWN`, such as fences and the creation of
+    tables by a transaction. Ends without an error at the first commit that a cleanup has deleted.
 
     A commit lists the ids of at most 500 commits, and names the commit before those, which has the next list.
     """

@@ -17,9 +17,9 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def info(session: Session, namespace: Namespace, name: str, newest: int) -> JsonObject:
-    """Returns a summary of the table, or else the view, with this name, and of a table its `newest` last snapshots;
-    `health` lists problems of a table, worst first, and is empty for a view. Raises `NoSuchTable` if neither has the
-    name, and `NotFound` if the metadata file is missing."""
+    """Returns a summary of the table, or else the view, with this name, which for a table has the `newest` latest
+    snapshots; `health` lists problems of a table, worst first, and is empty for a view. Raises `NoSuchTable` if neither
+    has the name, and `NotFound` if the metadata file is missing."""
     kind = "table"
     try:
         state = await load_table(session, namespace, name)

@@ -14,7 +14,7 @@ DONE = Document(204)
 
 
 async def init_catalog(session: Session) -> Answer:
-    """Makes an empty catalog. Does nothing if it exists already."""
+    """Makes an empty catalog, and returns an empty answer. Makes no commit if the catalog exists already."""
     return await run(session, _Init(session))
 
 

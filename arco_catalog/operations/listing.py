@@ -51,7 +51,7 @@ EMPTY_SEGMENTS = 8
 @dataclass(frozen=True, slots=True)
 class Paging:
     """The paging parameters of a request for a listing. `token` is None for a listing without pages, and empty for the
-    first page; `size` is None for the default."""
+    first page. `size` is the maximum number of items of a page; None, and any greater number, mean `DEFAULT_PAGE`."""
 
     token: str | None
     size: int | None
@@ -116,9 +116,9 @@ async def computed_page(
     identity: Callable[[Index], Steps[object]],
 ) -> tuple[Sequence[T], str | None]:
     """Returns a page of the items that `steps` computes from the index, and the token of the next page, None for the
-    last page; all pages show one state. Without a page token in `paging` the page has all items. `identity` computes
-    the ids of the entities that the listing is about, which in a catalog with grants must not change between pages.
-    Raises the errors of `steps`, and `BadRequest` for a token that is invalid, expired, or of another listing."""
+    last page; all pages show one state. If `paging.token` is None, the page has all items. `identity` computes the ids
+    of the entities that the listing is about, which in a catalog with grants must not change between pages. Raises the
+    errors of `steps`, and `BadRequest` for a token that is invalid, expired, or of another listing."""
     if not paging.token:
         head, start = await session.head(), 0
     else:

@@ -1,6 +1,7 @@
 """Loads the current state of tables and views. Reads manifest, pointer and metadata file concurrently if they are in
-this process's caches, else one after the other. A metadata file that the catalog wrote is not read again within a
-minute (docs/design/registry.md#confirmed-files)."""
+this process's caches, else one after the other. A metadata file that the catalog wrote and that this process has in
+memory is used without a read for a time that the operator sets, by default a minute
+(docs/design/registry.md#confirmed-files)."""
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import TableState
@@ -47,9 +48,9 @@ async def _require(session: Session, namespace: Namespace, name: str, kind: str)
 
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
-    """Returns the current state of a table or view. Cached parts are used only after the store has confirmed them for
-    this request, except for metadata files (`Files.read_written`). Raises the errors of `load_table` and
-    `load_view`."""
+    """Returns the current state of a table or view, as `kind` selects. Cached parts are used only after the store has
+    confirmed them for this request, except for metadata files (`Files.read_written`). Raises the errors of `load_table`
+    and `load_view`."""
     lookup = RelationLookup(namespace, name, kind, writing=False)
     state, known = session.state, session.state.cached_head()
     cached = None if known is None else cached_relation(known, lookup)
@@ -99,6 +100,7 @@ async def _read_guess(session: Session, pointer: Pointer) -> bytes | None:
 
 
 def _cached_pointer(session: Session, entity: str) -> Pointer | None:
-    """Returns the entity's last known pointer, or None if the bytes of its metadata file are not cached."""
+    """Returns the pointer of the entity that this process read last, or None if that pointer, or the bytes of the
+    metadata file that it names, are not cached."""
     pointer = session.state.cached_pointer(entity)
     return None if pointer is None or session.files.cached(pointer.metadata.location) is None else pointer

@@ -35,9 +35,9 @@ class NamedChange(RegistryMutation):
     def tombstone(
         self, head: RegistryState, entry: RelationEntry, attempt: Attempt, *, purge: bool = False
     ) -> Steps[Edits]:
-        """Computes the index changes that leave a tombstone of the relation with this `entry`, and release what it
-        holds; with `purge` the tombstone shows that a purge was requested. The caller removes the name's entry, which
-        must not be an intent."""
+        """Computes the index changes that leave a tombstone of the relation with this `entry`, and release the
+        locations that it holds; with `purge` the tombstone shows that a purge was requested. The caller removes the
+        name's entry, which must not be an intent."""
         return tombstone_edits(
             head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=purge
         )

@@ -76,9 +76,9 @@ async def update_properties(
     session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
 ) -> Answer:
     """Sets and removes properties of a namespace, and answers with the names that were set, that were removed, and that
-    were not there to remove. Raises `NoSuchNamespace`, `Unprocessable` for a key in both `removals` and `updates`,
-    `BadRequest` for too many removals, for properties that are reserved or too large, and for a location that is not
-    allowed, and `Forbidden` for one that the caller may not choose."""
+    the namespace did not have. Raises `NoSuchNamespace`, `Unprocessable` for a key in both `removals` and `updates`,
+    `BadRequest` for too many removals, for properties that are reserved, governance or too large, and for a location
+    that is not allowed, and `Forbidden` for one that the caller may not choose."""
     return await run(session, _UpdateProperties(session, namespace, removals, updates))
 
 

@@ -56,8 +56,9 @@ async def build_with_recorded(
     runtime: Runtime,
     open_store: StoreOpener,
 ) -> Catalog:
-    """Builds a catalog over an open store, whose allowed locations include those that HEAD records; none of these if
-    HEAD is corrupt. Raises `ValueError` for a bad URL or prefix, and `StoreError`."""
+    """Builds a catalog over an open store. Tables are allowed in the catalog's folder, in the prefixes `allowed`, and
+    in the locations that HEAD records; the latter are left out if HEAD is corrupt. Raises `ValueError` for a bad URL or
+    prefix, and `StoreError`."""
     caches, recorded = Caches.of(settings.cache_bytes * 52 // 100), tuple[str, ...]()
     state = State(store, Paths(settings.warehouse), caches, runtime)
     found = await store.get(state.paths.manifest)
@@ -123,7 +124,7 @@ def build_catalog(
 
 
 def location_of(url: str) -> Location:
-    """Returns the location that the URL of a store has; `memory:` and `file:` may omit the slashes."""
+    """Returns the location that the URL of a store names; `memory:` and `file:` may omit the slashes."""
     return Location.parse(url if "//" in url else url.replace(":", "://", 1))
 
 

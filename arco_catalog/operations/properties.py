@@ -20,8 +20,9 @@ MAX_PROPERTIES = 100_000
 def check_properties(
     whose: str, updates: Mapping[str, JsonValue], after: Mapping[str, JsonValue], before: int = 0
 ) -> None:
-    """Raises `BadRequest`, with `whose` in the message, if one of the `updates` is too long, or if all properties
-    `after` them are together. An entity that was too large `before` (bytes) may stay so, but not grow."""
+    """Raises `BadRequest`, with `whose` in the message, if the name or value of one of the `updates` is too long, or if
+    all properties `after` them are too large together. An entity that was too large `before` (bytes) may stay so, but
+    not grow."""
     if len(updates) > MAX_PROPERTIES and before <= MAX_PROPERTIES_BYTES:  # first, as it needs no loop
         raise BadRequest(
             f"The {len(after):,} properties of {whose} would take more than the allowed {MAX_PROPERTIES_BYTES:,} bytes"

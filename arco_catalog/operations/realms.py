@@ -93,7 +93,8 @@ class Realm:
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
 
     def lookups(self) -> State:
-        """Returns the realm's records for the reads of one request, with a request's deadline."""
+        """Returns access to the stored records of the realm's registry, for the reads of one request, which fail after
+        the time that a request may take."""
         settings, runtime, registry = self.deployment.settings, self.deployment.runtime, self.registry
         records = RequestStore(
             registry.store,
@@ -123,10 +124,10 @@ class Realm:
                 )
 
     def may_use(self, location: Location) -> bool:
-        """Whether tables of this realm may be at the location. A realm at the root of the store may use every location
-        that the operator allows. Realms that share a store have each a folder with their name in every allowed
-        location. Of nested allowed locations only the innermost is considered, because a folder between the outer and
-        the inner one may have the name of a realm by chance."""
+        """Whether tables of this realm may be at the location, by what the operator allows and by the realm's folders.
+        A realm at the root of the store may use every location that the operator allows. Realms that share a store have
+        each a folder with their name in every allowed location. Of nested allowed locations only the innermost is
+        considered, because a folder between the outer and the inner one may have the name of a realm by chance."""
         if self.at_root:
             return self.deployment.reaches(location)
         roots = [mount.root for mount in self.deployment.mounts]

@@ -15,7 +15,8 @@ MAX_TEXT_LENGTH = 1_000
 class ReconcileStats:
     """The counts of a run of the reconciler. Each pointer is `orphaned` (its entity has no name; `nameless` in JSON),
     `unchanged`, `walked`, or left for a later run, which `stopped` reports. Of the walked ones `incomplete` have files
-    that were not reached.
+    that were not reached. `files` counts the commits that were examined, `written` the missing receipts that were
+    written.
 
     `missing` has examples of the `missing_count` missing receipts, each with the record that proves the commit, and
     `unreadable` examples of the `unreadable_count` records that could not be read, with the reason.

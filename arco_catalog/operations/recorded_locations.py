@@ -1,5 +1,5 @@
-"""The locations besides its folder where a catalog outside of realms allows tables, as HEAD records them
-(docs/locations.md#allowed-locations)."""
+"""Changes and returns the locations that HEAD records for a catalog outside of realms: where tables are allowed besides
+the catalog's folder (docs/locations.md#allowed-locations)."""
 
 from collections.abc import Callable, Sequence
 

@@ -21,9 +21,9 @@ MAX_BYTES = 256 << 10
 
 async def take_report(session: Session, namespace: Namespace, name: str, report: JsonObject, *, keep: bool) -> None:
     """Accepts a report on a table that exists, or a report of a commit on a free name, which a staged table may have,
-    and stores the report if `keep` is set. It stores none on a table of the pipeline itself, none longer than
-    `MAX_BYTES`, and none in a read-only catalog. Raises `NoSuchTable`, `NoSuchNamespace`, and `StoreError` if the
-    report can't be stored."""
+    and stores the report if `keep` is set. Without an error it stores none on a table in the namespace `system`, which
+    is the pipeline's, none longer than `MAX_BYTES`, and none in a read-only catalog. Raises `NoSuchTable`,
+    `NoSuchNamespace`, and `StoreError` if the report can't be stored."""
     head = await session.head()
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))
     if entry is None and not (is_of_commit(report) and await _is_free(session, head, namespace, name)):

@@ -1,4 +1,5 @@
-"""Finds the catalogs of a realm that have state in the store but no name in the realm, and undoes the drop of one."""
+"""Finds the catalogs of a realm that have state in the store but no name in the realm, and undoes the drop of such a
+catalog."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -49,8 +50,8 @@ class StrayCatalog:
 
 @dataclass(frozen=True, slots=True)
 class UndropRequest:
-    """A request to undo the drop of a catalog: its new name, and a type, properties and storage configuration that
-    replace the recorded ones."""
+    """A request to undo the drop of a catalog, which gets this name. `kind`, if it is given, replaces the type that the
+    catalog had; `properties` and `storage` replace only fields of the same names."""
 
     name: str
     kind: str | None
@@ -59,7 +60,8 @@ class UndropRequest:
 
 
 async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalog]:
-    """Returns all catalogs without a name that have state in the realm, in order of their roots."""
+    """Returns all catalogs that have state in the realm but no name: dropped ones, and ones that were never made
+    completely. They are in order of their roots."""
     prefix = realm.root_of("")
     async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}

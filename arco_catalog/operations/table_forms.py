@@ -35,8 +35,9 @@ async def visible_snapshots(session: Session, state: TableState) -> bytes:
 
 
 async def deflated_metadata(session: Session, state: TableState, visible: bytes | None) -> DeflatedPart:
-    """Returns the table metadata of this state as a part of a gzip stream, or if `visible` is given, that instead of
-    it: the result of `visible_snapshots` for this state. Raises `StoreUnavailable` past the request's deadline."""
+    """Returns table metadata as a part of a gzip stream: that of this state's file, or if `visible` is given, these
+    bytes, which are the result of `visible_snapshots` for this state. Raises `StoreUnavailable` past the request's
+    deadline."""
     location, body = state.metadata_location, state.metadata
     if visible is None:
         form = session.files.form(

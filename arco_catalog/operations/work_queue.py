@@ -1,4 +1,5 @@
-"""The queue through which workers learn at once that a task is due."""
+"""Sends messages to the SQS queue of the workers, which arrive when a task is due. A task that is due after more than
+15 minutes gets none: the scheduled run finds it."""
 
 import asyncio
 import logging

@@ -1,4 +1,5 @@
-"""User delegation signatures for Azure Storage: one directory, or one container. Pure functions.
+"""Computes user delegation signatures (SAS) for Azure Storage, which give access to one directory, or to one container.
+Pure functions.
 
 Sources: Azure Storage REST API, "Create a user delegation SAS" (string to sign of version 2020-12-06 and later), "Get
 User Delegation Key".
@@ -47,8 +48,8 @@ def user_delegation_sas(
     start_ms: int,
     expires_ms: int,
 ) -> str:
-    """Returns the query of URLs that gives access, only over https, to all files in a directory, given by its segments,
-    or in the whole container if there are none."""
+    """Returns the SAS token, a query of URLs, that gives access with these permissions, only over https, to all files
+    in a directory, given by its segments, or in the whole container if there are none."""
     fields = _fields(key, directory, permissions, start_ms, expires_ms)
     text = string_to_sign(fields, "/".join(["", "blob", account, container, *directory]))
     fields["sig"] = b64encode(digest(b64decode(key.value), text.encode(), "sha256")).decode()

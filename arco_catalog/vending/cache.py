@@ -12,16 +12,16 @@ Credentials = tuple[StorageCredential, ...]
 
 @dataclass(frozen=True, slots=True)
 class _CachedCredentials:
-    """Cached credentials, and the time until which the cache returns them."""
+    """The cached credentials of one key, and the time until which the cache returns them."""
 
     credentials: Credentials
     until_ms: int
 
 
 class CredentialCache:
-    """A cache of at most `size` credentials, which drops the least recently used. It returns credentials for half of
-    the time until the first of them expires, and an empty result for `none_ms`. Concurrent requests for one key share
-    one call, and a failure of it, which is not cached."""
+    """A cache of the credentials for at most `size` keys, of which it drops the least recently used. It returns
+    credentials for half of the time until the first of them expires, and an empty result for `none_ms`. Concurrent
+    requests for one key share one call, and a failure of it, which is not cached."""
 
     def __init__(self, now_ms: Callable[[], int], size: int = 4_096, none_ms: int = 60_000) -> None:
         self._now_ms = now_ms

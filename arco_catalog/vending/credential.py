@@ -9,8 +9,8 @@ from arco_catalog.iceberg.json import JsonObject
 @dataclass(frozen=True, slots=True)
 class StorageCredential:
     """A vended credential: the properties that open files whose location starts with `prefix` (Iceberg REST
-    specification, `StorageCredential`). `refresh_property` is the property with the endpoint for the next credential,
-    None without such an endpoint. The repr has no secret."""
+    specification, `StorageCredential`). `expires_ms` is in milliseconds since 1970. `refresh_property` is the property
+    with the endpoint for the next credential, None without such an endpoint. The repr has no secret."""
 
     prefix: str
     config: Mapping[str, str] = field(repr=False)

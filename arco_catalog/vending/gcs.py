@@ -1,4 +1,5 @@
-"""Credentials for Google Cloud Storage: a service account's token, exchanged for one within a boundary.
+"""Issues credentials for Google Cloud Storage: exchanges a token of the catalog, or of a service account, for one that
+a credential access boundary limits to the folders of a scope.
 
 Sources: Google Cloud IAM, "Create short-lived credentials for a service account", `generateAccessToken`; STS API
 reference, `token` (RFC 8693); Iceberg, `GCPProperties`, `OAuth2RefreshCredentialsHandler`.

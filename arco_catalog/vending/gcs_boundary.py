@@ -1,4 +1,5 @@
-"""Credential access boundaries of Google Cloud Storage: exactly some folders, read or written. Pure functions.
+"""Computes credential access boundaries of Google Cloud Storage, which limit a token to some folders, to read or also
+to write them. Pure functions.
 
 Sources: Google Cloud IAM, "Define a Credential Access Boundary"; STS API reference, `AccessBoundary` (its limits); the
 language definition of CEL, "String and Bytes Values" (escapes).

@@ -1,4 +1,5 @@
-"""Requests to the services that give credentials, over connections of our own. Proxies are not supported."""
+"""Sends requests to the services that give credentials, over connections that this module opens. Proxies are not
+supported."""
 
 import asyncio
 from collections import OrderedDict

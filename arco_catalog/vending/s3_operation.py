@@ -1,4 +1,4 @@
-"""What a request to sign means to S3: which operation, on which key. Pure functions.
+"""Reads what a request to sign means to S3: which operation on which key. Pure functions.
 
 Only requests that S3, a proxy and any S3-compatible server read alike are understood; all others are refused. Source:
 Amazon S3 API reference.
@@ -20,8 +20,9 @@ MAX_KEY_BYTES = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of S3 that may be signed. `required` parameters have a value each, or none at all (`uploads`); what
-    is neither `required` nor `optional` is not allowed. `x-id` names the operation, as some SDKs do."""
+    """One operation of S3 that may be signed: the method, whether it is on a key or on the bucket, and whether it needs
+    the right to write. A request must have all `required` query parameters, and may have the `optional` ones, and
+    `x-id` with the operation's name, which some SDKs send; no other is allowed."""
 
     name: str
     method: str
@@ -123,9 +124,9 @@ def parameters_of(query: str) -> dict[str, str]:
 
 
 def check_key(key: str) -> None:
-    """Returns if a key may be used. Raises `Forbidden` for one that is too long, that a proxy or server might read as
-    another one (with empty segments, backslashes, control characters, `.` or `..`, however often it is decoded), or
-    that is in the state of a catalog."""
+    """Raises `Forbidden` for a key, or a prefix of a LIST, for which no request is signed: one that is empty or too
+    long, that a proxy or server might read as another one (with empty segments, backslashes, control characters, `.` or
+    `..`, however often it is decoded), or that is in the state of a catalog."""
     if len(key.encode()) > MAX_KEY_BYTES:
         raise Forbidden(f"Not signed: the key or prefix of the objects is longer than {MAX_KEY_BYTES:,} bytes")
     segments = key.removesuffix("/").split("/")

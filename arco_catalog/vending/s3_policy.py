@@ -1,4 +1,5 @@
-"""Session policies for S3: exactly some folders, read or written. Pure functions.
+"""Computes session policies for S3, which limit the keys of an assumed role to some folders, to read or also to write
+them. Pure functions.
 
 Sources: IAM user guide, "IAM JSON policy elements: Variables and tags" (escapes), "Session policies"; STS API
 reference, `AssumeRole` (the limit and the characters of a policy); Amazon S3, "Actions, resources, and condition keys".

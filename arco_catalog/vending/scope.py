@@ -9,8 +9,8 @@ from arco_catalog.state.locations import Location, outermost
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope of vended access: folders of one table or view, and whether they may be written too. Its maker has
-    checked that each is allowed."""
+    """The scope of vended access: folders of one table, and whether they may be written too. Its maker has checked that
+    each is allowed."""
 
     locations: tuple[Location, ...]
     write: bool
@@ -21,7 +21,8 @@ class Scope:
         return cls(tuple(outermost(locations)), write)
 
     def in_own_buckets(self, owns: Callable[[Location], bool]) -> "Scope":
-        """Returns the scope without folders whose bucket or container the catalog does not own alone, by `owns`."""
+        """Returns the scope with only the folders in buckets or containers that `owns` accepts, as the catalog may use
+        all of them."""
         kept = [each for each in self.locations if owns(Location(each.scheme, each.authority, ()))]
         return Scope(tuple(kept), self.write)
 

@@ -28,7 +28,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class Outcome(StrEnum):
-    """The outcome of a request for vended credentials, for a counter."""
+    """The outcome of a request for vended credentials, for a counter: `NONE` if there were none to vend, `REFUSED` if
+    an operator must act, `UNAVAILABLE` if a later request may succeed."""
 
     ISSUED = "issued"
     NONE = "none"
@@ -58,7 +59,7 @@ class Issuers:
 
 class Vending:
     """Vends credentials and signatures for the files of tables, for any number of catalogs. `count` is called with the
-    outcome of each request to a cloud, which the cache did not avoid, and of each for static keys; `now_ms` is the
+    outcome of each request for credentials that the cache did not answer, and of each for static keys; `now_ms` is the
     clock. `close` closes `outbound`. `policy` is what storage configurations may make the service do now, whatever was
     allowed when they were written."""
 

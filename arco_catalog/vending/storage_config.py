@@ -1,4 +1,5 @@
-"""How a catalog's storage is reached, which the management API calls `storageConfigInfo`.
+"""The storage configuration of a catalog: how the files of tables are reached, and which identity opens them. The
+management API calls it `storageConfigInfo`.
 
 Source: Polaris management API, `StorageConfigInfo`, `AwsStorageConfigInfo`, `GcpStorageConfigInfo`,
 `AzureStorageConfigInfo`, `FileStorageConfigInfo`.

@@ -49,8 +49,7 @@ class StoragePolicy:
             raise ValueError(f"{', '.join(_OWN_ENDPOINTS)} or {VENDING_ENDPOINTS.name}: {error}") from error
 
     def check(self, config: StorageConfig) -> None:
-        """Returns if the operator allows the endpoints and the identity of a configuration. Raises `BadRequest`
-        otherwise."""
+        """Raises `BadRequest` unless the operator allows the endpoints and the identity of a storage configuration."""
         match config:
             case AwsStorage():
                 self._check_endpoints(config)
@@ -59,9 +58,9 @@ class StoragePolicy:
                 self._check_identity("gcsServiceAccount", config.service_account)
 
     def check_use(self, config: StorageConfig) -> None:
-        """Returns if requests may be sent by a configuration. Raises `BadRequest` for one that `check` refuses, and for
-        a role in a region that is none of Amazon's without an endpoint. A catalog may have such a configuration, as in
-        Polaris."""
+        """Raises `BadRequest` for a storage configuration by which no requests may be sent: one that `check` refuses,
+        and one that has a role in a region which is none of Amazon's, but no endpoint. A catalog may have such a
+        configuration, as in Polaris."""
         self.check(config)
         if not isinstance(config, AwsStorage) or config.role_arn is None:
             return

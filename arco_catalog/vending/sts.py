@@ -1,4 +1,5 @@
-"""Credentials for S3, of the catalog's role that is assumed with a session policy.
+"""Issues credentials for S3 by AssumeRole of STS: temporary keys of the catalog's role, which a session policy limits
+to the folders of a scope.
 
 Sources: STS API reference, `AssumeRole`, "Common errors"; Iceberg, `S3FileIOProperties`, `AwsClientProperties`,
 `VendedCredentialsProvider`.

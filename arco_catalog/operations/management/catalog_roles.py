@@ -39,7 +39,7 @@ CATALOG_ROLE = RoleKind("catalog role", catalog_roles(), catalog_role_key, descr
 
 
 async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> JsonObject:
-    """Returns the catalog roles that a principal role has in a catalog, as the answer that lists them."""
+    """Returns the catalog roles that a principal role has in the session's catalog, as the answer that lists them."""
 
     def steps(index: Index) -> Steps[JsonObject]:
         yield Needs(scans=[Scan(used_by(principal_role.entity))])

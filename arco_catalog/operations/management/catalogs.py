@@ -83,7 +83,7 @@ def shown_catalog(catalog: CatalogEntry) -> JsonObject:
 
 
 async def list_catalogs(session: Session) -> Sequence[CatalogEntry]:
-    """Returns the entries of all catalogs of a realm."""
+    """Returns the entries of all catalogs that have a name in the realm of the session."""
     return [CatalogEntry(entry) for entry in await entries(session, catalogs())]
 
 
@@ -133,8 +133,8 @@ def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> li
 
 
 def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonObject:
-    """Returns the storage configuration with the base location among its allowed locations. It stays there when the
-    catalog gets another base location, because the location has tables."""
+    """Returns the storage configuration with the base location among its allowed locations. When the catalog gets
+    another base location, the former one stays allowed, because it may have tables."""
     base = properties.get(BASE_LOCATION)
     allowed = texts(storage, "allowedLocations")
     listed: list[JsonValue] = [base, *allowed] if base not in allowed else [*allowed]

@@ -235,17 +235,17 @@ class _Drop(EntityChange):
 
 
 async def principal_of_client(session: Session, client_id: str) -> PrincipalEntry | None:
-    """Returns the principal with a client id, by the realm's current HEAD, or None if there is none."""
+    """Returns the entry of the principal with a client id, by the realm's current HEAD, or None if there is none."""
     return await _found_under(session, client_key(client_id))
 
 
 async def principal_of_id(session: Session, entity: str) -> PrincipalEntry | None:
-    """Returns the principal with an entity id, by the realm's current HEAD, or None if there is none."""
+    """Returns the entry of the principal with an entity id, by the realm's current HEAD, or None if there is none."""
     return await _found_under(session, principal_id_key(entity))
 
 
 async def principal_of_name(session: Session, name: str) -> PrincipalEntry | None:
-    """Returns the principal with a name, by the realm's current HEAD, or None if there is none."""
+    """Returns the entry of the principal with a name, by the realm's current HEAD, or None if there is none."""
     return find_principal(await load_keys(session, [principal_key(name)]), name)
 
 
