@@ -22,9 +22,10 @@ DEFAULT = "reconcile"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the job that the first argument names, or else the default job, `reconcile`. The job writes its progress to
-    stderr; the last line on stdout has the counts as JSON. Returns the exit status of the job, which is 0 if nothing
-    failed. Raises `SystemExit` if a library that the job needs is not installed, or for a wrong option."""
+    """Runs the job that the first argument names; if that is no job's name, runs `reconcile` with all arguments (None:
+    the arguments of the process). Writes the job's counts as JSON to the last line of stdout. Returns the exit status
+    of the job, which is 0 if nothing failed. Raises `SystemExit` for a wrong option, if a library of `EXTRAS` is not
+    installed, and where the job itself does, for example for a catalog that does not exist."""
     left = [*(sys.argv[1:] if arguments is None else arguments)]
     name = left.pop(0) if left and left[0] in JOBS else DEFAULT
     module, description = JOBS[name]

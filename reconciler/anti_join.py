@@ -3,8 +3,9 @@
 
 The driver holds the task's lease and executes the purge as any worker does. Executors read which files the other tables
 of the catalog refer to, and which files the purged table refers to. They join both, and delete the purged table's data
-files that no other table refers to, one part after the other. The driver's memory holds the names of tables and the
-locations of the purged table's manifests, and no data files.
+files that no other table refers to, a bounded number of parts at once. The driver deletes the other files, such as
+manifests. The driver's memory holds the names of tables and the locations of the purged table's manifests, and no names
+of data files.
 """
 
 from collections import Counter
@@ -62,23 +63,26 @@ MAX_PARTS = 4_096
 NAMES_AT_ONCE = 10_000
 """How many files other than data files are compared with other tables' files by one Spark job."""
 MAX_KEEPERS = 20
-"""How many tables the result names for which files are kept; files of further ones are under `OTHERS`."""
+"""How many other tables the result of a purge names with the number of files that are not deleted because of them;
+further tables count under `OTHERS`."""
 OTHERS = "others"
 
 
 @dataclass(frozen=True, slots=True)
 class SparkAntiJoin:
-    """Opens purges that compare files with all other tables by an anti-join on the executors of a Spark application."""
+    """Opens the deletion of a dropped table's files. The executors of a Spark application find the files to which other
+    tables of the catalog `config` refer, by an anti-join; such files are not deleted."""
 
     spark: SparkContext
     config: CatalogConfig
 
     @asynccontextmanager
     async def deletion(self, execution: Execution, tombstone: Tombstone) -> AsyncIterator[Deletion]:
-        """Reads the files of all other tables, and opens a deletion of the files that no other table refers to. On
-        exit, executors drop the rows that they have read. Raises `NotYet` if a missing file of another table may still
-        be restored, `TaskFailed` for a table without a pointer, or one of another format at the same location, and
-        `StoreError`."""
+        """Reads which files all other tables of the catalog refer to, and opens a deletion of the dropped table's
+        files, which leaves out the files that another table refers to. `execution` must hold the lease of the purge's
+        task. On exit, executors drop the rows that they have read. Raises `NotYet` if a missing file of another table
+        may still be restored, `TaskFailed` for another table without a pointer, or one of another format at an
+        overlapping location, and `StoreError`."""
         lease = execution.task.lease
         assert lease is not None
         job = PurgeJob(self.config, execution.task.id, lease, tombstone.locations)
@@ -102,23 +106,26 @@ class SharedFiles:
         self.job = job
         self.any = False
         self.missing: dict[str, str] = {}
-        """Descriptions of missing files of other tables' present states, by the table's name and entity."""
+        """Descriptions of missing files to which other tables' present states refer, one for a table, by the text "NAME
+        (entity ENTITY)". Tables without a name in HEAD are left out."""
         self.unread: dict[str, str] = {}
-        """Why some file of a table could not be read, by the table's name; at most `MAX_UNREAD` tables."""
+        """Why a file of another table could not be read, for at most `MAX_UNREAD` tables: a damaged file by the table's
+        name, a missing one by the key that `missing` has for the table."""
         self._parts: list[RDD[Row]] = []
 
     @property
     def rows(self) -> "RDD[Row]":
-        """The rows about files that other tables refer to: a file occurs once for each such table."""
+        """The rows about files that other tables refer to: a file occurs at least once for every such table, and more
+        often if that table names it in more than one place."""
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
-        """Reads which files these tables refer to. A table with a missing file is read again if its pointer has changed
-        since, up to `MAX_ROUNDS` times.
+        """Reads which files these tables refer to, and adds them to `rows`. A table with a missing file is read again
+        if its pointer has changed since, up to `MAX_ROUNDS` times.
 
-        Raises `NotYet` if a file of a table's present state is missing and may still be restored, unless the settings
-        trust locations; `TaskFailed` for a table without a pointer; and `StoreUnavailable` if a table changes during
-        each reading.
+        Raises `NotYet` if a file of a table's present state is missing and may still be restored, and `TaskFailed` for
+        a table that has a name and no pointer, both unless the settings trust locations; and `StoreUnavailable` if a
+        table with a missing file changes during each reading. A file that cannot be read is noted in `unread`.
         """
         lost: dict[Owner, str] = {}
         trusts = execution.session().settings.purge.trust_locations
@@ -143,6 +150,8 @@ class SharedFiles:
         await wait_for_missing(execution, self.missing)
 
     async def _note_missing(self, session: Session, owner: Owner, file: str) -> None:
+        """Notes that a table refers to a missing file, unless the table has no name in HEAD. Raises `TaskFailed` if the
+        file is the table's pointer."""
         if await has_name(session, owner.entity):
             name = f"{owner.name} (entity {owner.entity})"
             self.missing[name] = describe_missing(session, owner.entity, file)
@@ -150,8 +159,8 @@ class SharedFiles:
                 self.unread.setdefault(name, self.missing[name])
 
     async def find(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
-        """Returns the names of the other tables that refer to these files, by file: `keys` are normal forms of
-        locations. A file to which no other table refers is absent."""
+        """Returns the names of the other tables that refer to files, by the file's key; a key is the normal form of a
+        location. A file to which no other table refers is absent. Runs a Spark job, and raises the errors of Spark."""
         searched, found = frozenset(keys), dict[str, set[str]]()
         for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_shared_among, searched)).collect):
             found.setdefault(key, set()).add(name)
@@ -163,6 +172,8 @@ class SharedFiles:
             part.unpersist()
 
     def _read(self, tables: Sequence[Owner]) -> "RDD[Row]":
+        """Returns the rows about these tables' files and manifests, and about the files in the manifests. Executors
+        compute them, and persist them, in the first Spark job that uses them."""
         rows_of_tables = _slices(self.spark, tables).mapPartitions(partial(read_others, self.job))
         manifests = self._persist(rows_of_tables).filter(_is_manifest)
         # Tables may share manifests: grouping lets one be read once.
@@ -176,8 +187,8 @@ class SharedFiles:
 
 
 class SparkDeletion(Deletion):
-    """Deletes the purged table's files that no other table refers to: data files on executors, other files in the
-    driver."""
+    """Deletes the dropped table's files that no other table refers to: data files and delete files on executors, other
+    files (manifests, manifest lists, metadata files and statistics) in the driver."""
 
     def __init__(self, execution: Execution, locations: Sequence[str], shared: SharedFiles) -> None:
         progress = Progress.parse(execution.checkpoint)
@@ -186,6 +197,7 @@ class SparkDeletion(Deletion):
         self._shared = shared
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
+        """Returns these files without the ones to which another table refers, which it counts as not deleted."""
         if not files or not self._shared.any:
             return files
         left: list[ReachedFile] = []
@@ -197,6 +209,9 @@ class SparkDeletion(Deletion):
         return left
 
     async def _data(self, inventory: Inventory) -> None:
+        """Deletes the data files and delete files in the manifests of the inventory on executors, without the ones to
+        which other tables refer, and counts missing manifests. Raises `TaskFailed` before the first deletion if a
+        manifest can't be read."""
         shared = self._shared
         async with aclosing(inventory.chunks()) as chunks:
             manifests = [manifest.location async for chunk in chunks for manifest in chunk.manifests]
@@ -222,9 +237,9 @@ class SparkDeletion(Deletion):
             rows.unpersist()
 
     async def _delete_parts(self, files: "RDD[Facts]") -> None:
-        """Deletes the files to which no other table refers, in the parts that are not done yet, two parts at a time for
-        a core of the executors; counts the others as kept. Saves the progress after each time. A file is in the same
-        part under every lease of the task."""
+        """Deletes the files to which no other table refers, in the parts that are not done yet, and counts the others
+        as not deleted. One Spark job works on two parts for every core of the executors, and the checkpoint is saved
+        after it. A file is in the same part under every lease of the task."""
         shared, parts = self._shared, self.progress.parts
         while self.progress.done < parts:
             now = range(self.progress.done, min(parts, self.progress.done + _parallel_tasks(shared.spark)))
@@ -239,10 +254,13 @@ class SparkDeletion(Deletion):
             await self._execution.progress(self.progress.to_json(), done.files)
 
     def _key(self, file: ReachedFile) -> str:
+        """Returns the normal form of the file's location; empty if the file is outside of the table's locations."""
         location = self.own(file.location)
         return "" if location is None else location.normal
 
     def _keep(self, files: int, names: Mapping[str, int]) -> None:
+        """Counts files that are not deleted since other tables refer to them: in all (`files`), and by the name of such
+        a table (`names`); under `OTHERS` for more than `MAX_KEEPERS` tables."""
         kept_for = dict(self.progress.kept_for)
         for name, count in sorted(names.items()):
             keeper = name if name in kept_for or len(kept_for) < MAX_KEEPERS else OTHERS
@@ -251,20 +269,20 @@ class SparkDeletion(Deletion):
 
 
 def _parallel_tasks(spark: SparkContext) -> int:
-    """Returns how many tasks of a Spark job run together: two for each core, so that no core waits for its next
-    task."""
+    """Returns how many tasks a Spark job should have at least: two for every core of the executors, so that no core
+    waits for the next task."""
     return 2 * spark.defaultParallelism
 
 
 def _slices(spark: SparkContext, items: Sequence[T]) -> "RDD[T]":
-    """Returns an RDD of these items: in slices of `ITEMS_IN_A_SLICE` if there are many, or else in smaller ones, so
-    that no core is idle."""
+    """Returns an RDD of these items: in slices of about `ITEMS_IN_A_SLICE` items if there are many, or else in
+    `_parallel_tasks` smaller ones, so that no core is idle. No slice is empty unless there are no items."""
     slices = min(len(items), max(_parallel_tasks(spark), len(items) // ITEMS_IN_A_SLICE))
     return spark.parallelize(items, max(1, slices))
 
 
 def _require_readable(facts: Iterable[Fact]) -> None:
-    """Raises `TaskFailed` if one of the facts is that a file can't be read."""
+    """Raises `TaskFailed`, with the reason, if one of the facts is that a file can't be read."""
     for fact in facts:
         if isinstance(fact, DamagedFile):
             raise TaskFailed(fact.why)
@@ -288,8 +306,8 @@ def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
 
 
 def _shared_among(keys: frozenset[str], rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
-    """Returns the shared files among `keys` (normal forms of locations) in these rows: pairs of the key and the name of
-    a table that refers to the file, each pair once."""
+    """Iterates over pairs of a key in `keys` (normal forms of locations) and the name of another table that refers to
+    the file at that location, by these rows. No pair occurs twice."""
     return iter({(key, fact.name) for key, fact in rows if isinstance(fact, SharedFile) and key in keys})
 
 

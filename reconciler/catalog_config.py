@@ -21,7 +21,7 @@ from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener, canonical_url, open_store
 
 TIMEOUT_MS = 12 * 60 * 60 * 1000
-"""How long one session may take: the default limit of EMR Serverless for a job."""
+"""How long a session of a job may take, in milliseconds: 12 hours, the default limit of EMR Serverless for a job."""
 
 
 def open_by_environment(url: str) -> ObjectStore:
@@ -36,8 +36,8 @@ def own_environment() -> Mapping[str, str]:
 
 
 def environment_with(options: argparse.Namespace) -> Mapping[str, str]:
-    """Returns the environment variables of this process, in which the options that name the catalog take the places of
-    theirs."""
+    """Returns the environment variables of this process. The options `--store`, `--realm`, `--warehouse` and
+    `--allowed-location` that are given replace the variables with the same meaning."""
     given = {STORE.name: options.store, REALM.name: options.realm, WAREHOUSE.name: options.warehouse}
     given[ALLOWED_LOCATIONS.name] = ",".join(options.allowed_location) or None
     return {**own_environment(), **{name: value for name, value in given.items() if value is not None}}
@@ -45,8 +45,10 @@ def environment_with(options: argparse.Namespace) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CatalogConfig:
-    """The settings with which driver and executors open a catalog: the URL of the store, the warehouse, and the allowed
-    prefixes outside of the store. `realm` is the folder of the catalog's realm if the store has more than one realm.
+    """The settings with which driver and executors open a catalog: the URL of the store, the name of the catalog
+    (`warehouse`), and the URLs of allowed prefixes outside of the store. `realm` is the folder of the catalog's realm,
+    which is needed only if the store has more than one realm. `max_metadata_bytes` is the largest size of a metadata
+    file that may be read.
 
     `opens` opens a store by the URL. It must survive pickling, as a function of a module does.
     """
@@ -62,7 +64,8 @@ class CatalogConfig:
     def from_environment(
         cls, environment: Mapping[str, str], catalog: DeployedCatalog, opens: StoreOpener = open_by_environment
     ) -> "CatalogConfig":
-        """Returns the settings of a catalog of the store that these environment variables name."""
+        """Returns the settings of a catalog of the store that these environment variables name. Raises `KeyError` if
+        they name no store, and `ValueError` for an invalid variable."""
         return cls(
             STORE.require(environment),
             catalog.name,
@@ -75,8 +78,8 @@ class CatalogConfig:
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:
         """Opens the catalog in this process, and closes it on exit. In a store with a realm it is the realm's catalog
-        of the warehouse's name. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such
-        catalog, and `StoreError`."""
+        with the name `warehouse`. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such
+        catalog, and `StoreError`. In a store without a realm, it does not check that the catalog exists."""
         catalog, url = await self._build()
         try:
             for each in await deployed_catalogs(catalog, url, () if self.realm is None else (self.realm,)):
@@ -89,9 +92,9 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Opens the catalog in this process, and a session on it that may read and write everything. Closes the catalog
-        on exit. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such catalog, and
-        `StoreError`.
+        """Opens the catalog in this process, and a session on it that may read and write everything for `TIMEOUT_MS`.
+        Closes the catalog on exit. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such
+        catalog, and `StoreError`.
 
         A store that ignores preconditions will do: concurrent runs write the same bytes to a key.
         """
@@ -100,8 +103,9 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def realm_session(self) -> AsyncIterator[Session | None]:
-        """Opens a session on the registry of the catalog's realm; None if the store has no realm. Closes the store on
-        exit. Raises `ValueError` for a bad URL or prefix, and `StoreError`."""
+        """Opens a session on the registry of the catalog's realm, which may read and write everything for `TIMEOUT_MS`;
+        None if the store has no realm. Closes the store on exit. Raises `ValueError` for a bad URL or prefix, and
+        `StoreError`."""
         catalog, url = await self._build()
         try:
             [realm] = realms_beside(catalog, url, () if self.realm is None else (self.realm,))
@@ -110,8 +114,9 @@ class CatalogConfig:
             await catalog.close()
 
     async def _build(self) -> tuple[Catalog, str]:
-        """Builds the catalog of this store as if it had no realm; the store's realms are found by it, too. Returns it
-        and the canonical URL of the store. Raises `ValueError` and `StoreError`."""
+        """Builds the catalog that a store without a realm has, by which callers also find the store's realms. Returns
+        the catalog and the canonical URL of the store. Raises `ValueError` for a bad URL or prefix, and
+        `StoreError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
         catalog = await build_with_recorded(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens)

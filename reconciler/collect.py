@@ -3,10 +3,11 @@
 
 The driver lists every kind of object once, in the order of `arco gc`, and sends a batch of listed objects to an
 executor as one Spark job. The executor runs the code of `arco gc` on the batch: it reads every object again, fences by
-itself, and stops before the run's deadline. It caches entities for the run's next batch. If a batch fails, the halves
-are tried again, until a batch of one object fails: that object stays, and is reported.
+itself, and stops before the run's deadline. What it has read about entities serves the run's next batch, too. If a
+batch fails, the halves are tried again, until a batch of one object fails: that object stays, and is reported.
 
-The driver itself collects the registries of realms and the objects of a delegation service, which are few.
+The driver itself collects what is not done in batches: in a catalog tombstones, commits of the registry and
+checkpoints, and all of the registries of realms and of a delegation service, which have few objects.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ from storage_backends import Listed
 from storage_backends.open import StoreOpener, canonical_url
 
 MARGIN_MS = 60 * 1000
-"""How long before the deadline a run stops."""
+"""How many milliseconds before the deadline of the session a collection stops, in the driver and on executors."""
 IN_FLIGHT = 64
 """How many batches are on executors at once. It bounds the listed objects in the driver's memory."""
 
@@ -52,8 +53,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class CollectionJob:
-    """A collection of one catalog, as executors receive it: `run` is an id of the run, `deadline_ms` the end of the
-    session; without `delete`, objects are only counted."""
+    """A collection of one catalog, as executors receive it. `run` is an id of the run, and `deadline_ms` the end of the
+    session in milliseconds since 1970. Without `delete`, objects are only counted."""
 
     config: CatalogConfig
     retention: Retention
@@ -64,8 +65,8 @@ class CollectionJob:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[R]):
-    """What an executor returns for a batch of a collection: the counts, and the result of the batch's work; None if the
-    batch was stopped."""
+    """What an executor returns for a batch of a collection: in `stats` the counts, and in `result` what the batch's
+    work returned. `result` is None if the batch was stopped before the end, and also for work that returns nothing."""
 
     stats: CollectionStats
     result: R | None
@@ -89,10 +90,11 @@ class SparkBatchRunner:
     async def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
-        """Runs the batches, and yields each with its result (None if it was stopped or failed), in the order in which
-        they finish. A batch with a failed Spark job is yielded in parts. If the run is stopped, batches on executors
-        are awaited, so that all deletions are in the counts. Raises `Stopped`, `StoreError`, and the error of Spark if
-        so many batches fail that no object can be the cause (`Losses`)."""
+        """Runs batches on executors, and yields every batch with the result of the work (None if it was stopped or
+        failed), in the order in which they finish; adds the counts to the run's. A batch whose Spark job fails is run
+        and yielded as two halves; one object that fails alone is counted as one that can't be read, and stays. If the
+        run is stopped, batches on executors are awaited, so that all deletions are in the counts. Raises `Stopped`,
+        `StoreError`, and the error of Spark if so many batches fail that no object can be the cause (`Losses`)."""
         group = run.session.runtime.ulid()
         in_flight = InFlight[Batch[T, R], BatchResult[R]](
             self._spark, group, "collect", partial(run_batches_on_executor, self._job), self._max_in_flight
@@ -127,6 +129,8 @@ class SparkBatchRunner:
     def _take(
         self, run: Run, part: Part[Batch[T, R], BatchResult[R]], queue: deque[Batch[T, R]]
     ) -> Iterator[tuple[Batch[T, R], R | None]]:
+        """Adds the outcome of a batch's Spark job to the run's counts, and yields the batch with the result. The halves
+        of a failed batch of more than one object are put at the front of `queue` instead."""
         [batch] = part.items
         self._losses.note(part.lost)
         if part.lost is None:
@@ -150,8 +154,8 @@ def _describe(item: object) -> str:
 
 
 class _RunCache(threading.local):
-    """What this thread of an executor has read about entities in the run with the id `run`, for later batches of that
-    run."""
+    """What one thread of an executor has read about entities in the run with the id `run`, for later batches of the
+    same run in that thread. The next run replaces it."""
 
     run: str = ""
     entities: EntityCache = EntityCache()
@@ -161,8 +165,8 @@ _CACHE = _RunCache()
 
 
 def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
-    """Runs batches on an executor with one opened catalog, and returns their results in order. Raises `StoreError` if
-    the store does not respond."""
+    """Runs batches on an executor with one opened catalog, and returns their results in order. A batch that is less
+    than `MARGIN_MS` before the deadline is stopped. Raises `StoreError` if the store does not respond."""
     return iter(asyncio.run(_run_batches(job, [*batches])))
 
 
@@ -197,10 +201,13 @@ async def collect_on_spark(
     progress: Callable[[CollectionStats], None] = lambda stats: None,
     opens: StoreOpener = open_by_environment,
 ) -> CollectedCatalogs:
-    """Collects in every catalog and registry of the deployment that `environment` describes, as `arco gc` does. Without
-    `delete`, objects are counted, and nothing is written. `opens` opens stores on executors; a run stops `MARGIN_MS`
-    before `timeout_ms` is over. Returns the counts by catalog. Raises `NotFound` if the store has no catalog,
-    `StoreError`, and `RuntimeError` if it ignores preconditions and `delete` is set."""
+    """Collects in every catalog and registry, and in the delegation service, of the deployment that `environment`
+    describes, as `arco gc` does. Without `delete`, objects are counted, and nothing is written. `timeout_ms` is shared
+    by all catalogs, and a collection stops `MARGIN_MS` before the catalog's share of it is over. `opens` opens stores
+    on executors. The callback receives the counts of the catalog that is being collected, as they grow.
+
+    Returns the counts by catalog. Raises `NotFound` if a store without a realm has no catalog of the warehouse's name,
+    `StoreError`, and, with `delete`, `RuntimeError` if the store ignores preconditions."""
     by_paths: dict[Paths, DeployedCatalog] = {}
 
     async def collection(session: Session) -> CollectionStats:
@@ -235,8 +242,8 @@ async def collect_on_spark(
 
 @asynccontextmanager
 async def _inventory(environment: Mapping[str, str], runtime: Runtime, *, delete: bool) -> AsyncIterator[Inventory]:
-    """Opens the catalogs and registries of the deployment, and closes its store on exit. With `delete`, a write checks
-    first that the store honours preconditions."""
+    """Opens the catalogs and registries of the deployment, and closes its store on exit. With `delete`, a trial write
+    first ensures that the store honours preconditions; raises `RuntimeError` if it ignores them."""
     if delete:
         async with opened(environment, runtime) as inventory:
             yield inventory

@@ -26,9 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Runs the job `collect`: counts or deletes objects on Spark, and writes the counts to stderr once a second.
-    Returns the JSON of `arco gc --json`, and the exit status: 1 if an object could not be read, otherwise 0. Raises
-    `SystemExit` with `NOT_FOUND` if there is no catalog."""
+    """Runs the job `collect` on Spark: counts the objects that the catalog no longer needs, with `--delete` deletes
+    them, and writes the growing counts to stderr, at most once a second. Returns the JSON of `arco gc --json`, and the
+    exit status: 1 if an object or a catalog could not be read, otherwise 0. Raises `SystemExit` with `NOT_FOUND` if
+    there is no catalog."""
     environment = environment_with(parsed)
     timeout_ms = TIMEOUT_MS if parsed.seconds is None else parsed.seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
@@ -45,6 +46,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _positive(text: str) -> int:
+    """Returns the whole number in an option's value. Raises `ValueError` unless it is one of at least 1."""
     number = int(text)
     if number < 1:
         raise ValueError(text)

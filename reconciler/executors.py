@@ -46,7 +46,7 @@ class SparkExecutors:
 
 
 def cut(items: Sequence[Item], parallelism: int, min_size: int, max_size: int) -> list[Sequence[Item]]:
-    """Cuts items into `parallelism` parts of equal size: into more if a part would exceed `max_size`, and into fewer if
-    a part would be smaller than `min_size`. The last part may be smaller."""
+    """Cuts items into at most `parallelism` parts of equal size: into more if a part would have more than `max_size`
+    items, and into fewer if a part would have fewer than `min_size`. The last part may be smaller."""
     size = min(max_size, max(min_size, -(-len(items) // parallelism)))
     return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,10 +1,11 @@
 """The check of tables' files on Spark: `arco fsck --data` with tables distributed to executors.
 
-The driver checks the catalog's own objects, and cuts the tables of the registry into parts. An executor examines the
-tables of a part with the code of the command (`arco_catalog.upkeep.fsck.files`). Of a table with very many manifests it
-examines the first ones, and returns the others to the driver, which distributes them as further parts, adds up their
-findings, and checks whether the table has changed in between. If a part fails, the halves are tried again, until a part
-of one table or of one manifest fails: that is a finding of the table.
+The driver checks the catalog's own objects (only the registry, if the check is limited to some tables), and cuts the
+tables of the registry into parts. An executor examines the tables of a part with the code of the command
+(`arco_catalog.upkeep.fsck.files`). Of a table with very many manifests it examines the first ones, and returns the
+others to the driver, which distributes them as further parts, adds up their findings, and, if there are any, examines
+the table anew if it has changed in between. If a part fails, the halves are tried again, until a part of one table or
+of one manifest fails: that is a finding of the table.
 """
 
 import asyncio
@@ -32,15 +33,15 @@ from reconciler.parts import Losses, Part, cut_by, halves, reason, run_on_execut
 PART = 100
 """How many tables are in a part."""
 MANIFESTS = 200
-"""How many manifests of one table a part examines at most."""
+"""How many manifests of one table are examined at most in one part."""
 CONCURRENCY = 8
 """How many tables of a part are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work on one table for an executor in a check: examines the table's files; or, if there are `manifests`, only
-    these manifests of a table of which the other ones are read elsewhere."""
+    """The work on one table for an executor in a check: to examine the table's files; or, if there are `manifests`,
+    only these manifests, while other parts examine the table's other manifests."""
 
     relation: Relation
     manifests: tuple[Manifest, ...] = ()
@@ -48,8 +49,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What an executor returns in a check for one table or its manifests: the findings, and how many objects it
-    read."""
+    """What an executor returns in a check for one task: in `look` the findings, and the manifests that are left to
+    further parts, and in `examined` how many objects it read."""
 
     task: Task
     look: Look
@@ -126,9 +127,10 @@ async def fsck(
     progress: Callable[[FsckProgress], None] = lambda progress: None,
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Checks a catalog and the files of the tables in `scope`, as `arco fsck --data` does, `part` tables at a time, and
-    returns the report. `progress` is called after a part and during the driver's own examination, `on_finding` with
-    each finding that the report will have.
+    """Checks a catalog and the files of the tables in `scope`, as `arco fsck --data` does, and returns the report. A
+    Spark job examines a part of `part` tables, and at most `manifests` manifests of a table; many parts run at once.
+    `progress` is called after a part and during the driver's own examination, `on_finding` with every finding that the
+    report will have. If `scope` selects only some tables, of the catalog's own objects only the registry is examined.
 
     Raises `NotFound` if the store has no such catalog, `NoSuchTable` if the scope names a table that does not exist,
     `StoreError`, and the error of Spark if so many parts fail that no table can be the cause (`Losses`).
@@ -175,6 +177,8 @@ async def _add_results(run: _Run, part: Part[Task, TaskResult], max_manifests: i
 
 
 async def _add_result(run: _Run, result: TaskResult, max_manifests: int) -> list[Sequence[Task]]:
+    """Adds the findings of a table or of some manifests to the run. Returns the further parts that must be done: one
+    for every `max_manifests` manifests that the executor left, or the whole table if it has changed."""
     relation = result.task.relation
     if result.task.manifests:
         run.split[relation.entity].look.tally.add(result.look.tally)
@@ -206,8 +210,10 @@ async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
 
 
 async def _split_lost(run: _Run, tasks: Sequence[Task], lost: BaseException) -> list[Sequence[Task]]:
-    """Returns the halves of a part that failed with the exception `lost`. For a part of one table or one manifest, a
-    finding is added, and no parts are returned, unless the table must be read again."""
+    """Returns the halves of a part that failed with the exception `lost`: of the tables, or of one table's manifests. A
+    part of one table without manifests adds the finding that its files could not be examined, and returns no parts. A
+    part of one manifest adds that finding when the table's other parts are done; it returns the table if it must be
+    read again."""
     if len(tasks) > 1:
         return halves(tasks)
     [task] = tasks
@@ -225,13 +231,14 @@ async def _split_lost(run: _Run, tasks: Sequence[Task], lost: BaseException) -> 
 
 
 def _unchecked(relation: Relation, cause: str) -> Finding:
+    """Returns the finding that files of a table could not be examined, with the cause."""
     return Finding(Code.FILES_UNCHECKED, relation.name, f"{relation.called}: {cause}")
 
 
 def check_part(config: CatalogConfig, max_manifests: int, tasks: Iterable[Task]) -> Iterator[TaskResult]:
-    """Examines the tables of a part on an executor with one opened catalog, at most `max_manifests` manifests of one,
-    and returns the results in the order of the tasks. Raises `ValueError` for a bad URL, `NotFound` if the realm has no
-    such catalog, and `StoreError`."""
+    """Examines the tables or manifests of a part on an executor with one opened catalog, and returns the results in the
+    order of the tasks. Of a table, at most `max_manifests` manifests are examined; the others are in `look.left` of the
+    result. Raises `ValueError` for a bad URL, `NotFound` if the realm has no such catalog, and `StoreError`."""
     return iter(asyncio.run(_check_part(config, max_manifests, [*tasks])))
 
 

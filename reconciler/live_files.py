@@ -1,4 +1,5 @@
-"""Reads the live files of a snapshot from the manifests, and defines which files are small."""
+"""Reads the live files of a snapshot, which are the files that it has not removed, from the manifests. Also defines
+which data files are small."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -17,6 +18,7 @@ LIST_FIELDS: Fields = {
     **{"manifest_path": None, "manifest_length": None, "content": None},
     **{"partition_spec_id": None, "sequence_number": None},
 }
+"""The fields that are read from an entry of a manifest list."""
 ENTRY_FIELDS: Fields = {
     "status": None,
     "data_file": {
@@ -60,12 +62,14 @@ async def live_entries(session: Session, manifest: str, fields: Fields) -> Async
 
 
 def live_file(entry: JsonObject) -> JsonObject | None:
-    """Returns the field `data_file` of a manifest entry; None if the entry is of a file that the snapshot has
-    removed."""
+    """Returns the field `data_file` of a manifest entry, which describes a data file or a delete file; None if the
+    entry is of a file that the snapshot has removed."""
     return None if entry.get("status") == DELETED else object_of(entry.get("data_file"))
 
 
 async def _records(session: Session, location: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
+    """Iterates over the records of the Avro file at `location`, with only these fields."""
+
     async def read(start: int, length: int) -> bytes:
         return (await session.files.read_range(location, start, length)).body
 

@@ -29,7 +29,8 @@ _OF_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Packs the jobs into a folder for `spark-submit`, and prints the command that submits them. Returns 0."""
+    """Packs the jobs into the folder that the first argument names, which is created if needed, and prints the command
+    that submits them. Returns 0. Raises `SystemExit` for wrong arguments."""
     parser = argparse.ArgumentParser(prog="python -m reconciler.package", description="Pack the jobs for spark-submit.")
     parser.add_argument("folder", type=Path, help="where to put job.py, arco.zip and environment.tar.gz")
     folder: Path = parser.parse_args(arguments).folder
@@ -57,8 +58,9 @@ def version() -> str:
 
 
 def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
-    """Iterates over the installed libraries that a distribution and the extras require, directly or not, each once. The
-    distribution itself, `OF_THE_CLUSTER` and libraries that are not installed are left out."""
+    """Iterates once over every installed library that the distribution `name` with these extras requires, directly or
+    not. The distribution itself, the libraries `OF_THE_CLUSTER` with what only they require, and libraries that are not
+    installed are left out."""
     visited: set[tuple[str, frozenset[str]]] = set()
     yielded: set[str] = set()
     queue = [(name, frozenset(extras))]
@@ -92,11 +94,13 @@ def _requirements(library: Distribution, extras: frozenset[str]) -> Iterator[tup
 
 
 def _normal(name: str) -> str:
+    """Returns a library's name in lower case, with one hyphen for every run of `-`, `_` and `.`."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def pack_libraries(archive: Path, found: Iterable[Distribution]) -> None:
-    """Writes an archive of the files of libraries and of `bin/python`, a launcher that adds them to Python's path."""
+    """Writes a gzipped tar archive with the files of these libraries, without byte code and scripts, and with
+    `bin/python`: a launcher that starts the worker's own Python with them on the path."""
     with tarfile.open(archive, "w:gz", compresslevel=6) as packed:
         for library in found:
             for file in library.files or ():

@@ -1,7 +1,7 @@
 """Sends the project's packages to executors, which do not have the driver's path.
 
-The packages are sent as an archive. If the driver itself has imported them from one (`--py-files`), Spark has sent it
-already.
+The packages are sent as an archive, which is made from the driver's folders. If the driver itself has imported them
+from an archive (`--py-files`), Spark has sent that already.
 """
 
 import zipfile

@@ -22,8 +22,8 @@ MAX_LOST_PARTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[Item, Result]):
-    """A part of a job that was run: the items that one Spark job worked on, and their results in `done`; or in `lost`
-    the exception by which the job failed."""
+    """A part of a job that was run: the items that one Spark job worked on, and in `done` their results. If the job
+    failed, `lost` has the exception, and `done` is empty."""
 
     items: Sequence[Item]
     done: Sequence[Result]
@@ -57,7 +57,7 @@ def reason(lost: BaseException) -> str:
 
 
 def cut_by(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Cuts a sequence into parts of `size` items, of which the last may be smaller."""
+    """Cuts a sequence into parts of `size` items, of which the last may be smaller. Returns no parts for no items."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
@@ -67,9 +67,10 @@ def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 
 class InFlight(Generic[Item, Result]):
-    """Runs the parts of a job on executors, each as a Spark job, at most `max_jobs` at once (None:
-    `MAX_JOBS_IN_FLIGHT`). `name` describes the jobs in Spark's interface; `group` is the id of the job group by which
-    they are cancelled."""
+    """Runs the parts of a job on executors, every part as a Spark job of one task. The caller starts at most `max_jobs`
+    at once (None: `MAX_JOBS_IN_FLIGHT`), by `is_full`. `name` describes the jobs in Spark's interface; `group` is the
+    id of the job group by which `close` cancels them. The length is the number of parts that were started and not yet
+    returned by `finished`."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class InFlight(Generic[Item, Result]):
 
     @property
     def is_full(self) -> bool:
-        """Whether the maximum number of parts is running."""
+        """Whether the maximum number of parts is running, so that the caller must not start another."""
         return len(self._jobs) >= self._max_jobs
 
     def start(self, part: Sequence[Item]) -> None:
@@ -125,9 +126,10 @@ class InFlight(Generic[Item, Result]):
 async def run_on_executors(
     spark: SparkContext, group: str, name: str, work: Work[Item, Result], queue: deque[Sequence[Item]]
 ) -> AsyncGenerator[Part[Item, Result], None]:
-    """Runs each part of `queue` on an executor, and yields it with the results when it ends. The caller may add parts
-    to `queue` between two results. If the generator is closed early, running parts are cancelled and awaited. `name`
-    describes the jobs in Spark's interface."""
+    """Runs the parts of `queue` on executors, at most `MAX_JOBS_IN_FLIGHT` at once, and yields every part when it ends,
+    with the results or the exception. The caller may add parts to `queue` between two results. If the generator is
+    closed early, running parts are cancelled, as Spark's job group `group`, and awaited. `name` describes the jobs in
+    Spark's interface."""
     in_flight = InFlight(spark, group, name, work)
     try:
         while queue or in_flight:

@@ -32,8 +32,9 @@ CALLS_MS = 60_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Executes the purges of dropped tables that are due on Spark, and prints the counts of each catalog as a line of
-    JSON. Returns 1 if a purge failed, otherwise 0. Raises `SystemExit` for a wrong option, or without a store."""
+    """Executes, on Spark, the purges of dropped tables that are due, or with `--task` only that task, and prints the
+    counts of every catalog as a line of JSON. Returns 1 if a purge failed, otherwise 0. Raises `SystemExit` for a wrong
+    option or without a store, and the errors of `purge`."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
     parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")
@@ -61,11 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def purge(
     spark: SparkContext, environment: Mapping[str, str], warehouse: str | None = None, task: str | None = None
 ) -> AsyncGenerator[tuple[str, WorkStats], None]:
-    """Executes the purges that are due in each catalog of the deployment that `environment` describes, and yields the
-    name and counts of each catalog. With `warehouse`, a realm's other catalogs are left out. With `task`, only this
-    task is executed, in the catalog that has it; a failed one is submitted again. Raises `NotFound` if there is no such
-    catalog, realm or task, `BadRequest` if the task changes while it is submitted again, `ValueError` for a wrong
-    variable, `RuntimeError` for a store that ignores preconditions, and `StoreError`."""
+    """Executes the purges that are due in every catalog of the deployment that `environment` describes, and yields the
+    name and counts of every such catalog. With `warehouse`, a realm's other catalogs are left out; a store without a
+    realm has one catalog, which is taken whatever `warehouse` is. With `task`, only this task is executed, in the
+    catalog that has it; a failed one is submitted again. Raises `NotFound` if there is no such catalog, realm or task,
+    `BadRequest` if the task changes while it is submitted again, `ValueError` for a wrong variable, `RuntimeError` for
+    a store that ignores preconditions, and `StoreError`."""
     runtime, policies = SystemRuntime(), task_policies_from_env(environment)
     found = False
     async with opened(environment, runtime) as inventory:
@@ -85,7 +87,8 @@ async def purge(
 
 
 async def _is_ready(catalog: Catalog, task: str) -> bool:
-    """Whether a catalog has a task with this id. If the task has failed, resubmits it."""
+    """Whether a catalog has a task with this id. If the task has failed, resubmits it, to be executed by the
+    anti-join."""
     session = task_session(catalog, task, catalog.runtime.now_ms() + CALLS_MS)
     found = await find_task(session, task)
     if found is not None and found.task.status is Status.FAILURE:

@@ -34,8 +34,8 @@ CALL_MS = 120_000
 
 @dataclass(frozen=True, slots=True)
 class PurgeJob:
-    """The purge of one table, as executors receive it: the catalog's configuration, the task, the driver's lease, and
-    the table's locations."""
+    """The purge of one table, as executors receive it: the catalog's configuration, the ids of the task and of the
+    driver's lease, and the table's locations in normal form."""
 
     config: CatalogConfig
     task: str
@@ -76,14 +76,16 @@ class Manifest(NamedTuple):
 
 
 class OutsideFiles(NamedTuple):
-    """A fact for the driver of a purge: so many files lie outside of the table's locations."""
+    """A fact for the driver of a purge: the dropped table refers to so many files outside of its locations, which the
+    purge does not delete."""
 
     files: int
 
 
 class MissingFile(NamedTuple):
-    """A fact for the driver of a purge: a file of another table is missing. `present` is true if the table's present
-    state refers to it: files of former states may be missing, since their snapshots have expired."""
+    """A fact for the driver of a purge: a manifest, manifest list, metadata file or pointer of another table is
+    missing. `present` is true if the table's present state refers to it, or the state that an undecided transaction
+    would give the table. Files of former states may be missing, since their snapshots have expired."""
 
     owner: Owner
     file: str
@@ -91,20 +93,21 @@ class MissingFile(NamedTuple):
 
 
 class UnchangedTable(NamedTuple):
-    """A fact for the driver of a purge: the pointer of another table has not changed since the table was read."""
+    """A fact for the driver of a purge: the pointer of another table has not changed since the round before read the
+    table, so a file that was missing then is missing in the table's present state."""
 
     owner: Owner
 
 
 class MissingManifest(NamedTuple):
-    """A fact for the driver of a purge: a manifest of the table is missing."""
+    """A fact for the driver of a purge: a manifest of the dropped table is missing."""
 
     manifest: str
 
 
 class DamagedFile(NamedTuple):
-    """A fact for the driver of a purge: a file cannot be read, for the reason `why`. `name` is that of the table, empty
-    for the purged table."""
+    """A fact for the driver of a purge: a manifest, manifest list or metadata file cannot be read, for the reason
+    `why`. `name` is the name of the table that refers to it, empty for the dropped table."""
 
     why: str
     name: str = ""
@@ -116,7 +119,8 @@ Facts = tuple[str, Iterable[Fact]]
 
 
 class Reading:
-    """Opens sessions in which an executor of a purge reads files of tables, each with `CALL_MS` to read a file."""
+    """Opens sessions in which an executor of a purge reads files of tables: a new session for every file, with the
+    deadline `CALL_MS`."""
 
     def __init__(self, catalog: Catalog, task: str) -> None:
         self._catalog = catalog
@@ -128,16 +132,17 @@ class Reading:
 
 
 def part_of(key: str) -> int:
-    """Returns a number of a file's key, by which the file is assigned to a part. It is the same in every process,
-    unlike Python's `hash`."""
+    """Returns the CRC-32 of a file's key; Spark takes the remainder by the number of parts as the number of the file's
+    part. It is the same in every process, unlike Python's `hash`."""
     return zlib.crc32(key.encode())
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """Iterates over a row for each manifest that other tables refer to, and each of their files at the locations of the
-    job's table; the files in manifests are left to `read_manifests_of_others`. An `Owner` has the sequence number of
-    the pointer when the table was read before: if the pointer still has it, there is only one row, which states this.
-    """
+    """Iterates over a row for every manifest that these other tables refer to, for every metadata file, manifest list
+    and statistics file of theirs at the dropped table's locations, and, for the driver, for every file that is missing
+    or cannot be read. The files in manifests are left to `read_manifests_of_others`. An `Owner` has the sequence number
+    of the pointer when the table was read before: if the pointer still has it, the table is not read, and the only row
+    about it is an `UnchangedTable`."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -164,8 +169,9 @@ async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
     """Iterates over rows for the files and manifests to which another table refers, in the state of this pointer and in
-    all states before. `own` returns the key of a file, which is empty outside of the locations of the purge. A file
-    that cannot be read is a `DamagedFile` row, and does not end the reading."""
+    all states before. `own` returns the key of a file, which is empty outside of the dropped table's locations; such
+    files have no row. A file that is missing is a `MissingFile` row, one that cannot be read a `DamagedFile` row;
+    neither ends the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
     try:
@@ -195,8 +201,10 @@ async def _rows_of(
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
-    """Iterates over a row for each file in these manifests at the purged table's locations, and for each manifest
-    there, for every table that refers to the manifest. Manifests are grouped by location, so that each is read once."""
+    """Iterates over a row for every file in these manifests that lies at the dropped table's locations, and for every
+    manifest there, and this for every other table that refers to the manifest. `manifests` has pairs of a location and
+    the facts about it, so that every manifest is read once. A missing manifest is a `MissingFile` row for every such
+    table; one that cannot be read is a `DamagedFile` row for only one of them."""
 
     async def read(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -221,7 +229,8 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
 
 def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
     """Iterates over a row for each file in these manifests of the purged table that lies at the table's locations, and
-    over rows for the driver: how many files lie outside, which manifests are missing, and which cannot be read."""
+    over rows for the driver: how many files lie outside, which manifests are missing, and which cannot be read.
+    `manifests` are locations."""
 
     async def read(catalog: Catalog, rest: Iterator[str]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -245,9 +254,9 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
 
 
 def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Progress]:
-    """Deletes those of these files that only the purged table refers to, for as long as the driver's lease holds
-    (docs/design/purge.md#rule-21), and yields the counts once. Raises `LeaseLost` when that lease is over, and
-    `StoreError`."""
+    """Deletes the files that, by these facts, the dropped table and no other table refers to, for as long as the
+    driver's lease holds (docs/design/purge.md#rule-21). Yields once: the counts of deleted files, and of files that are
+    not deleted because of other tables. Raises `LeaseLost` when that lease is over, and `StoreError`."""
 
     async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Progress, None]:
         lease = FollowedLease(catalog, job.task, job.lease)
@@ -264,7 +273,8 @@ def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Progress]:
 
 
 def sum_counts(parts: Iterable[Progress]) -> Progress:
-    """Returns the sums of what the deletions of parts have counted."""
+    """Returns the sums of what the deletions of parts have counted: deleted files and bytes, files that cannot be
+    addressed, and files that are not deleted because of other tables, in all and by table."""
     total, kept_for = Progress(), Counter[str]()
     for part in parts:
         total = total.with_unaddressable(part.unaddressable, part.unaddressable_examples)
@@ -276,7 +286,7 @@ def sum_counts(parts: Iterable[Progress]) -> Progress:
 
 def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]]]:
     """Returns the next files of the purged table, at least `AT_ONCE`, each with the names of the other tables that
-    refer to it; fewer at the end of `files`, and empty after it."""
+    refer to it; fewer at the end of `files`, and empty after it. Passes over files of other tables alone."""
     found: list[tuple[OwnFile, Sequence[str]]] = []
     for _, facts in files:
         own: dict[str, OwnFile] = {}  # two objects may have one normal form
@@ -313,6 +323,8 @@ def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
 async def _files_in(
     reading: Reading, own: Callable[[str], str], manifest: str, gone: list[str]
 ) -> AsyncGenerator[tuple[str, ReachedFile], None]:
+    """Iterates over pairs of the key that `own` returns and the file, for every file in a manifest. A manifest that
+    does not exist is added to `gone`. Raises `TaskFailed` if it can't be read."""
     async with aclosing(entries_of(reading, manifest, gone)) as blocks:
         async for entries in blocks:
             for file in entries:

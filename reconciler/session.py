@@ -24,8 +24,9 @@ def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
 def spark_of(
     parsed: argparse.Namespace, name: str, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkContext]:
-    """Starts a Spark application with these settings and the project's packages on the executors, or takes the one that
-    runs, and stops it on exit. With a local master it listens only on the loopback interface."""
+    """Starts a Spark application called `name` with these settings, or takes the one that runs in this process, and
+    sends the project's packages to the executors. Stops the application on exit. With a local `--master` it listens
+    only on the loopback interface and has no web interface, unless Spark's own settings differ."""
     conf = SparkConf().setAppName(name).setAll([*(settings or {}).items(), NO_SUBSTITUTION])
     if parsed.master is not None:
         conf.setMaster(parsed.master)

@@ -1,7 +1,7 @@
 """The reconciler on Spark: the walk of `arco_catalog.upkeep.walk` with tables distributed to executors.
 
-The driver lists pointers, leaves out those that have not changed since their last complete walk, and cuts the others
-into parts (parts.py).
+The driver lists pointers, leaves out those of entities without a name and those that have not changed since their last
+complete walk, and cuts the others into parts (parts.py).
 
 As on one machine (`arco_catalog.upkeep.reconcile`), a part reads a bounded number of files of each table, and a table
 that has more comes again in a later part. If a part fails, the halves are tried again, until a part of one table fails,
@@ -63,11 +63,12 @@ async def reconcile(
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
 ) -> ReconcileStats:
     """Writes the missing receipts of every table and view with a pointer that has changed since the last complete walk,
-    in parts of `part` tables and at most `turn` files of each, and returns the counts. `progress` is called after a
-    part. With `dry`, nothing is written.
+    and checkpoints of the walks, and returns the counts. A part has `part` tables, and walks at most `turn` metadata
+    files of each; a table with more files is continued in a later part. `progress` is called after a part. With `dry`,
+    nothing is written.
 
     Raises `NotFound` if the realm has no such catalog, `StoreError`, and the error of Spark if so many parts fail that
-    no table can be the cause (`Losses`). Checkpoints of the walks by then are saved.
+    no table can be the cause (`Losses`). Unless `dry`, checkpoints of the walks by then are saved.
     """
     async with config.session() as session:
         if not dry:
@@ -97,7 +98,8 @@ async def reconcile(
 
 
 def _add_results(run: Progress, part: Sequence[TaskResult], size: int) -> list[Sequence[WalkTask]]:
-    """Adds the results of a part to the run. Returns parts of `size` tables that were not walked completely."""
+    """Adds the results of a part to the run. Returns the tables of the part that have files left to walk, cut into
+    parts of `size` tables."""
     again: list[WalkTask] = []
     for done in part:
         run.add(done.task.pointer, done.walk)
@@ -122,7 +124,7 @@ def walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Iterable[WalkT
     """Walks the tables of a part on an executor with one opened catalog, at most `turn` files of each, and returns the
     results in the order of the tasks. A walk writes the missing receipts of a table; with `dry` it writes nothing.
     Raises `StoreUnavailable` if the store fails for all tables of `MAX_UNANSWERED` groups of `CONCURRENCY` one after
-    the other."""
+    the other, and the errors of `CatalogConfig.session`."""
     return iter(asyncio.run(_walk_part(config, dry, turn, list(tasks))))
 
 

@@ -14,8 +14,9 @@ CANCEL_SECONDS = 20.0
 
 
 async def run_cancellable(action: Callable[[], T], cancel: Callable[[], None]) -> T:
-    """Calls a function that runs Spark jobs, in a thread, and returns the result. If the asyncio task is cancelled,
-    `cancel`, which ends these jobs, is called, and the function is awaited for at most `CANCEL_SECONDS`."""
+    """Calls a function that runs Spark jobs, in a thread, and returns the result, or raises the function's error. If
+    the asyncio task is cancelled, `cancel`, which ends these jobs, is called, and the function is awaited for at most
+    `CANCEL_SECONDS`; then `CancelledError` is raised."""
     running = asyncio.get_running_loop().run_in_executor(None, action)
     try:
         return await asyncio.shield(running)  # the thread cannot be cancelled; its Spark jobs can
