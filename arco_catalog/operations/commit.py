@@ -113,9 +113,10 @@ class CommitRelation(Mutation[RelationReadSet]):
         return now is None or now.version != pointer.version
 
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
-        """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if HEAD
-        is the one of the plan, or if the name still means the entity, which holds all locations that the commit names.
-        Else returns a fresh read set to plan on, which has no entry if no table or view of the kind has the name."""
+        """Reads HEAD of the registry, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None
+        if HEAD is the one of the plan, or if the name still means the entity, which holds all locations that the commit
+        names. Else returns a fresh read set to plan on, which has no entry if no table or view of the kind has the
+        name."""
         head = await self.session.state.head()
         if head.version == read_set.head.version:
             return None

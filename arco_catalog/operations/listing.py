@@ -204,7 +204,8 @@ class _ListedState:
     committed: Collection[str]
 
     def is_committed(self, entry: JsonObject) -> bool:
-        """Whether an entry is no intent, or the intent of a transaction that had committed."""
+        """Whether an entry of the index is in the state that all pages of a listing show: it is no intent, or its
+        transaction had committed by then."""
         transaction = entry.get("transaction")
         return not isinstance(transaction, str) or transaction in self.committed
 

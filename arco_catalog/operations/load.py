@@ -1,6 +1,6 @@
-"""Loads the current state of tables and views. Reads manifest, pointer and metadata file concurrently if they are in
-this process's caches, else one after the other. A metadata file that the catalog wrote and that this process has in
-memory is used without a read for a time that the operator sets, by default a minute
+"""Loads the current state of tables and views. Reads HEAD of the registry, pointer and metadata file concurrently if
+this process has earlier versions of them in memory, else one after the other. A metadata file that the catalog wrote
+and that this process has in memory is used without a read for a time that the operator sets, by default a minute
 (docs/design/registry.md#confirmed-files)."""
 
 from arco_catalog.iceberg.errors import NotFound

@@ -54,8 +54,8 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
 
 
 async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:
-    """Returns `receipts_of` the table or view that has the name now, or else of the one that was dropped last under it.
-    Raises `NoSuchTable`, also for a relation without a pointer."""
+    """Returns, as `receipts_of` does, the receipts of the table or view that has the name now, or else of the one that
+    was dropped last under it. Raises `NoSuchTable`, also for a relation without a pointer."""
     [first, *_] = await entities_named(session, namespace, name)
     return await receipts_of(session, first.entity)
 

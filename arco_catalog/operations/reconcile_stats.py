@@ -36,19 +36,20 @@ class ReconcileStats:
     missing: list[JsonObject] = field(default_factory=list)
 
     def lacks(self, receipt: JsonObject) -> None:
-        """Counts a missing receipt, and adds `receipt`, which describes it, to the examples if there are fewer than
-        `MAX_EXAMPLES`."""
+        """Counts a receipt that the reconciler found missing, and adds `receipt`, which describes it, to the examples
+        if there are fewer than `MAX_EXAMPLES`."""
         self.missing_count += 1
         self._keep([], [{name: _cut(value) if isinstance(value, str) else value for name, value in receipt.items()}])
 
     def fails(self, reason: str) -> None:
-        """Counts a record that could not be read, and adds the `reason` to the examples if there are fewer than
-        `MAX_EXAMPLES`."""
+        """Counts a record that the reconciler could not read, and adds the `reason` to the examples if there are fewer
+        than `MAX_EXAMPLES`."""
         self.unreadable_count += 1
         self._keep([_cut(reason)], [])
 
     def add(self, other: "ReconcileStats") -> None:
-        """Adds the counts of another run, and its examples up to `MAX_EXAMPLES`."""
+        """Adds to these counts and examples of a run of the reconciler those of another run; there are at most
+        `MAX_EXAMPLES` examples of a kind afterwards."""
         self.pointers += other.pointers
         self.orphaned += other.orphaned
         self.unchanged += other.unchanged

@@ -44,7 +44,8 @@ class StrayCatalog:
 
     @property
     def name(self) -> str | None:
-        """The name under which the catalog was closed, or None if that is not recorded."""
+        """The name that the catalog had when it was dropped, or None if it was never dropped or the name is not
+        recorded."""
         return optional_text(self.state.catalog or {}, "name")
 
 

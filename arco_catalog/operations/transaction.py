@@ -179,9 +179,9 @@ class Transaction(Mutation[TransactionReadSet]):
         return Prerequisite(lambda: reserve_locations(self.session, wanted.namespace, wanted.name, missing))
 
     async def validate(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
-        """Reads the manifest, after the pointers' versions were read (docs/design/commit.md#rule-4). Returns None if
-        HEAD is the same, or if every table's name still means the same entity, which holds all locations that the
-        commit names, and the transaction makes no names; else a fresh read set to plan on."""
+        """Reads HEAD of the registry, after the pointers' versions were read (docs/design/commit.md#rule-4). Returns
+        None if HEAD is the same, or if every table's name still means the same entity, which holds all locations that
+        the commit names, and the transaction creates no tables; else a fresh read set to plan on."""
         head = await self.state.head()
         if head.version == read_set.head.version:
             return None

@@ -158,7 +158,7 @@ class _Undrop(NamedChange):
         """Raises `Forbidden` if the caller may not drop this table or view, and so may not restore it, or `NoSuchTable`
         if the caller may not list it either. If another namespace has the name of the one from which it was dropped,
         this requires the privilege on the catalog: principals with privileges on that other namespace would get the
-        files. Raises `Forbidden` also if the caller may not create one in the namespace."""
+        files. Raises `Forbidden` also if the caller may not create a table or view in the namespace."""
         what: Kind = "view" if tombstone.kind == "view" else "table"
         drops, creates, lists = _RIGHTS[what]
         full_name = self.full_name

@@ -69,9 +69,9 @@ class AzureIssuer:
         self._asking = asyncio.Lock()
 
     async def issue(self, config: AzureStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
-        """Returns one signature for each folder of the scope in a known account; none for a flat account unless the
-        operator has allowed signatures for whole containers. Raises `Unavailable` if Azure does not answer, and
-        `CredentialsRefused` if it refuses."""
+        """Returns one credential, with a signature, for each folder of the scope that names an account of Azure; none
+        for flat accounts unless the operator has allowed signatures for whole containers. Raises `Unavailable` if Azure
+        does not answer, and `CredentialsRefused` if it refuses."""
         if not config.hierarchical and not self._container_scope:
             return ()
         places = [(location, self._endpoint(location)) for location in scope.in_store("abfss")]

@@ -28,11 +28,12 @@ class Outbound(Protocol):
     request must have no other effect if it is repeated."""
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Sends a request, and returns the response. Raises `Unavailable` if there is none."""
+        """Sends a request to a service that gives credentials, perhaps more than once, and returns the response,
+        whatever its status. Raises `Unavailable` if there is none, or the service is overloaded."""
         ...
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Closes all connections to the services that give credentials."""
         ...
 
 

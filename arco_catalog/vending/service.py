@@ -123,7 +123,7 @@ class Vending:
         return sign(checked, keys or await self._own_keys(config, checked), self._now_ms())
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Closes all connections by which credentials are requested."""
         if self._outbound is not None:
             await self._outbound.close()
 

@@ -45,8 +45,8 @@ class AwsStorage:
 
     @property
     def partition(self) -> str:
-        """The partition of the role: `aws`, `aws-cn` or `aws-us-gov`; `aws` without a role, or with one of another
-        store."""
+        """The partition of AWS in the ARN of the role, such as `aws` or `aws-cn`; `aws` without a role, or with a role
+        of another store."""
         match = _ROLE.fullmatch(self.role_arn or "")
         return match[1] if match and match[1].startswith("aws") else "aws"
 
