@@ -20,8 +20,9 @@ _NO_MORE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class Acceptor:
-    """Accepts connections on a listening socket until `close`, with a `certificate` by TLS. Does not close the socket.
-    It has the methods that uvicorn calls on a server."""
+    """Accepts connections on a listening socket from the construction until `close`, as long as `crowd` has room for
+    more, and over TLS if there is a `certificate`. `make` returns the protocol of a new connection. The socket stays
+    open. An instance has the methods that uvicorn calls on a server."""
 
     def __init__(
         self,
@@ -54,8 +55,8 @@ class Acceptor:
             self._look_again = None
 
     async def wait_connected(self) -> None:
-        """Waits, for at most `PAUSE_SECONDS`, until each accepted connection has completed the handshake; then cancels
-        the rest."""
+        """Waits, for at most `PAUSE_SECONDS`, until every accepted connection has completed the TLS handshake; then
+        cancels the connections that have not."""
         if self._connecting:
             _, pending = await asyncio.wait(self._connecting, timeout=PAUSE_SECONDS)
             for task in pending:

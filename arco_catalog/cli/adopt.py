@@ -15,9 +15,9 @@ TIMEOUT_MS = 60_000
 
 
 def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
-    """Adopts each catalog that is a copy, among those of a realm or the one of a store; if not `confirmed` only lists
-    them. Prints the copies as text or JSON. Returns 1 if a copy is left, which needs `confirmed`, else 0. Raises
-    `CliError`."""
+    """Adopts every catalog that is a copy, among those of a realm or the one of a store; if not `confirmed` only reads
+    which are copies. Prints the copies as text or JSON. Returns 1 if there is a copy and it was not adopted because
+    `confirmed` is false, else 0. Raises `CliError`."""
 
     async def work() -> list[JsonObject]:
         async with open_session(options, "adopt", find_inventory, writes=confirmed) as inventory:

@@ -28,7 +28,9 @@ async def working(
     report: Report,
 ) -> AsyncIterator[None]:
     """Returns a context that executes due tasks for as long as it lasts: of all catalogs of the realms, or of `catalog`
-    if `realms` is None. At the end a task under way is cancelled, so that another worker may continue it."""
+    if `realms` is None. `delegate` sends purges to a delegation service, if not None; `wake_up` ends a pause between
+    polls; `report` gets the counts of each poll. At the end of the context a task under way is cancelled, and another
+    worker may continue it."""
 
     async def served() -> Sequence[DeployedCatalog]:
         if realms is None:
@@ -55,8 +57,8 @@ def policies_of(properties: Sequence[str]) -> TaskPolicies:
 
 
 class ServedWorkers:
-    """The workers of the served catalogs, one for each catalog that can be opened. A worker is kept until its catalog
-    is opened anew, after a change of the catalog."""
+    """The workers of the served catalogs, one for each catalog that can be opened. A catalog has the same worker for as
+    long as it has the same `Catalog`: after a change of the catalog it is opened anew, and gets a new worker."""
 
     def __init__(self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None) -> None:
         self._catalogs = catalogs
@@ -65,9 +67,9 @@ class ServedWorkers:
         self._workers: dict[str, tuple[Catalog, Worker]] = {}
 
     async def now(self) -> Mapping[str, Worker]:
-        """Returns the workers of the catalogs that there are now, by the folders of the catalogs' state: new ones for
-        catalogs that were opened anew. A catalog that can't be opened has no worker; requests for it report the error.
-        Raises `StoreError`, and `CatalogError` if the catalogs can't be read."""
+        """Returns the workers of the catalogs that there are now, by the root of the catalog's state in the store: new
+        ones for catalogs that were opened anew. A catalog that can't be opened has no worker; requests for it report
+        the error. Raises `StoreError`, and `CatalogError` if the catalogs can't be read."""
         there: dict[str, tuple[Catalog, Worker]] = {}
         for deployed in await self._catalogs():
             with suppress(CatalogError):

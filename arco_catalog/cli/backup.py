@@ -20,8 +20,9 @@ HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")
 
 
 def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
-    """Writes a backup of a catalog, or of a realm with all catalogs, to the new file `to` and displays what it has.
-    Returns 1 if pointers are missing in the catalog, and so in the backup, else 0. Raises `CliError`."""
+    """Writes a backup of a catalog, or of a realm with all catalogs, to the new file `to`, and displays what the backup
+    holds. Returns 1 if a pointer of a table or view is missing in the catalog, so that the backup lacks it too, else 0.
+    Raises `CliError`."""
 
     async def work() -> JsonObject:
         async with open_session(options, "backup", find_backup_source, DAY_MS) as (session, realm):
@@ -52,8 +53,8 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
 
 
 def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bool) -> int:
-    """Writes the records of the backup in the file `archive` to a store without such a catalog or realm, or with `dry`
-    only reads it; displays what was or would be written. Returns 0. Raises `CliError`."""
+    """Writes the records of the backup in the file `archive` to a store, in which the catalog or realm must not exist;
+    with `dry` only reads the backup. Displays what was or would be written. Returns 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         read = await Archive.opened(Path(archive))

@@ -39,9 +39,9 @@ class Credentials:
 
 
 def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: bool) -> int:
-    """Bootstraps a realm with a catalog, with `reopen` even one that was dropped, or with `reset_root` only replaces
-    the credentials of the root principal. Prints the credentials, this once. Returns 0. Raises `CliError`, also for a
-    store in memory."""
+    """Bootstraps a realm with a root principal and the catalog of --warehouse, with `reopen` even a realm that was
+    dropped. With `reset_root` it only replaces the credentials of the root principal. Prints the credentials, this
+    once. Returns 0. Raises `CliError`, also for a store in memory."""
     if options.store.startswith("memory:"):
         raise CliError(
             "a store in memory is gone when this command ends: give a store that stays, such as file:/path or s3://bucket"
@@ -88,8 +88,9 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
 
 
 def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
-    """Returns the storage type of a location, with the tenant if it is on Azure and the environment has one. Prints a
-    warning on stderr if the tenant is not set, because engines then get no credentials for files."""
+    """Returns the storage configuration of a new catalog at a location: the storage type, and on Azure the tenant of
+    AZURE_TENANT_ID. If that variable is not set, prints a warning on stderr, because engines then get no credentials
+    for files."""
     kind = storage_type_of(location)
     if kind != "AZURE":
         return {"storageType": kind}

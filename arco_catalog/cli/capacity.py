@@ -34,8 +34,8 @@ def cores() -> int:
 
 
 def memory_bytes() -> int:
-    """Returns the bytes of memory that this process may use: the machine's, or the smallest limit of its control groups
-    if that is less."""
+    """Returns the bytes of memory that this process may use: the memory of the machine, or the smallest limit of the
+    control groups of the process if that is less."""
     limits = (int(text) for text in _settings("memory.max") if text.isdigit())
     return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits, 1 << 62)
 
@@ -48,8 +48,8 @@ def _quota(text: str) -> float | None:
 
 
 def _settings(name: str) -> Iterator[str]:
-    """Yields the text of a setting in the control group of this process and in each group around it (cgroups, version
-    2). Yields nothing for a group without the setting."""
+    """Yields the text of a setting in the control group of this process and in every group around it (cgroups, version
+    2), leaving out groups without the setting. Yields nothing on a system without such groups."""
     try:
         lines = OWN_CGROUP.read_text().splitlines()
     except OSError:

@@ -1,4 +1,5 @@
-"""The checks of `arco doctor`, in order. A check that needs the result of a failed one is skipped."""
+"""The checks of `arco doctor` for a store with a catalog or realm, in order. A check that needs the result of a failed
+one is skipped."""
 
 import os
 from dataclasses import dataclass
@@ -212,7 +213,8 @@ def is_azure(store: str) -> bool:
 
 async def azure_credentials(options: CatalogOptions) -> Check:
     """Checks the credentials for Azure: reads them from the environment, and authorizes a request, for which a token of
-    Entra ID is fetched if there is no key. Does not call the store. Errors are the failed check's."""
+    Entra ID is fetched if there is neither a key nor a signature. Does not call the store. An error is not raised: the
+    check fails with its text."""
     from storage_backends.azure.authorization import authorizer_of
     from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
     from storage_backends.azure.endpoint import endpoint_of, place_of
@@ -233,7 +235,7 @@ async def azure_credentials(options: CatalogOptions) -> Check:
 
 async def gcs_credentials(options: CatalogOptions) -> Check:
     """Checks the credentials for Google Cloud: reads them from the environment, and fetches a token, except for an
-    emulator. Does not call the store. Errors are the failed check's."""
+    emulator. Does not call the store. An error is not raised: the check fails with its text."""
     from storage_backends.gcs.config import GcsConfig
     from storage_backends.gcs.credentials import tokens_of
 
@@ -259,8 +261,8 @@ def missing_folder(store: str) -> str | None:
 
 
 def permissions(store: str) -> Check:
-    """Checks, for a store without credentials, that the user may read and write its folder. It is ok if there is no
-    such folder, or the store is in memory."""
+    """Checks, for a store that needs no credentials, that the user may read and write the folder of the store. Passes
+    without a test if there is no such folder, or the store is in memory."""
     folder = folder_of(store)
     if folder is None or not os.path.isdir(folder):
         return Check("credentials", Status.OK, "none are needed")
@@ -299,9 +301,9 @@ def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
 
 
 async def conditional_writes(session: Session, store: str) -> Check:
-    """Checks that the store honours conditional writes, as `arco serve` does at the start. Writes two objects, and
-    deletes them. It fails if the store ignores conditions or can't be written to, and is ok without conditional
-    deletes."""
+    """Checks that the store honours conditional writes, as `arco serve` does at the start: writes two objects, and
+    deletes them. Fails if the store ignores conditions or can't be written to. A store without conditional deletes
+    passes."""
     name = "conditional writes"
     try:
         verdict = await honours_conditions(session.state.store, session.runtime.ulid())

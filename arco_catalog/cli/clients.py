@@ -63,8 +63,9 @@ def is_installed(module: str) -> bool:
 
 
 def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
-    """Returns the reason why this project's HTTP client refuses an S3 store, so that only the SDK can reach it. None if
-    it does not, for other stores, and if a missing package or invalid settings prevent the check."""
+    """Returns the reason why this project's HTTP client refuses an S3 store, so that only the SDK can reach it. Returns
+    None if the client does not refuse it, for stores other than S3, and if a missing package or invalid settings
+    prevent the check: the first use of the store reports these."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         return None

@@ -12,16 +12,17 @@ DURATIONS = frozenset({"age_ms", "lease_ms"})
 
 
 def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Formats lines under headings in columns, each as wide as the longest cell in it, two blanks apart."""
+    """Formats lines under headings in columns, which are as wide as their longest cell and two blanks apart. Blanks at
+    the end of a line are removed."""
     table = [headings, *lines]
     widths = [max(len(line[column]) for line in table) for column in range(len(headings))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
 
 def as_json(value: JsonValue) -> str:
-    """Formats a value as indented JSON. Each field with a time in milliseconds since 1970 (`_ms` or `_ts`) gets another
-    field with the same time as text, such as `updated_time` for `updated_ms`; durations get none. Control characters
-    are escaped."""
+    """Formats a value as indented JSON. Next to every field with a time in milliseconds since 1970 (a name with `_ms`
+    or `_ts` at the end) it puts a field with the same time as text: `updated_time` for `updated_ms`, and `time` for
+    `at_ms`. Durations get none. Control characters are escaped."""
     return escaped(json.dumps(_with_times(value), indent=2, ensure_ascii=False))
 
 
@@ -76,8 +77,8 @@ def format_author(record: JsonObject) -> str:
 
 def format_client(source: JsonObject) -> str | None:
     """Formats the client of an UpdateSource (docs/design/reconciliation.md#rule-1), or returns None for a source of
-    another kind or without the needed fields. The word `claims` marks a run or user that was not authenticated, also in
-    old records that do not distinguish it."""
+    another kind or without the needed fields. The word `claims` before a run or user means that this identity was not
+    authenticated; old records without the needed field count as such."""
     claims = "claims " if source.get("claimed") is True or "principal" not in source else ""
     match source:
         case {"kind": "IcebergRest" | "Notification", "client_info": str(client)}:

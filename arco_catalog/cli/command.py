@@ -24,9 +24,10 @@ EXAMPLE_TIME = "2026-11-22T10:30:00Z"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of `arco`, with a summary and examples for its help. `add_arguments` declares its options, with
-    defaults from the environment. `run` returns the exit code; it imports the command's modules inside the function, so
-    that --help is quick. A command that `needs_store` is not run without --store or ARCO_STORE."""
+    """One command of `arco`, with a summary and examples for the help. `add_arguments` declares the options, with
+    defaults from the environment. `run` executes the command and returns the exit code; it imports the command's
+    modules inside the function, so that --help is quick. If `needs_store`, neither --store nor ARCO_STORE is wrong
+    usage."""
 
     name: str
     summary: str

@@ -24,8 +24,8 @@ class CompletedOption:
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """A command, as the completion of a shell offers it: its name, summary and options, and the choices of its first
-    positional argument."""
+    """A command, as the completion of a shell offers it: name, summary, the options (`words`), and the choices of the
+    first positional argument (`arguments`), empty if that has none."""
 
     name: str
     summary: str

@@ -1,4 +1,4 @@
-"""The connections of `arco serve` by HTTP/1.1, with limits that uvicorn does not have."""
+"""The connections of `arco serve` and of the delegation service by HTTP/1.1, with limits that uvicorn does not have."""
 
 import asyncio
 from typing import Any
@@ -34,19 +34,19 @@ HEAD_SECONDS = 75.0
 """How long a client may take from opening a connection, or beginning a request, to the end of the head: as long as an
 idle connection is kept. Where connections are short it is less (`Crowd`)."""
 FRAMING = (b"content-length", b"transfer-encoding")
-"""Headers that say how long a body is."""
+"""Headers that determine where a body ends."""
 READ_SECONDS = 60.0
 """How long a client may take to drain the full write buffer of its connection so far that more can be written. An
 answer goes out in pieces, so a large one may take longer in all."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection of `arco serve` by HTTP/1.1, with limits on the bytes outside of bodies, and on the time that a
-    client takes to send a head or to read an answer; limits on bodies are the app's. Reports to its `crowd` when it is
-    new, busy, idle or closed.
+    """A connection of a server by HTTP/1.1, with limits on the bytes outside of bodies, and on the time that a client
+    takes to send a head or to read an answer; limits on bodies are the app's. Reports to the `crowd` when it is new,
+    busy, idle or closed.
 
     It declines what clients offer to upgrade to (RFC 9110, section 7.8): Java's client offers HTTP/2 on each
-    connection. The parser takes such a head for a whole message, so another one reads the body."""
+    connection. The parser takes the head of such a request for a whole message, so a new parser reads the body."""
 
     def __init__(self, crowd: Crowd, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -140,8 +140,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(LINGER_SECONDS, self.cut)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers 400 to bytes that are not a request, and closes. Closes without a response if an earlier request has
-        none yet: the client would take the 400 for that answer, which may be a commit's."""
+        """Answers 400 to bytes that are not a request, and closes. If another request on the connection waits for an
+        answer, closes without this one: the client would take the 400 for that answer, which may be a commit's."""
         if self.cycle is None or self.cycle.response_complete:
             super().send_400_response(msg)
         else:

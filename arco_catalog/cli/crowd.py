@@ -21,7 +21,7 @@ connection is closed can't know whether the request arrived, so new connections 
 
 
 class Member(Protocol):
-    """A connection, as `Crowd` sees it: it knows how many bytes it buffers, and can be closed at once."""
+    """A connection, as `Crowd` sees it: `kept_bytes` is how many bytes it buffers, and `cut` closes it at once."""
 
     @property
     def kept_bytes(self) -> int: ...
@@ -31,8 +31,9 @@ class Member(Protocol):
 
 class Crowd:
     """The connections of one server process, of which there are at most `limit`. To make room for another, the oldest
-    one that has never completed a request's head is cut; if there is none, the one that has been idle longest. A
-    connection with a request under way is never cut to make room."""
+    one that has never completed a request's head is cut; if there is none, the one that has been idle longest, but for
+    `IDLE_SECONDS` at least. A connection with a request under way is never cut to make room, only when all together
+    buffer more than `max_kept_bytes`."""
 
     def __init__(self, limit: int, clock: Callable[[], float], max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
         self.limit = limit
@@ -51,16 +52,19 @@ class Crowd:
         return self._count >= self.limit
 
     def expect(self) -> None:
-        """Counts one more accepted connection of the process."""
+        """Counts one more connection of the process, which was accepted. `add` follows when the connection has a
+        protocol, after the TLS handshake."""
         self._count += 1
 
     def lost(self) -> None:
-        """Counts one connection of the process less, because an accepted socket was closed. Calls `when_one_leaves`."""
+        """Counts one connection of the process less: an accepted socket was closed, before or after `add`. Calls
+        `when_one_leaves`."""
         self._count -= 1
         self.when_one_leaves()
 
     def add(self, member: Member) -> None:
-        """Records a connection that may send its first request."""
+        """Records a connection that has sent no complete head of a request yet. Until it does, it may be cut to make
+        room."""
         self._new[member] = None
 
     def busy(self, member: Member) -> None:
@@ -81,7 +85,8 @@ class Crowd:
 
     def make_room(self) -> bool:
         """Cuts the oldest connection that has not sent a request yet, or else the one that has been idle longest, if
-        that is at least `IDLE_SECONDS`; cuts none while one is being cut. Returns whether one is being cut now."""
+        that is at least `IDLE_SECONDS`. Cuts none while one that was cut is not closed yet. Returns whether room will
+        be made: false if no connection may be cut."""
         if self._leaving:
             return True
         if self._new:
@@ -109,9 +114,9 @@ class Crowd:
 
 
 def max_connections(wanted: int) -> int:
-    """Returns how many connections the process may have: `wanted`, or fewer if its limit of file descriptors is low and
-    can't be raised. Raises that limit first if necessary. Raises `CliError` if fewer than `FEWEST` are left, or fewer
-    than `wanted` if that is less."""
+    """Returns how many connections the process may have: `wanted`, or fewer if the limit of file descriptors is low,
+    less `KEPT_FOR_OTHERS`. First raises the process's soft limit as far as necessary and possible. Raises `CliError` if
+    fewer than `FEWEST` connections are possible, and fewer than `wanted`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + KEPT_FOR_OTHERS
     if soft != resource.RLIM_INFINITY and soft < needed and soft != hard:

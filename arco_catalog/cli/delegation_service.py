@@ -1,4 +1,5 @@
-"""`arco delegation-service`: one process that purges tables for catalogs until SIGINT or SIGTERM."""
+"""`arco delegation-service`: one process that executes the purges which catalogs send to it, until SIGINT or
+SIGTERM."""
 
 import argparse
 import asyncio
@@ -49,8 +50,8 @@ GOODBYE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationOptions(ServerOptions):
-    """The options of `arco delegation-service`: what every server has, and the locations, endpoints and realms of
-    tables that it may purge."""
+    """The options of `arco delegation-service`: what every server has, the locations in which it may delete files, the
+    endpoints of stores that callers may name, and the realms of other deployments for which it executes tasks."""
 
     delegation_locations: Sequence[str]
     delegation_endpoints: Sequence[str]
@@ -102,8 +103,8 @@ def _announce(uri: str) -> None:
 
 @asynccontextmanager
 async def _opened(options: DelegationOptions) -> AsyncIterator[Catalog]:
-    """Opens the store that has the state of the service, and yields the catalog at its root. Raises `CliError` if the
-    store can't be opened, or ignores conditions, since tasks could then get lost."""
+    """Opens the store that has the state of the service, and yields the catalog at the store's root. Raises `CliError`
+    if the store can't be opened, or ignores conditions of writes, since tasks could then get lost."""
     settings = Settings(options.warehouse, max_metadata_bytes=options.max_metadata, cache_bytes=options.cache_memory)
     catalog = await open_served(settings, options.store, options.allowed_locations, options.environment)
     async with long_lived(catalog):
@@ -162,8 +163,8 @@ def _url(options: DelegationOptions) -> str:
 
 @asynccontextmanager
 async def _swept(service: DelegationService) -> AsyncIterator[None]:
-    """For as long as the context lasts, marks tasks as failed that no process works on any more. At the end the running
-    tasks are cancelled; a new submission continues them."""
+    """For as long as the context lasts, regularly finds the tasks that no process works on any more, and marks them as
+    failed. At the end the tasks that run in this process are cancelled; a new submission continues them."""
     sweeping = asyncio.create_task(service.sweep())
     try:
         yield

@@ -1,5 +1,5 @@
-"""`arco doctor`: tests a store and the catalogs in it, and displays what keeps them from working and what to do about
-it."""
+"""`arco doctor` without a URL: tests a store and the catalogs in it, and displays what prevents them from working and
+what to do about it."""
 
 from arco_catalog.cli.checks import Check, Checks, Status
 from arco_catalog.cli.columns import as_json as json_text
@@ -13,8 +13,9 @@ HEADINGS = ("CHECK", "STATUS", "FOUND", "WHAT TO DO")
 
 
 def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Runs all checks, on a store on S3 that answers also the one of kept versions, and displays the results as text or
-    JSON. Returns 1 if a check failed, else 0. Raises `CliError`."""
+    """Runs all checks of a store and the catalogs in it, and displays the results as text or JSON. A store on S3 that
+    answers also gets the check whether the bucket keeps versions. Returns 1 if a check failed, else 0. Raises
+    `CliError`."""
 
     async def work() -> list[Check]:
         async with report_slow_store(options.store):

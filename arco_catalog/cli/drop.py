@@ -26,9 +26,9 @@ OTHERS = (
 
 
 def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> int:
-    """Drops the table, view, generic table or semantic model with the name, in this order; with `purge` only a table.
-    Prints that `arco undrop` can restore it, with `purge` also until when. Returns 0. Raises `CliError` if none of
-    them, with `purge` no table, has the name."""
+    """Drops the table, view, generic table or semantic model with the name, the first of them that there is, in this
+    order; with `purge` only a table. Prints that `arco undrop` can restore it, with `purge` also until when. Returns 0.
+    Raises `CliError` if none of them, with `purge` no table, has the name."""
     namespace, table = parse_identifier(name)
 
     async def work() -> tuple[str, JsonValue]:

@@ -20,7 +20,7 @@ class CommandStopped(CliError):
 
 
 def describe_os_error(error: OSError) -> str:
-    """Returns the reason for a failure of the operating system, after the name of the file that it concerns, if it has
-    one. The text of the error itself begins with a number."""
+    """Returns the reason for a failure of the operating system, with the name of the file in front if the error has
+    one. Python's own text of the error would begin with a number."""
     reason = error.strerror or str(error)
     return reason if error.filename is None else f"{error.filename}: {reason}"

@@ -1,5 +1,6 @@
-"""Functions that find what a command of `arco` works on in its open store: a catalog, a realm, or everything.
-`open_session` takes one of them; most raise `NotThere` if the store does not have what the command needs."""
+"""Functions that find in an open store what a command of `arco` works on: a catalog, a realm, the registry of a realm,
+or all owners of state. A command passes one of them to `open_session`. Most raise `NotThere` if the store does not have
+what the command needs."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +17,16 @@ from storage_backends import StoreDenied, StoreError
 
 
 async def find_catalog(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names. Raises `NotThere` if the realm has no such catalog, or
-    the catalog has no HEAD."""
+    """Returns a session with the catalog that --warehouse names. Raises `NotThere` if the realm has no such catalog,
+    the catalog has no HEAD, or the store can't be read."""
     session = await find_catalog_even_empty(store)
     await _require_head(session, store)
     return session
 
 
 async def find_catalog_with_state(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names, which has any state; HEAD may be missing. Raises
-    `NotThere` if the catalog has none, or the realm has no such catalog."""
+    """Returns a session with the catalog that --warehouse names, if the store has any object of the catalog's state,
+    even without HEAD. Raises `NotThere` if it has none, or the realm has no such catalog."""
     session = await find_catalog_even_empty(store)
     if not await session.state.has_any():
         raise await no_warehouse(session, store.options.store)
@@ -33,8 +34,8 @@ async def find_catalog_with_state(store: OpenStore) -> Session:
 
 
 async def find_catalog_even_empty(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names, whether it has state or not. In a realm the catalog
-    must be one of the realm's: otherwise `NotThere` is raised."""
+    """Returns a session with the catalog that --warehouse names. In a store without a realm any name will do, whether
+    there is state or not; in a realm, raises `NotThere` for a name that is not one of the realm's catalogs."""
     for each in (await store.inventory()).catalogs:
         if each.realm is None or each.name == store.options.warehouse:
             return store.session(each.open())
@@ -45,9 +46,9 @@ async def find_catalog_even_empty(store: OpenStore) -> Session:
 
 
 async def find_new_catalog(store: OpenStore) -> Session:
-    """Returns a session that may create the catalog that --warehouse names. The session carries the rules of the
-    environment for idempotency keys, which a new catalog records. Raises `CliError` if the store has a realm without
-    this catalog, since a catalog outside the realm would never be served."""
+    """Returns a session that may create the catalog that --warehouse names. If the catalog is created, it records the
+    rules for idempotency keys that the environment sets. Raises `CliError` if the store has a realm without this
+    catalog, since a catalog outside the realm would never be served."""
     try:
         session = await find_catalog_even_empty(store)
     except NotThere as error:
@@ -60,8 +61,8 @@ async def find_new_catalog(store: OpenStore) -> Session:
 
 
 async def find_root_catalog(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names in a store without a realm. Neither the catalog nor the
-    lack of a realm is checked."""
+    """Returns a session with the catalog that --warehouse names, as in a store without a realm. Tests neither that the
+    catalog exists nor that the store has no realm."""
     return store.session(store.root)
 
 
@@ -89,8 +90,8 @@ async def find_new_realm(store: OpenStore) -> tuple[Realm, Session]:
 
 
 async def find_registry_without_head(store: OpenStore) -> Session:
-    """Returns a session with the registry of the realm if any commit object of it is left, even without a HEAD. Raises
-    `NotThere` if none is left."""
+    """Returns a session with the registry of the realm that the options name, whether it has HEAD or not, if the store
+    has any commit object of it. Raises `NotThere` if it has none."""
     registry = store.session(store.realm().registry)
     page = await registry.state.store.list(registry.state.paths.registry_commits)
     if not page.entries:
@@ -112,8 +113,8 @@ async def find_backup_source(store: OpenStore) -> tuple[Session, Realm | None]:
 
 
 def find_backup_target(*, realm: bool) -> Callable[[OpenStore], Awaitable[Session]]:
-    """Returns the finder of the place for a backup, which may be empty: the registry of the realm for the backup of a
-    `realm`, else the catalog of a store without one."""
+    """Returns the finder of the place into which a backup is restored, and which may be empty: it returns a session
+    with the registry of the realm for the backup of a `realm`, else with the catalog of a store without one."""
 
     async def find(store: OpenStore) -> Session:
         return store.session(store.realm().registry if realm else store.root)
@@ -132,9 +133,10 @@ async def find_inventory(store: OpenStore) -> Inventory:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSessions:
-    """Sessions for `arco fsck --all`. `registry` is that of the realm, None if the store has no state of it; `service`
-    is the delegation service's, None if it never ran on this store. `catalogs` reads the registry and returns the
-    realm's catalogs, or the one of a store without a realm; it raises `NotThere` if --realm names none."""
+    """Sessions for `arco fsck --all`. `registry` is with the registry of the realm, None if the store has no state of
+    it; `service` is with the state of the delegation service, None if that never ran on this store. `catalogs` reads
+    the registry and returns the realm's catalogs, or the one of a store without a realm; it raises `NotThere` if
+    --realm names no realm."""
 
     registry: Session | None
     service: Session | None
@@ -142,8 +144,9 @@ class DeploymentSessions:
 
 
 async def find_deployment(store: OpenStore) -> DeploymentSessions:
-    """Returns a session with the realm's registry and one with the delegation service's state, None if there is no
-    such state, and the function that finds the catalogs. Raises nothing about missing state: a check reports that."""
+    """Returns the sessions for `arco fsck --all`, with None for a registry or a delegation service without state, and
+    the function that finds the catalogs. Reads no catalog, and raises nothing if state is missing: the check reports
+    that."""
 
     async def catalogs() -> Sequence[DeployedCatalog]:
         return (await store.inventory()).catalogs
@@ -168,8 +171,8 @@ async def _require_head(session: Session, store: OpenStore) -> None:
 
 
 async def no_warehouse(session: Session, url: str) -> NotThere:
-    """Returns the error for a catalog without state in the store at a URL, which lists the other catalogs there. Raises
-    `StoreError`."""
+    """Returns the error to raise for a catalog without state. It names the warehouse, the URL of the store, and the
+    other catalogs in the store. Raises `StoreError` if the store can't be listed."""
     siblings = describe_siblings(await sibling_catalogs(session.catalog.store, session.state.paths.root))
     return NotThere(
         f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it, or all of its "

@@ -34,8 +34,9 @@ REPAIRS = ("CODE", "OBJECT", "REPAIR", "OUTCOME")
 
 @dataclass(frozen=True, slots=True)
 class FsckArguments:
-    """The options of `arco fsck`: check the realm and `every` catalog of it; check the `data` files of tables, only of
-    these `tables` or of those `after` a name; report what `repair` can mend, and `apply` the repairs."""
+    """The options of `arco fsck`: with `every` check the delegation service, the realm's registry and all catalogs of
+    it; with `data` also check the files of tables, only of these `tables` or of those `after` a name if one is given;
+    with `repair` report which findings can be mended, and with `apply` mend them."""
 
     every: bool = False
     data: bool = False
@@ -76,7 +77,8 @@ def run(options: CatalogOptions, arguments: FsckArguments, *, as_json: bool) -> 
 
 
 class _Checking:
-    """The findings so far of all catalogs that were checked, and the outcomes of repairs."""
+    """One run of `arco fsck`: the findings so far in everything that was read, the outcomes of repairs, and the number
+    of objects examined."""
 
     def __init__(self, arguments: FsckArguments) -> None:
         self._arguments = arguments
@@ -86,13 +88,13 @@ class _Checking:
 
     @property
     def writes(self) -> bool:
-        """Whether the check also applies repairs (--apply)."""
+        """Whether this run applies repairs (--apply), so that the store must be opened for writing."""
         return self._arguments.apply
 
     async def catalog(self, session: Session) -> None:
-        """Checks a catalog, with the option `data` also the files of the tables that the options choose, and applies
-        repairs if the options want it. Raises `NoSuchTable` if --table names a table that the registry does not
-        have."""
+        """Reads the records of a catalog, and adds the findings; with the option `data` also the files of the tables
+        that the options choose. Applies repairs if the options include that. Raises `NoSuchTable` if --table names a
+        table that the registry does not have."""
         arguments = self._arguments
         scope = Scope(frozenset(arguments.tables), arguments.after) if arguments.data else None
         examination = self._examination(session)
@@ -101,14 +103,15 @@ class _Checking:
             require_known(examination, scope)
 
     async def realm(self, session: Session) -> bool:
-        """Checks the registry of a realm, and applies repairs if the options want it. Returns whether the index could
-        be read, which lists the realm's catalogs."""
+        """Reads the registry of a realm, and adds the findings. Applies repairs if the options include that. Returns
+        whether the index in the registry could be read: without it the realm's catalogs are not known."""
         examination = self._examination(session)
         await self._take(examination, check_realm(examination))
         return examination.index_read
 
     async def service(self, session: Session) -> None:
-        """Checks the tasks and markers of the delegation service, and applies repairs if the options want it."""
+        """Reads the tasks and markers of the delegation service, and adds the findings. Applies repairs if the options
+        include that."""
         examination = self._examination(session)
         await self._take(examination, check_service(examination))
 

@@ -1,5 +1,5 @@
-"""`arco gc`: lists the objects of catalogs to which no record leads any more or that are older than they are kept, and
-with --delete deletes them."""
+"""`arco gc`: lists the objects of catalogs to which no record leads any more, or that are older than the retention of
+such objects; with --delete deletes them."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
 
 def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool) -> int:
     """Collects garbage in each owner of state of a realm (catalogs, registry, delegation service), or of a store
-    without a realm, for at most `seconds` (None: a day), and displays what can be deleted, or with `delete` what was.
+    without a realm, for at most `seconds` (None: a day). With `delete` deletes it. Displays what can be deleted or was.
     Returns 1 if some record could not be read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
@@ -85,9 +85,9 @@ def _heading(each: DeployedCatalog, *, alone: bool) -> str:
 
 
 def as_text(stats: CollectionStats, *, delete: bool) -> str:
-    """Formats the objects of one owner of state by kind, with count, size and reason, then the sums, whether a next run
-    has to collect the rest, and the records that could not be read. `delete` is whether the objects were deleted or
-    only can be."""
+    """Formats the result for one owner of state: for each kind of object the count, size and reason, then the sums, a
+    note if the run stopped early and a next one has to collect the rest, and the records that could not be read.
+    `delete` is whether the objects were deleted or only can be."""
     lines = [
         (kind.value, f"{found.count:,}", f"{found.bytes:,}", format_time(found.oldest_ms), WHY[kind])
         for kind in Kind

@@ -30,8 +30,8 @@ def run(
     wide: bool,
 ) -> int:
     """Displays the newest `limit` operations on the registry of a catalog, or with `of_realm` of the realm; with
-    `at_ms` only those up to that time, with `own` also the registry's internal commits. Returns 0. Raises
-    `CliError`."""
+    `at_ms` only those up to that time; with `own` also commits that the catalog makes for itself, such as fences.
+    Returns 0. Raises `CliError`."""
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []

@@ -1,8 +1,7 @@
 """Reads the tables of a catalog through PyIceberg: Hive, Glue, SQL (JDBC), or REST as in Nessie, Polaris and others.
 
 PyIceberg blocks, so it runs in threads, and not all of its clients are thread-safe, so each thread has its own catalog.
-This is the only module that imports PyIceberg, which the extra `import` installs.
-"""
+No other module of arco_catalog imports PyIceberg, which the extra `import` installs."""
 
 import asyncio
 import threading
@@ -36,9 +35,10 @@ class PyIcebergSource:
         self._own = threading.local()
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """Yields all tables and views of the chosen namespaces. A view, and a table that can't be loaded, has a problem
-        instead of a location, and so has the table `*` of a namespace in which tables or views can't be listed. Raises
-        `CliError` if the catalog or the list of namespaces can't be read."""
+        """Yields all tables and views of the chosen namespaces. A table that can't be loaded, and every view, has a
+        problem instead of a location. If the tables or the views of a namespace can't be listed, it yields an entry
+        with the name `*` and the problem, and goes on with other namespaces. Raises `CliError` if the catalog or the
+        list of namespaces can't be read."""
         try:
             await self._call(lambda catalog: catalog)
             namespaces = await self._namespaces()

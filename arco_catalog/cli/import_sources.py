@@ -34,7 +34,8 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListSource:
-    """The source of an import that is a list: tables, each with its metadata file, as the lines of a file name them."""
+    """The source of an import that is a list of tables with their metadata files, which `parse_list` read from a file.
+    It has no properties of namespaces."""
 
     listed: list[SourceTable]
 
@@ -68,8 +69,9 @@ def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
 
 @dataclass(slots=True)
 class _Folder:
-    """The files in a table's metadata folder that show which metadata file is current: whether there is a hint, the
-    files by their versions, and the number of metadata files with other names."""
+    """What the metadata folder of a table has, as far as it shows the current metadata file: whether there is a version
+    hint, the names of metadata files by their versions, and the number of metadata files without a version in the
+    name."""
 
     hinted: bool = False
     versions: dict[int, str] = field(default_factory=dict)

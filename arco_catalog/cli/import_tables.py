@@ -1,4 +1,5 @@
-"""`arco import`: registers the tables of another catalog, and reports the outcome of each."""
+"""`arco import`: registers the tables of another catalog, or without --apply only plans that, and reports the outcome
+for each."""
 
 import sys
 from collections import Counter
@@ -27,8 +28,9 @@ HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The options of `arco import`: the `kind` of source and its name, the namespaces to import, whether to register
-    the tables, and how to report."""
+    """The options of `arco import`: the `kind` of source (folder, list or catalog) and its URL, file or name;
+    `properties` for PyIceberg, as KEY=VALUE; whether to `apply` the plan; `only` the namespace to import, and the
+    namespace `into` which to put what it has; the `limit` of printed lines for each outcome."""
 
     kind: str
     source: str
@@ -137,7 +139,8 @@ def _properties(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def as_text(report: Report, limit: int | None) -> str:
-    """Formats the tables by outcome, failures last, at most `limit` of each; then the counts and the next step."""
+    """Formats the tables by outcome, failures last, at most `limit` of each outcome (None: all); then new namespaces,
+    the counts and the next step."""
     parts: list[str] = []
     counts = report.counts
     for outcome in (Outcome.ALREADY, Outcome.REGISTERED, Outcome.WOULD_REGISTER, Outcome.FAILED):

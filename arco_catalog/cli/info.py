@@ -17,8 +17,8 @@ UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
 def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) -> int:
-    """Displays a table or view with its newest `snapshots`. Returns 1 if the health has an error, else 0. Raises
-    `CliError`."""
+    """Displays a table or view with the newest `snapshots` of a table. Returns 1 if a finding about the health of the
+    table is an error, else 0. Raises `CliError`."""
     namespace, table_name = parse_identifier(name)
 
     async def read() -> JsonObject:
@@ -110,8 +110,8 @@ def _number(value: JsonValue) -> str:
 
 
 def _bytes(value: JsonValue) -> str:
-    """Formats a size in GB, MB or KB (powers of 1,024), the largest that it reaches, or in bytes; a value that is not
-    an integer is a dash."""
+    """Formats a size in GB, MB or KB (powers of 1,024), the largest that it reaches, or in bytes; `- bytes` for a value
+    that is not an integer."""
     if not isinstance(value, int):
         return "- bytes"
     for unit, size in UNITS:

@@ -11,8 +11,9 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Makes an empty catalog, unless it exists, and displays whether it was made. Returns 0. Raises `CliError` before
-    any commit for a store that ignores conditions, for a store in memory, and for a realm without this catalog."""
+    """Makes an empty catalog, unless it exists, and displays which of the two it was. Returns 0. Raises `CliError`,
+    before any commit, for a store that ignores conditions of writes, for a store in memory, and for a store with a
+    realm that does not have this catalog."""
     if options.store.startswith("memory:"):
         raise CliError(
             "a store in memory is gone when this command ends: give a store that stays, such as file:/path or s3://bucket"

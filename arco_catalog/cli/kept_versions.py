@@ -10,8 +10,9 @@ NAME = "kept versions"
 
 
 async def kept_versions(options: CatalogOptions) -> Check:
-    """Checks whether the bucket of a store on S3 keeps versions. It is never a failure: versions protect against
-    mistakes, but a purge that must erase data has to delete them too. Skipped if the setting can't be read."""
+    """Checks whether the bucket of a store on S3 keeps versions. The check passes in both cases, because versions
+    protect against mistakes; if there are versions, its advice is how to delete them after a purge that must erase
+    data. Skipped if the setting can't be read."""
     versions = open_versions(options.store, options.environment)
     try:
         enabled = await versions.enabled()

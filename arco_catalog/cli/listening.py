@@ -35,8 +35,8 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
     """Opens `count` sockets that listen at one address, by IPv4 if the host name has both; the kernel gives each
     connection to one of them. Raises `AddressError` as `listen` does.
 
-    A first socket is bound without sharing, so that an address in use is an error even if its user shares it.
-    """
+    If there is more than one, they share the address. A first socket is bound without sharing and closed, so that an
+    address in use by another program is an error even if that program shares it."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
@@ -70,9 +70,9 @@ def _bind(host: str, port: int, family: int) -> socket.socket:
 @dataclass(frozen=True, slots=True)
 class StoreReport:
     """The facts about a server's store for the start-up message: why the catalog is read-only if it is, the
-    capabilities that the store lacks, whether it has a realm, the place of the original if the catalog is a copy, a
-    summary of its contents, and a warning if the catalog records other rules for idempotency keys than the server's
-    variables set."""
+    capabilities that the store lacks, whether it has a realm, the URI of the original if the catalog is a copy, a
+    summary of the contents, and a warning if the rules for idempotency keys in the catalog's record differ from the
+    server's variables."""
 
     read_only_because: str | None
     lacks: Sequence[str]
@@ -85,8 +85,9 @@ class StoreReport:
 def announce(
     options: ServerOptions, listener: socket.socket, store: StoreReport, *, quiet: bool, workers: str | None = None
 ) -> None:
-    """Displays the start-up message: warnings on stderr, the server's URI, what the store has, how clients
-    authenticate, the `workers`, and the configuration of engines. If `quiet`, it prints the URI and warnings only."""
+    """Displays the start-up message: warnings on stderr; on stdout the server's URI, what the store has, how clients
+    authenticate, the line `workers` if there is one, and the configuration of engines. If `quiet`, it prints only the
+    URI and the warnings."""
     uri = uri_of(listener, tls=options.tls_cert is not None) + options.base_path
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
@@ -130,9 +131,9 @@ def _in_other_realms(names: Sequence[str]) -> str:
 
 
 def _exposed(methods: Sequence[str], has_realm: bool, *, tls: bool) -> str | None:
-    """Returns the warning for an address that other machines can reach: about the missing TLS if clients must
-    authenticate (`methods`), else about the missing authentication. None if clients must authenticate and the server
-    has TLS."""
+    """Returns the warning for an address that other machines can reach. If clients must authenticate by these
+    `methods`, it is about missing TLS, and None with TLS; if there are no methods, it is about missing
+    authentication."""
     if methods:
         return (
             None

@@ -74,8 +74,8 @@ def run(
 
 
 async def _entries(level: Level, namespace: Namespace, recursive: bool) -> AsyncGenerator[JsonObject, None]:
-    """Yields the objects of a namespace: tables, views and other types, then namespaces; with `recursive` each
-    namespace is followed by its objects."""
+    """Yields the objects of a namespace: tables, views and other types, then namespaces; with `recursive`, the objects
+    in a namespace follow directly after it."""
     async for kind, name in level(namespace):
         inner = (*namespace, name)
         yield _entry(kind, inner)

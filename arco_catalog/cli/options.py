@@ -15,8 +15,9 @@ class _FromVariable(str):
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line with one value. The flag overrides the variable, whose parser reads both; an
-    invalid value is wrong usage. The value is None if neither is set and the variable has no default."""
+    """An option of the command line with one value. The value is that of the flag, else of the environment variable,
+    else the default of the variable, else None. The variable's parser reads both; an invalid value ends the command as
+    wrong usage."""
 
     flag: str
     variable: Variable[object]
@@ -82,9 +83,9 @@ class MultiOption(Option):
 
 
 def option_of(variable: Variable[object]) -> Option:
-    """Returns the option of a variable. The flag is the variable's name without the prefix. A variable with several
-    values becomes a `MultiOption`, with the flag in the singular, and a boolean one that is false by default a
-    `Switch`."""
+    """Returns the option of a variable. The flag is the name of the variable without ARCO_, in lower case with dashes:
+    `--log-level` for ARCO_LOG_LEVEL. A variable with several values becomes a `MultiOption`, with the flag in the
+    singular, and a boolean one that is false by default a `Switch`."""
     flag = "--" + variable.name.removeprefix("ARCO_").lower().replace("_", "-")
     if variable.parse is split_csv:
         return MultiOption(flag[:-3] + "y" if flag.endswith("ies") else flag.removesuffix("s"), variable)

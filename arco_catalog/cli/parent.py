@@ -1,4 +1,4 @@
-"""Ends a worker process when its supervisor dies, which a killed supervisor can't do itself."""
+"""Ends a worker process when its supervisor dies: a supervisor that is killed can't end its workers itself."""
 
 import ctypes
 import os

@@ -42,9 +42,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}{hint}\n`{self.prog} --help` describes it\n")
 
     def take_rest(self, parsed: argparse.Namespace, words: list[str]) -> bool:
-        """Gives the words that no argument took to the first positional argument that can take them all, is optional
-        and has no value yet, since argparse takes such words only directly behind the argument before it. Returns
-        whether one took them; false if a word is an option."""
+        """Assigns the words that no argument took to the first positional argument that is optional, has no value yet
+        and can take all of them. argparse itself assigns such words only directly behind the argument before it.
+        Returns whether an argument took them; false if a word is an option."""
         if any(word.startswith("-") for word in words):
             return False
         for action in self.declared:

@@ -1,4 +1,4 @@
-"""`arco pipeline run`: runs a job of the data pipeline in a child process, with Spark on this machine."""
+"""`arco pipeline run`: runs a job of the data pipeline in a child process, with Spark, by default on this machine."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The connection of a pipeline's job to the catalog: the URI of the server, and the file with the credentials of
-    the pipeline's principal."""
+    """The connection of the pipeline's jobs that write through the catalog's server: the URI of the server, and the
+    file with the credentials of the pipeline's principal, None for a server without a login."""
 
     uri: str
     credential_file: str | None = None
@@ -27,9 +27,9 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The options of the job `maintain`: whether it only plans, how many bytes and minutes of work it may do, and the
-    files of Iceberg's jars for Spark; if None, Spark fetches them. Without `vended_credentials` Spark reads and writes
-    files with the rights of the cluster."""
+    """The options of the job `maintain`: whether it only plans, how many bytes it may rewrite, after how many minutes
+    it starts no more work, and the files of Iceberg's jars for Spark; if None, Spark fetches them. Without
+    `vended_credentials` Spark reads and writes files with the rights of the cluster."""
 
     dry_run: bool = False
     max_bytes: str | None = None
@@ -46,9 +46,9 @@ def run(
     master: str,
     more: Sequence[str] = (),
 ) -> int:
-    """Runs a job with Spark's `master`, with `more` options for it, waits for the end, and returns the exit code of the
-    job's process. With a `connection` the job uses the catalog's server there. `limits` are for `maintain` alone.
-    Raises `CliError` if a library or the catalog is missing."""
+    """Runs a job with Spark's `master`, with `more` arguments for it, waits until it is over, and returns the exit code
+    of the job's process. With a `connection` the job writes through the catalog's server there. `limits` are used by
+    `maintain` alone. Raises `CliError` if a library is not installed, and `NotThere` if there is no such catalog."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(f"{library} is not installed: install the extra 'pipeline' of arco-catalog")

@@ -18,8 +18,8 @@ AT_ROOT = "(the store's root)"
 
 
 def run_list(options: CatalogOptions, *, as_json: bool) -> int:
-    """Displays all realms of a store, with `as_json` as JSON, or one sentence if there is none. Returns 0. Raises
-    `CliError`."""
+    """Displays all realms of a store, dropped ones too, with `as_json` as JSON, or one sentence if there is none.
+    Returns 0. Raises `CliError`."""
 
     async def work() -> Sequence[RealmSummary]:
         async with open_session(
@@ -53,9 +53,9 @@ def run_show(options: CatalogOptions, *, as_json: bool) -> int:
 
 
 def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
-    """Drops the realm that the options name, which must have no catalogs, and displays whether it was dropped already.
-    Returns 0. Raises `CliError` if the drop is not `confirmed`, with the counts of what would be lost, if the realm has
-    catalogs, and if there is no such realm."""
+    """Drops the realm that the options name, which must have no catalogs, and displays whether this run dropped it or
+    it was dropped before. Returns 0. Raises `CliError` if the drop is not `confirmed`, with the counts of what would be
+    lost; if the realm has catalogs; and if there is no such realm."""
 
     async def work() -> tuple[str, bool]:
         async with open_session(options, "realms drop", find_realm, writes=confirmed) as (realm, session):

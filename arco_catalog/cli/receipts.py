@@ -33,9 +33,9 @@ class Commits:
 
 
 def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool, wide: bool) -> int:
-    """Displays the newest `limit` commits of a table or view, newest first. `name` is a table's name or an entity id.
-    If no table has the name now, the commits of each dropped table that had it are printed, `limit` of each. A note on
-    stderr lists the dropped tables of the name. Returns 0. Raises `CliError`."""
+    """Displays the newest `limit` commits of a table or view, newest first. `name` is the name of a table or view, or
+    an entity id. If nothing has the name now, displays the commits of all dropped tables and views that had it, `limit`
+    of each. A note on stderr lists what was dropped under the name. Returns 0. Raises `CliError`."""
 
     async def read() -> tuple[list[Commits], str | None]:
         async with open_session(options, "receipts", find_catalog) as session:

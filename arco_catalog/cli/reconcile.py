@@ -28,8 +28,8 @@ HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool) -> int:
     """Walks the tables and views that have changed since the last run, in every catalog of a realm or in the one of a
-    store, for at most `seconds` (None: no limit but a day); writes the missing receipts, or with `dry` none, and
-    displays what was found. Returns 1 if some metadata could not be read, else 0. Raises `CliError`."""
+    store, for at most `seconds` (None: a day). Writes the missing receipts, or with `dry` none, and displays what was
+    found. Returns 1 if some metadata could not be read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "reconcile", timeout_ms)

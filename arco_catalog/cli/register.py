@@ -20,7 +20,8 @@ def run(
     options: CatalogOptions, name: str, metadata: str, *, parents: bool, view: bool, overwrite: bool, as_json: bool
 ) -> int:
     """Registers a metadata file as a table, or with `view` as a view, and displays the name. With `parents` makes
-    missing namespaces; with `overwrite` replaces the table that has the name. Returns 0. Raises `CliError`."""
+    missing namespaces first; with `overwrite` replaces the table that has the name. Adds the allowed locations of the
+    command to the catalog's settings, so that servers may use the file. Returns 0. Raises `CliError`."""
     namespace, table = parse_identifier(name)
     kind = "view" if view else "table"
 

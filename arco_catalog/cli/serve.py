@@ -77,7 +77,7 @@ def run_server(options: ServerOptions, serving: Coroutine[object, object, None])
 
 
 def check(options: ServeOptions) -> None:
-    """Checks everything that a start checks before it listens: options, certificate, telemetry, store and realms.
+    """Checks options, certificate, telemetry, store and realms as a start does before it listens, and serves nothing.
     Raises `CliError` for the first error."""
 
     async def open_and_close() -> None:
@@ -153,8 +153,8 @@ def _working(
     options: ServeOptions, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
 ) -> AbstractAsyncContextManager[None]:
     """Returns a context in which the process works on tasks; it does nothing if --tasks is off or the catalog is
-    read-only. Raises `CliError` for an invalid --task-property, and for invalid variables of the delegation of
-    purges."""
+    read-only. Raises `CliError` for an invalid --task-property, and, if it works, for invalid variables of the
+    delegation of purges."""
     policies = policies_of(options.task_properties)
     if not options.tasks or catalog.settings.read_only_because is not None:
         return nullcontext()
@@ -172,7 +172,8 @@ def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:
 
 
 def server_config(app: Asgi, graceful_s: int) -> uvicorn.Config:
-    """Returns uvicorn's settings. Requests under way have `graceful_s` seconds to end when the server stops."""
+    """Returns uvicorn's settings for a server of `app`. When the server stops, requests under way have `graceful_s`
+    seconds until they are cancelled."""
     return uvicorn.Config(
         app,
         http="httptools",
@@ -186,8 +187,9 @@ def server_config(app: Asgi, graceful_s: int) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, with three differences: it calls `announce` when it listens, it limits its connections by
-    `crowd`, and a signal ends it with exit code 0."""
+    """uvicorn's server, with these differences: it calls `announce` when it listens, it limits its connections by
+    `crowd` and reads TLS from a `certificate` that may change, it awaits the requests that it cancels at a stop, and a
+    signal ends it with exit code 0."""
 
     def __init__(
         self, config: uvicorn.Config, crowd: Crowd, announce: Callable[[], None], certificate: Certificate | None = None
@@ -304,8 +306,9 @@ def _to_stderr(line: str) -> None:
 
 @asynccontextmanager
 async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple[Catalog, ServedRealms]]:
-    """Opens the store for as long as the context lasts, and yields the catalog and what is served: the realms of the
-    store, or the catalog if it has none. Raises `CliError` if the store can't be opened or a realm can't be served."""
+    """Opens the store for as long as the context lasts. Yields the catalog at the root of the store, and the realms
+    that are served with their authentication; if the store has no realm, there are none, and that catalog is served.
+    Raises `CliError` if the store can't be opened or a realm can't be served."""
     async with long_lived(await _open(options)) as opened:
         catalog = replace(opened, notify_workers=wake_up.task_due) if options.tasks else opened
         async with AsyncExitStack() as stack:
@@ -344,8 +347,9 @@ async def _open(options: ServeOptions) -> Catalog:
 async def open_served(
     settings: Settings, store: str, allowed: Sequence[str], environment: Mapping[str, str]
 ) -> Catalog:
-    """Returns the catalog in a server's store, opened, with its allowed locations. Prints that it waits if the store is
-    slow. Raises `CliError` if the store can't be opened or a URL is invalid."""
+    """Opens a server's store and the allowed locations, and returns the catalog with these settings at the root of the
+    store. Prints that it waits if the store is slow. Raises `CliError` if the store can't be opened or a URL is
+    invalid."""
     try:
         async with report_slow_store(store):
             url, locations = canonical_urls(store, allowed, environment)

@@ -21,10 +21,10 @@ from storage_backends.open import canonical_url
 
 @asynccontextmanager
 async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime) -> AsyncIterator[ServedRealms]:
-    """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication, or
-    if the store has no realm only the authentication of clients, which may be None. Raises `CliError` if a realm that
-    the options need is missing or was dropped, or if other machines can reach a server of realms without a choice of
-    --auth, and `ValueError` for an invalid variable."""
+    """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication. If
+    the store has no realm, yields no realms, and the authentication of clients, None if they need none. Raises
+    `CliError` if a realm that the options need is missing or was dropped, or if other machines can reach a server of
+    realms and --auth is not given; and `ValueError` for an invalid variable."""
     vending = LazyVending(_vending_environment(options), runtime)
     url = canonical_url(options.store, options.environment)
     realms = realms_beside(catalog, url, options.realm, vending)
@@ -78,9 +78,9 @@ def _vending_environment(options: ServeOptions) -> Mapping[str, str]:
 
 
 def authentication_setup(options: ServerOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
-    """Returns the authentication of a server by its options, which replace their variables, and other variables;
-    `realm` is the realm of issuers and APIs without one of their own. Returns None if --auth is not given. Raises
-    `ValueError` for an invalid variable."""
+    """Returns the authentication of a server as the options --auth and --token-key-file and the environment set it; the
+    options override their variables. Issuers and APIs without a realm of their own are for `realm`. Returns None if
+    --auth is not given. Raises `ValueError` for an invalid variable."""
     variables = {AUTH.name: ",".join(options.auth)}
     if options.token_key_file is not None and INTERNAL in options.auth:
         variables[TOKEN_KEY_FILE.name] = options.token_key_file

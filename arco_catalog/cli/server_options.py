@@ -43,14 +43,15 @@ class ServerOptions:
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> Self:
-        """Returns the options that the parser read."""
+        """Returns the options from the parsed command line, in which the environment's values are the defaults."""
         named = {each.name for each in fields(cls)}
         same = {name: value for name, value in vars(parsed).items() if name in named}
         return cls(**{**same, **cls._renamed(parsed)})
 
     @classmethod
     def _renamed(cls, parsed: argparse.Namespace) -> dict[str, Any]:
-        """Returns the fields that the command line has under another name or in another form."""
+        """Returns the fields of the options that have another name or another form on the command line, with their
+        values."""
         return {
             "allowed_locations": parsed.allowed_location,
             "allowed_hosts": parsed.allowed_host,

@@ -72,8 +72,8 @@ async def _cancelled_by_sigterm(work: Callable[[], Coroutine[None, None, T]]) ->
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """The open store of a command. `root` is the catalog that --warehouse names if the store has no realm; the catalogs
-    of a realm use its connections."""
+    """The open store of a command, with the limit of time for calls of the store. `root` is the catalog that
+    --warehouse names if the store has no realm; the catalogs of a realm use its connections."""
 
     options: CatalogOptions
     command: str
@@ -121,15 +121,14 @@ async def open_session(
     tolerates_read_errors: bool = False,
 ) -> AsyncIterator[T]:
     """Opens the store of a command and yields what `find` returns for it, for example a session with the catalog; at
-    the end closes the store. `find` is one of the functions in finders.py, whose errors are raised.
+    the end closes the store. `find` is one of the functions in finders.py, and what it raises is raised.
 
-    A command that `writes` gets a store whose conditional writes were probed; `CliError` is raised if the store ignores
+    Before a command that `writes`, the store is probed for conditional writes, and `CliError` is raised if it ignores
     conditions. The probe writes two objects, and makes the folder of a store of local files. So `find` is called once
-    before it, on the store as it is, unless the command `creates` the state and may begin with an empty store.
+    before it, on the store as it is, unless the command `creates` the state and may start with an empty store.
 
     Raises `NotThere` if the store can't be read, unless the command `tolerates_read_errors` and reports the reason
-    itself.
-    """
+    itself."""
     if writes and not creates:
         async with open_session(options, command, find, timeout_ms):
             pass
@@ -179,8 +178,8 @@ def another(session: Session) -> Session:
 
 
 async def for_table_or_view(session: Session, step: Callable[[Session, str], Awaitable[T]]) -> T:
-    """Returns the result of a step on a "table", or on a "view" if no table has the name. Raises `CliError` if neither
-    has it."""
+    """Calls `step` with a session and "table", and if that raises `NoSuchTable` with a new session and "view". Returns
+    the result. Raises `CliError` if neither a table nor a view has the name."""
     try:
         return await step(session, "table")
     except NoSuchTable as missing:

@@ -1,4 +1,5 @@
-"""`arco settings`: shows and changes the settings that the catalog records for its servers."""
+"""`arco settings`: shows and changes the settings in the catalog's own record: the rules for idempotency keys, and the
+locations besides the catalog's folder where tables may be."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -26,8 +26,8 @@ DIFFERS = "differs"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `arco doctor URL` found: the findings of each client that was run, and the reasons why others were not run
-    or could not reach the store."""
+    """What `arco doctor URL` found: the findings of each client that was run; the reasons why other clients were
+    `not_run`, which are no errors; and why clients could not reach the store (`unreached`)."""
 
     examined: Mapping[str, ExaminationReport]
     not_run: Mapping[str, str]
@@ -45,7 +45,7 @@ class Report:
     @property
     def faults(self) -> list[str]:
         """All errors, one on a line: clients that can't reach the store, failed checks, different findings of the
-        clients, and objects that a client left behind. One line if no client could be run, and none without errors."""
+        clients, and objects that a client left behind; or one line if no client could be run. Empty without errors."""
         lines = [f"{name} cannot reach the store: {reason}" for name, reason in self.unreached.items()]
         lines += [
             f"{check.name}, by {name}: {_describe(finding)}"
@@ -78,8 +78,8 @@ class Report:
 def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool) -> int:
     """Checks the store of a URL through each of its clients, with `pages` also by the costly checks, and displays the
     findings. Returns 1 if a check failed, if clients differ, if a client can't reach the store or left objects behind,
-    or if no client could be run; else 0. Raises `CliError` if the URL does not name a store, or its folder does not
-    exist."""
+    or if no client could be run; else 0. Raises `CliError` if the URL does not name a store, and `NotThere` if the
+    folder of local files does not exist."""
     missing = missing_folder(url)
     if missing is not None:
         raise NotThere(f"there is no folder {missing}: make it, or check the URL of the store")

@@ -34,9 +34,9 @@ HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT
 def run_list(
     options: CatalogOptions, status: str | None, correlation: str | None, *, stuck: bool, as_json: bool
 ) -> int:
-    """Displays all tasks of a catalog, or only those in one status, those with one correlation id, or with `stuck` the
-    purges that failed half-way: first the unfinished ones, by the time at which they are due. Returns 0. Raises
-    `CliError`."""
+    """Displays the tasks of a catalog that match all filters: `status` (None: any), the `correlation` id of the
+    client's request (None: any), and with `stuck` only purges that failed half-way. Unfinished tasks are first, and
+    then all by the time at which they are or were due. Returns 0. Raises `CliError`."""
 
     def matches(listed: ListedTask) -> bool:
         task = listed.task
@@ -77,7 +77,8 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
 
 def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
     """Executes the tasks of a catalog that are due, or only `task` if it is due and no worker has it, and displays how
-    many were executed. Returns 0. Raises `CliError`, also if the catalog has no such task."""
+    many executions there were. Returns 0, also if a task failed. Raises `CliError`, also if the catalog has no such
+    task."""
 
     async def work() -> int:
         policies = task_policies_from_env(options.environment)
@@ -97,7 +98,7 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
 def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, as_json: bool) -> int:
     """Executes the tasks that are due in every catalog of the realm, or one task, if it is due, in the catalog that has
     it, for at most `seconds` (None: a day). Displays a line for each catalog. Returns 1 if the tasks of some catalog
-    could not be read, else 0. Raises `CliError`."""
+    could not be read, else 0, also if a task failed. Raises `CliError`."""
     runtime = SystemRuntime()
     end_ms = runtime.now_ms() + (DAY_MS if seconds is None else seconds * 1000)
 
@@ -118,8 +119,9 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
 
 
 def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> int:
-    """Executes the tasks that are due, or one task, on Spark in a child process, which prints its own lines; with
-    `every` those of all catalogs. Spark's own settings choose where it runs. Returns the exit code of the process."""
+    """Executes the purges that are due, or one task, even a failed one, on Spark in a child process, which prints its
+    own lines: in the catalog of --warehouse, or with `every` in all catalogs. Spark's own settings choose where it
+    runs. Returns the exit code of the process."""
     command = [sys.executable, "-m", "reconciler.purge", "--store", options.store]
     named = {"--task": task, "--realm": options.realm, "--warehouse": None if every else options.warehouse}
     command += [text for name, value in named.items() if value is not None for text in (name, value)]

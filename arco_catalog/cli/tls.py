@@ -24,8 +24,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class Certificate:
-    """A certificate and its key, in two files. New connections use `context`; open ones keep the one that they began
-    with. With `client_ca`, a file, a client must have a certificate of an authority in that file."""
+    """A certificate and the private key of it, in two files. New connections use `context`; open ones keep the context
+    that they started with. With `client_ca`, a file of authorities, every client must have a certificate that one of
+    them signed."""
 
     certificate: str
     key: str
@@ -78,8 +79,8 @@ class Certificate:
 
 
 def certificate_of(certificate: str | None, key: str | None, client_ca: str | None = None) -> Certificate | None:
-    """Reads the certificate that the options name; None if no option is given. Raises `CliError` if the certificate or
-    the key is missing, or a file can't be read."""
+    """Reads the certificate that the options name; None if no option is given. Raises `CliError` if the options name
+    authorities, a key or a certificate, but not both key and certificate, and if a file can't be read."""
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:

@@ -12,8 +12,9 @@ WITHOUT_BUCKETS = ("file", "memory")
 
 
 def canonical_urls(store: str, allowed: Sequence[str], environment: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Returns the URLs of a store and of allowed locations, by which engines know them. Raises `ValueError` for a store
-    that is no URL, and `CliError` for an allowed location that is none."""
+    """Returns the URL of a store, and the URLs of allowed locations, in the canonical form that engines use in
+    locations of tables. Raises `ValueError` for a store that is no URL, and `CliError` for an allowed location that is
+    none or names no bucket."""
     return canonical_url(store, environment), [_allowed_url(each, environment) for each in allowed]
 
 

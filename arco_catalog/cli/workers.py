@@ -87,8 +87,8 @@ class Supervisor:
         return self._code
 
     async def _start(self, listener: socket.socket) -> StoreReport | None:
-        """Starts a worker on a socket and waits until it serves. Returns its report on the store, or None if it ends
-        before."""
+        """Starts a worker on a socket and waits until it serves. Returns the worker's report on the store, or None if
+        the process is over before that."""
         number = listener.fileno()
         command = (sys.executable, "-m", "arco_catalog.cli", *self._arguments)
         process = await asyncio.create_subprocess_exec(

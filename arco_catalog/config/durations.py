@@ -1,4 +1,5 @@
-"""Lengths of time as people write them: ISO 8601 (`PT24H`, `P30D`), or a number with a unit (`30s`, `1h`)."""
+"""Parses and formats lengths of time in milliseconds. As text they are ISO 8601 (`PT24H`, `P30D`), or a number with a
+unit (`30s`, `1h`)."""
 
 import re
 
@@ -19,9 +20,9 @@ def format_duration(milliseconds: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Returns the milliseconds of a length of time in ISO 8601 with days, hours, minutes and seconds (`PT24H`, `P30D`),
-    or of an integer with the unit ms, s, m, h or d (`30s`, `1h`), in any case. Raises `ValueError` for any other
-    text."""
+    """Returns the milliseconds of a length of time in ISO 8601 with days, hours, minutes and seconds, which may have
+    three decimals (`PT24H`, `P30D`, `PT0.5S`), or of an integer with the unit ms, s, m, h or d (`30s`, `1h`). Letters
+    may be in lower or upper case. Raises `ValueError` for any other text."""
     simple = _SIMPLE.fullmatch(text.strip().lower())
     if simple is not None:
         return int(simple[1]) * _UNITS[simple[2]]

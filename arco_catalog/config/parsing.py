@@ -32,10 +32,10 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_warehouse(text: str) -> str:
-    """Returns the text if a catalog may have it as name: 1 to 128 letters, digits, dots, dashes or underscores, the
-    first no dot or dash. It is a folder in the store and part of every location, so it is spelled alike everywhere.
-    Raises `ValueError` for any other text, and for the folder in which stores are probed, since the objects there may
-    be deleted at any time."""
+    """Returns the text unchanged if it is a valid name of a catalog: 1 to 128 letters, digits, dots, dashes or
+    underscores, the first no dot or dash. The name is a folder in the store and part of every location, so it may have
+    only characters that URLs do not encode. Raises `ValueError` for any other text, and for `_probe`, the folder in
+    which stores are probed, since the objects there may be deleted at any time."""
     if not _NAME.fullmatch(text):
         raise ValueError(
             "a warehouse's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
@@ -47,9 +47,9 @@ def parse_warehouse(text: str) -> str:
 
 
 def parse_realm(text: str) -> str:
-    """Returns the text if a realm may have it as name: 1 to 128 letters, digits, dots, dashes or underscores. It is a
-    folder in the store, and begins with a letter or a digit, unlike the folders that the catalog keeps for itself.
-    Raises `ValueError` for any other text."""
+    """Returns the text unchanged if it is a valid name of a realm: 1 to 128 letters, digits, dots, dashes or
+    underscores, the first a letter or a digit. The name is a folder in the store, beside folders of the catalog itself,
+    which begin with an underscore. Raises `ValueError` for any other text."""
     if not _REALM.fullmatch(text):
         raise ValueError(
             "a realm's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
@@ -59,8 +59,8 @@ def parse_realm(text: str) -> str:
 
 
 def parse_base_path(text: str) -> str:
-    """Returns what goes before `/v1` in paths, with a slash at its start and without one at its end; empty for an empty
-    text or a slash. Raises `ValueError` for a text that is no such path, or has more than eight parts."""
+    """Returns the path before `/v1` in the URLs of the API, with a slash at the start and none at the end; empty for an
+    empty text or a slash. Raises `ValueError` for a text that is no such path, or has more than eight parts."""
     path = text.rstrip("/")
     if not _BASE_PATH.fullmatch(path):
         raise ValueError(f"expected a path such as /iceberg or /api/catalog, got {text!r}")
@@ -88,9 +88,9 @@ def _sized(text: str, least: int, expected: str) -> int:
 
 
 def parse_separator(text: str) -> str:
-    """Returns the character between the levels of a namespace in paths, one ASCII punctuation mark or %1F; the text may
-    be percent-encoded. Raises `ValueError` for any other text, and for characters that are common in names or have a
-    meaning in every path (`SEPARATES_NOTHING`)."""
+    """Returns the character that separates the levels of a namespace in paths: one ASCII punctuation mark, or the unit
+    separator %1F. The text may be percent-encoded. Raises `ValueError` for any other text, and for characters that are
+    common in names or have a meaning in every path (`SEPARATES_NOTHING`)."""
     character = unquote(text)
     printable = character.isascii() and character.isprintable() and not character.isalnum()
     if len(character) != 1 or not (character == "\x1f" or printable) or character in SEPARATES_NOTHING:
@@ -140,7 +140,7 @@ def split_csv(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """A parser of a whole number of seconds from `low` to `high`."""
+    """A parser of a whole number of seconds from `low` to `high`, which raises `ValueError` for any other text."""
 
     low: int
     high: int
@@ -158,8 +158,8 @@ twelve hours that STS allows."""
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A parser of one of several words; `refusal` is the sentence for other texts, with `{text}` and `{choices}` in it.
-    Words in any case are accepted with `any_case`."""
+    """A parser that accepts only one of the `words`, with `any_case` in lower or upper case, and returns it. For other
+    texts it raises `ValueError` with the sentence `refusal`, in which `{text}` and `{choices}` are replaced."""
 
     words: tuple[str, ...]
     refusal: str = "expected {choices}, got {text}"

@@ -1,5 +1,5 @@
-"""Warns of environment variables with the catalog's prefix that it does not have: most likely one is misspelt, and
-would be ignored."""
+"""Warns of environment variables that begin with `ARCO_` and that the catalog does not have: most likely the name is
+misspelt, and the value would be ignored."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,8 +10,8 @@ PREFIX = "ARCO_"
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yields a warning for each variable named `ARCO_*` that the catalog does not have, in order, with the one that was
-    probably meant if a name is similar."""
+    """Yields a warning for each variable named `ARCO_*` that the catalog does not have, in the order of their names.
+    The warning suggests the most similar name of a variable, if there is one."""
     known = {each.name for each in vars(variables).values() if isinstance(each, Variable)}
     for name in sorted(name for name in environment if name.startswith(PREFIX) and name not in known):
         from difflib import get_close_matches  # most commands never need it

@@ -9,9 +9,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[T_co]):
-    """An environment variable of the catalog. `parse` turns its text into its value, and raises `ValueError` for an
-    invalid one; `default` is a text too, None if there is none. `help` and `metavar` (how a value looks) are for
-    people."""
+    """An environment variable of the catalog. `parse` turns the text into the value, and raises `ValueError` for an
+    invalid text; `default` is the text that counts if the variable is not set, None if there is none. `help` and
+    `metavar` (how a value looks) are for people."""
 
     name: str
     help: str
@@ -20,8 +20,9 @@ class Variable(Generic[T_co]):
     metavar: str | None = None
 
     def read(self, environment: Mapping[str, str]) -> T_co:
-        """Returns the value of the variable, or that of the default if it is not set or is empty. Raises `KeyError` if
-        the variable is not set and has no default, and `ValueError`, which names the variable, for an invalid text."""
+        """Returns the value of the variable, or that of the default if it is not set or is empty. Without a default,
+        raises `KeyError` if the variable is not set, and parses an empty text as it is. Raises `ValueError`, which
+        names the variable, for an invalid text."""
         text = environment.get(self.name) or self.default
         return self.require(environment) if text is None else self._parsed(text)
 

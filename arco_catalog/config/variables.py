@@ -1,7 +1,7 @@
-"""The table of the catalog's own environment variables. The command line has an option for each of `SERVER`; the
-functions read those of `FUNCTIONS`, both read those of `AUTHENTICATION` and `VENDING`, and the stores of both read
-those of `STORE_SETTINGS`. The stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the usual
-`OTEL_*` ones."""
+"""The table of the catalog's own environment variables. `arco serve` has an option for each of `SERVER`, and `arco
+delegation-service` for each of `DELEGATION_SERVICE`. The functions read those of `FUNCTIONS`; servers and functions
+read those of `AUTHENTICATION` and `VENDING`, and their stores those of `STORE_SETTINGS`. The vendors' variables
+`AWS_*`, `AZURE_*` and `GOOGLE_*`, which stores read, and `OTEL_*`, which tracing reads, are not in it."""
 
 from arco_catalog.config.durations import parse_duration
 from arco_catalog.config.parsing import (

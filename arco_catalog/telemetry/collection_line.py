@@ -1,4 +1,4 @@
-"""The log line of a collection of one catalog's state, with metrics for alarms."""
+"""The log line of a garbage collection of one catalog's state, with metrics for alarms."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.telemetry.emf import COLLECTIONS, MetricLine, worth_telling
@@ -8,10 +8,11 @@ from arco_catalog.telemetry.lines import utc_time
 def collection_line(
     warehouse: str, *, completed: bool, listed: int, collected: int, at_ms: int, namespace: str | None
 ) -> str:
-    """Returns the log line at `at_ms` of a collection of one catalog's state, without a line break. It has the number
-    of objects after the collection, from the number that was `listed` and that of the `collected` ones, as metrics in
-    this CloudWatch `namespace`, or without metrics if that is None. A collection that was stopped (not `completed`) has
-    not listed all, so its line has no metrics: its alarm treats missing data as a breach."""
+    """Returns the log line, without a line break, of a garbage collection of one catalog's state that was over at
+    `at_ms`. The store had `listed` objects of the state before it, and `collected` of these were deleted: the metric
+    `StateObjects` is the difference. The metrics go to this CloudWatch `namespace`; the line has none if that is None,
+    or if the run stopped before the end (not `completed`) and so did not count all objects: the alarm treats missing
+    data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "info",

@@ -1,7 +1,7 @@
-"""CloudWatch's Embedded Metric Format, by which a line of JSON is a set of metrics without an agent.
+"""Log lines in CloudWatch's Embedded Metric Format: CloudWatch reads metrics out of such a line of JSON, without an
+agent. The constants define the metrics of requests, reconciler runs, tasks and collections.
 
-Alarms and dashboards (infra/) depend on the namespaces, names, dimensions and units.
-"""
+Alarms and dashboards (infra/) depend on the namespaces, names, dimensions and units."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,8 @@ _NAMESPACE = re.compile(r"(?!AWS/)[A-Za-z0-9_./#-][A-Za-z0-9_./#: -]{0,254}")
 Metrics = Mapping[str, str]
 """The units of metrics, by their names."""
 Directives = Sequence[tuple[Sequence[str], Metrics]]
-"""Dimensions, and the metrics that are kept for each combination of their values: each such pair is billed."""
+"""Pairs of dimensions and metrics. CloudWatch has, and bills, every metric once for each combination of values of the
+dimensions."""
 
 _OF_AN_OPERATION: Metrics = {"Requests": "Count", "ServerErrors": "Count", "Latency": "Milliseconds"}
 _OF_ALL: Metrics = {
@@ -66,8 +67,9 @@ WATCHED = frozenset({"ReconcileCompleted", "TasksDueAge", "CollectionCompleted",
 
 
 def worth_telling(directives: Directives, facts: JsonObject) -> Directives:
-    """Returns the `directives` (dimensions and metrics) without the metrics that are zero in `facts` and not watched. A
-    metric is billed for each hour in which it is written, so a catalog without requests costs only the watched ones."""
+    """Returns the `directives` (dimensions and metrics) without the metrics that are zero in `facts`, except the ones
+    in `WATCHED`, which are always written. CloudWatch bills a metric for every hour in which it is written, so a
+    catalog where nothing happens costs only the watched ones."""
     return [
         (dimensions, {name: unit for name, unit in metrics.items() if name in WATCHED or facts[name]})
         for dimensions, metrics in directives
@@ -75,8 +77,9 @@ def worth_telling(directives: Directives, facts: JsonObject) -> Directives:
 
 
 class MetricLine:
-    """Encodes log lines with one set of metrics in a CloudWatch namespace, or without metrics if that is None. Raises
-    `ValueError` for an invalid namespace."""
+    """Encodes log lines as JSON. With a CloudWatch `namespace`, every line also declares the metrics of `directives`,
+    with the facts of the line as values; without one, no line has metrics. Raises `ValueError` for an invalid
+    namespace."""
 
     def __init__(self, namespace: str | None, directives: Directives) -> None:
         self._directives: bytes | None = None
@@ -90,8 +93,9 @@ class MetricLine:
         self._directives = dumps([_directive(namespace, *each) for each in directives])
 
     def encode(self, ms: int, facts: JsonObject) -> str:
-        """Returns the facts as one line of JSON, without a line break or control character, whatever they contain. It
-        declares the metrics for CloudWatch if there is a namespace for them. `ms` is the time of the metrics."""
+        """Returns the facts as one line of JSON, without a line break or control character, whatever they contain. If
+        there is a namespace, the line declares the metrics for CloudWatch, at the time `ms`, in milliseconds since
+        1970."""
         body = dumps(facts)
         if self._directives is None:
             return body.decode()

@@ -29,15 +29,16 @@ class JsonLines:
         self._line = MetricLine(namespace, REQUESTS)
 
     async def export(self, request_log: RequestLog) -> None:
-        """Writes the log of a request that is over as one line of JSON, with metrics if there is a namespace for
-        them."""
+        """Writes the log of a request that is over as one line of JSON, with metrics if there is a namespace for them.
+        The `time` is the end of the request."""
         self._write(
             self._line.encode(request_log.ended_ms, {"time": utc_time(request_log.ended_ms), **request_log.facts()})
         )
 
 
 class TextLines:
-    """Writes the log of each request as one short line of text."""
+    """Writes the log of each request as one short line of text: method, path, status and type of error, operation,
+    duration, and the number and depth of store calls."""
 
     def __init__(self, write: Write) -> None:
         self._write = write

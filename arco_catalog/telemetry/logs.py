@@ -1,8 +1,8 @@
-"""The process's own log: one record a line, as text or JSON, and nothing in it that an exception may have quoted.
+"""The process's own log, with one record a line, as text or JSON. Of an exception it has the class and frames, and the
+text only if the exception is a `CatalogError` or `StoreError`.
 
-The text of our own exceptions is safe to log. An unexpected exception may quote a request's body or a header, so its
-class and frames are logged and its text is not.
-"""
+The texts of these two, which are our own, are safe to log. Any other exception may quote a request's body or a header
+in its text."""
 
 import logging
 import re
@@ -27,8 +27,9 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
-    """Writes the log to a stream, as JSON objects or as lines of text: this program's records from `level` on, and
-    those of libraries from `warning` or a higher `level` on. It replaces all handlers of the root logger."""
+    """Writes the log to a stream, as JSON objects or as lines of text: the records of the loggers in `OURS` from
+    `level` on, and all others from `warning` on, or from `level` if that is higher. Replaces all handlers of the root
+    logger."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter() if json else TextFormatter())
     wanted = logging.getLevelNamesMapping()[level.upper()]
@@ -37,7 +38,7 @@ def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
 
 
 def set_levels(level: str) -> None:
-    """Sets the level of this program's own loggers (`OURS`), and changes no handler."""
+    """Sets the level of this program's own loggers and of uvicorn's (`OURS`), and changes no handler."""
     wanted = logging.getLevelNamesMapping()[level.upper()]
     for name in OURS:
         logging.getLogger(name).setLevel(wanted)
@@ -53,8 +54,8 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record of the process's log as a JSON object, in which an array has the classes and frames of
-    exceptions."""
+    """Formats a record of the process's log as a JSON object. For a record with an exception the array `exception` has
+    the classes and frames of it, of the causes and of a group's members."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts: JsonObject = {
@@ -72,8 +73,8 @@ def _ms(record: logging.LogRecord) -> int:
 
 
 def _safe(text: str) -> str:
-    """Returns the text with a question mark for each character that would end the line, control a terminal, or has no
-    form in UTF-8."""
+    """Returns the text with a question mark in place of each character that would end the line or control a terminal,
+    or that UTF-8 can't encode."""
     return _CONTROL.sub("?", text).encode(errors="replace").decode()
 
 
@@ -85,8 +86,8 @@ def _exception_lines(record: logging.LogRecord) -> list[str]:
 
 
 def _chain(first: BaseException) -> Iterator[BaseException]:
-    """Iterates over an exception, its causes or contexts, and the exceptions of a group, at most `MAX_ERRORS` of
-    them."""
+    """Iterates over an exception, the causes of it (or the contexts, unless they are suppressed), and the members of
+    exception groups: at most `MAX_ERRORS` exceptions in all."""
     waiting, seen = [first], 0
     while waiting and seen < MAX_ERRORS:
         error = waiting.pop(0)

@@ -1,5 +1,5 @@
-"""The names of operations in telemetry. They are those of the specification (`operationId`) if it has the operation, so
-that a metric means the same everywhere."""
+"""The names of operations in logs, metrics and traces, by endpoint. An operation of a specification (Iceberg's or
+Polaris's) has the `operationId` from there, so that a metric means the same in all deployments."""
 
 from collections.abc import Mapping
 

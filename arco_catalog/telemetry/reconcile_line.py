@@ -9,9 +9,10 @@ from arco_catalog.telemetry.lines import utc_time
 def reconcile_line(
     warehouse: str, stats: ReconcileStats, *, began_ms: int, ended_ms: int, namespace: str | None
 ) -> str:
-    """Returns the log line of a run of the reconciler that did not fail, without a line break, with metrics in this
-    CloudWatch `namespace`, or without metrics if that is None. Its latency is the time between `began_ms` and
-    `ended_ms`. A run that fails writes no line: its alarm treats missing data as a breach."""
+    """Returns the log line, without a line break, of a run of the reconciler over one catalog from `began_ms` to
+    `ended_ms`. It has metrics in this CloudWatch `namespace`, none if that is None. The level is `error` if some record
+    could not be read; `ReconcileCompleted` is 0 if the run stopped before the end. A run that raises an error writes no
+    line: the alarm treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(ended_ms),
         "level": "error" if stats.unreadable else "info",

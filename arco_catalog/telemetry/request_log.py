@@ -1,4 +1,4 @@
-"""The log of one request: its summary, that of its response, and the work done for it."""
+"""The log of one request: summaries of the request and of the response, and the work done for it."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,7 +13,8 @@ CLIENT_GONE = 499
 
 
 class TraceParent(NamedTuple):
-    """The caller's place in its trace: the W3C header, and the trace's id in it."""
+    """The header `traceparent` of a request (W3C Trace Context), and the trace id in it: the span of the caller, below
+    which the request's span is put."""
 
     header: str
     trace_id: str
@@ -21,11 +22,11 @@ class TraceParent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestSummary:
-    """The request in a request log, and the client: by ids and names of products, never by free text.
+    """What a request log has about the request and the client.
 
-    `method` is one of HTTP's own, `path` is for people, `client` names the client's products. `invocation` is the id
-    that the platform gave the call.
-    """
+    `method` is a method of HTTP, or a placeholder for any other. `path` is only in lines of text, not in JSON. `client`
+    has the names of the client's products, not the free text of User-Agent. `request_id` is the id that the caller or
+    the gateway gave the request, and `invocation` the platform's id of the function call."""
 
     method: str
     path: str
@@ -37,8 +38,8 @@ class RequestSummary:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """The response in a request log: `error_type` is the one that the client got, None for a success, and `size` the
-    bytes of the body."""
+    """What a request log has about the response: the status, the `error_type` in the body (None for a success), and the
+    `size` of the body in bytes."""
 
     status: int
     error_type: str | None = None
@@ -47,11 +48,12 @@ class ResponseSummary:
 
 @dataclass(slots=True)
 class RequestLog:
-    """The log of one request. Seconds are of the clock that measured its store calls; `ended_ms` is wall-clock time.
+    """The log of one request. `began` and `ended` are seconds of the clock that measured the store calls of the
+    request; `ended_ms` is wall-clock time.
 
-    The middleware sets the other fields when the request is over. `warehouse` is one that exists, or `-`; `operation`
-    and `route` are those that took it; `error` is the class of what was raised. The principal is among the `stats`.
-    """
+    The middleware sets the other fields when the request is over. `warehouse` is the name of a catalog that exists, or
+    `-`; `operation` and `route` are of the route that handled the request; `error` is the class of the exception that
+    was raised. The principal is among the `stats`."""
 
     request: RequestSummary
     request_id: str
@@ -94,8 +96,9 @@ class RequestLog:
         return None if self.response is None else self.response.error_type
 
     def facts(self) -> JsonObject:
-        """Returns all fields of the log in one flat object. Names that begin with a capital are dimensions and metrics
-        of CloudWatch; fields without a value are left out."""
+        """Returns the fields of the log in one flat object, except the path and the time. Names that begin with a
+        capital are dimensions and metrics of CloudWatch. Optional fields without a value are left out. If the request
+        is about one table, the object has the ids of that; if about more, only how many."""
         stats, called = self.stats, self.store.totals()
         facts: JsonObject = {
             "level": "error" if self.failed else "info",

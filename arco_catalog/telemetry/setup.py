@@ -1,4 +1,5 @@
-"""Makes the exporters of request logs, as the command line and the environment configure them."""
+"""Sets up the telemetry of servers and functions, and the log of functions on Lambda, as the command line and the
+environment configure them."""
 
 import sys
 from collections.abc import Mapping
@@ -21,15 +22,16 @@ def function_log(environment: Mapping[str, str]) -> None:
 
 def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Telemetry:
     """Returns the telemetry of a function on Lambda: JSON lines with metrics on stdout, and traces if they are
-    configured, which are sent before the response. Raises `ValueError` for a setting that can't be followed."""
+    configured, which are sent before the response. Raises `ValueError` for an invalid metrics namespace, and if the
+    traces that are configured are not supported or the extra `otel` is missing."""
     lines = JsonLines(to_stdout, metrics_namespace(environment))
     return Telemetry([*_spans(environment, flush=True), lines], runtime)
 
 
 def lines_telemetry(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Telemetry:
-    """Returns the telemetry of a function on another platform: JSON lines without CloudWatch's metrics, and traces if
-    they are configured, which are sent before the response. Raises `ValueError` for a setting that can't be
-    followed."""
+    """Returns the telemetry of a function on another platform than Lambda: JSON lines, without metrics, by `write`, and
+    traces if they are configured, which are sent before the response. Raises `ValueError` if the traces that are
+    configured are not supported or the extra `otel` is missing."""
     return Telemetry([*_spans(environment, flush=True), JsonLines(write, None)], runtime)
 
 
@@ -42,8 +44,9 @@ def server_telemetry(
     namespace: str | None = None,
 ) -> Telemetry | None:
     """Returns the telemetry of a server: JSON lines if there is `json` to write them, with metrics if there is a
-    `namespace`, lines of text if there is `text`, and traces if they are configured. Returns None without any of these.
-    Raises `ValueError` for a setting that can't be followed."""
+    `namespace`; lines of text if there is `text`; and traces if they are configured. Returns None without any of these.
+    Raises `ValueError` for an invalid metrics namespace, and if the traces that are configured are not supported or the
+    extra `otel` is missing."""
     exporters = _spans(environment, flush=False)
     if json is not None:
         exporters.append(JsonLines(json, namespace))
@@ -53,8 +56,8 @@ def server_telemetry(
 
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:
-    """Returns CloudWatch's namespace of a function's metrics, by default `ArcoCatalog`; None, for no metrics, if the
-    variable is set and empty."""
+    """Returns the CloudWatch namespace of a function's metrics: the value of ARCO_METRICS_NAMESPACE, or `ArcoCatalog`
+    if that is not set. Returns None, for no metrics, if the variable is set and empty."""
     return environment.get(METRICS_NAMESPACE.name, DEFAULT_NAMESPACE) or None
 
 
@@ -64,8 +67,9 @@ def to_stdout(line: str) -> None:
 
 
 def traces_exporter(environment: Mapping[str, str]) -> str | None:
-    """Returns the name of the exporter of traces, `otlp` or `console`, from the standard OTEL_* variables, None for no
-    traces. Raises `ValueError` for an unsupported exporter or protocol."""
+    """Returns the name of the exporter of traces, `otlp` or `console`, from the standard OTEL_* variables. Returns None
+    for no traces: if these disable them, or set neither an exporter nor an OTLP endpoint. Raises `ValueError` for an
+    unsupported exporter or protocol."""
     configured = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or configured == "none":

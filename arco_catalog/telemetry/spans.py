@@ -60,8 +60,8 @@ ATTRIBUTES: Mapping[str, str] = {
 
 
 class Spans:
-    """Exports requests as spans. With `flush`, they were sent when `export` returns, or `unflushed` counts the
-    request."""
+    """Exports requests as spans. `flush`, if given, sends all finished spans: `export` then waits for it, at most
+    `FLUSH_SECONDS`, and `unflushed` counts the requests for which that was too short."""
 
     def __init__(self, tracer: Tracer, flush: Callable[[], object] | None = None) -> None:
         self._tracer = tracer
@@ -72,8 +72,8 @@ class Spans:
         self._thread = ThreadPoolExecutor(1, "spans")
 
     async def export(self, request_log: RequestLog) -> None:
-        """Makes the span of a request and one for each of its store calls, and puts the trace's id into its log. With
-        `flush` it waits until they are sent, but at most `FLUSH_SECONDS`."""
+        """Makes the span of a request that is over, and one for each store call of it, and sets the trace id of the
+        request's log. With `flush` it waits until they are sent, but at most `FLUSH_SECONDS`."""
         parent = request_log.request.trace_parent
         context = self._parents.extract({} if parent is None else {"traceparent": parent.header})
 

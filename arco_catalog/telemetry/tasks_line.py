@@ -12,9 +12,10 @@ QUIET_MS = 300_000
 
 
 def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str | None) -> str:
-    """Returns the log line at `at_ms` about the executed tasks of a catalog, without a line break, with metrics in this
-    CloudWatch `namespace`, or without metrics if that is None. If the tasks could not be listed it has no metrics,
-    because the alarm on the age of tasks treats missing data as a breach."""
+    """Returns the log line at `at_ms`, without a line break, about the tasks of a catalog that a worker executed, with
+    metrics in this CloudWatch `namespace`, or without metrics if that is None. If `stats` has an error, because the
+    tasks could not be listed, the line has neither counts nor metrics: the alarm on the age of tasks treats missing
+    data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "error" if stats.error or stats.failed else "info",
@@ -37,8 +38,8 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
 
 
 class TaskLines:
-    """Writes the lines of a server that polls for tasks: one after each poll that executed a task, and otherwise one
-    for all polls of `QUIET_MS`. Without `write` it writes none."""
+    """Writes the log lines of a server that polls for tasks. A catalog has a line after each poll in which a task was
+    executed, and otherwise one for all polls within `QUIET_MS`. Without `write` no line is written."""
 
     def __init__(self, write: Write | None, namespace: str | None, now_ms: Callable[[], int]) -> None:
         self._write = write
@@ -47,8 +48,9 @@ class TaskLines:
         self._since: dict[str, tuple[int, WorkStats]] = {}
 
     def tell(self, warehouse: str, stats: WorkStats) -> None:
-        """Adds the statistics of one poll for the tasks of a catalog. Writes the catalog's log line, unless there is no
-        `write`, if a poll since the last line executed a task, or that line is `QUIET_MS` old."""
+        """Adds the statistics of one poll for the tasks of a catalog to the sums since the last line of that catalog.
+        Writes a line with the sums, and starts new ones, if a task was executed or `QUIET_MS` have passed since that
+        line. Writes nothing without `write`."""
         now_ms = self._now_ms()
         written_ms, total = self._since.setdefault(warehouse, (now_ms, WorkStats()))
         total.add(stats)

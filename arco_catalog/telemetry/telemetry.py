@@ -13,7 +13,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class Exporter(Protocol):
-    """The interface of what writes the log of each request elsewhere: as a line, or as spans of a trace."""
+    """The interface of objects that write the log of a request to another place, when the request is over: as a line,
+    or as spans of a trace."""
 
     async def export(self, request_log: RequestLog) -> None:
         """Writes the log of a request that is over elsewhere, as a line or as a trace."""
@@ -32,8 +33,8 @@ class Telemetry:
         self._numbers = count(1)
 
     def begin(self, request: RequestSummary, warehouse: str) -> RequestLog:
-        """Returns the log of a request that has just come in and is not handled yet. `warehouse` is logged for a
-        request that names none."""
+        """Returns the log of a request that has just arrived and is not handled yet. `warehouse` stays in the log if
+        the request names no catalog that exists."""
         store = Measurement()
         return RequestLog(request, request.request_id or self._next_id(), warehouse, store, began=store.clock())
 
@@ -45,8 +46,8 @@ class Telemetry:
         return f"{self._process}-{next(self._numbers)}"
 
     async def export(self, request_log: RequestLog) -> None:
-        """Gives the log of a request that is over to all exporters. The failure of one is logged, increments `dropped`,
-        and changes nothing for the client."""
+        """Sets the end of a request's log to now, and gives the log to all exporters. If one fails, that is logged and
+        counted in `dropped`; the others still get the log, and nothing is raised."""
         request_log.ended, request_log.ended_ms = request_log.store.clock(), self._runtime.now_ms()
         for exporter in self._exporters:
             try:
