@@ -55,8 +55,8 @@ READS = ("list", "show")
 class CatalogArguments:
     """The arguments of an action of `arco catalogs` on one catalog. In an update None or an empty sequence leaves a
     value as it is; in a create it takes the default. `removed` are keys of properties that an update removes. With
-    `cancel_purges` a drop cancels purges that have deleted nothing yet. `root` is the folder in which an undrop finds
-    the state of the catalog."""
+    `cancel_purges` a drop cancels purges that have deleted nothing yet. `root` is the folder with the state of the
+    catalog to undrop."""
 
     kind: str | None
     base: str | None
@@ -148,9 +148,9 @@ async def _undrop(
 
 
 async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
-    """Finds the catalog to undrop: the one with this `root`; else the one that has the name in the realm, if a drop of
-    it stopped half-way and left the state closed; else the only catalog that was dropped under this name. Raises
-    `NotThere` if there is none, `NotFound` if there is none at `root`, and `CliError` if there are several."""
+    """Finds the catalog to undrop: the one with this `root`; else the one that has the name in the realm, if an
+    interrupted drop left its state closed; else the only catalog that was dropped under this name. Raises `NotThere` if
+    there is none, `NotFound` if there is none at `root`, and `CliError` if there are several."""
     if root is not None:
         return await find_stray(realm, session, root)
     named = find_catalog(await load_keys(session, [catalog_key(name)]), name)

@@ -145,8 +145,8 @@ class DeploymentSessions:
 
 async def find_deployment(store: OpenStore) -> DeploymentSessions:
     """Returns the sessions for `arco fsck --all`, with None for a registry or a delegation service without state, and
-    the function that finds the catalogs. Reads no catalog, and raises nothing if state is missing: the check reports
-    that."""
+    the function that reads the list of catalogs. Opens no catalog, and raises nothing if state is missing: the check
+    reports that."""
 
     async def catalogs() -> Sequence[DeployedCatalog]:
         return (await store.inventory()).catalogs

@@ -86,8 +86,8 @@ def _heading(each: DeployedCatalog, *, alone: bool) -> str:
 
 def as_text(stats: CollectionStats, *, delete: bool) -> str:
     """Formats the result for one owner of state: for each kind of object the count, size and reason, then the sums, a
-    note if the run stopped early and a next one has to collect the rest, and the records that could not be read.
-    `delete` is whether the objects were deleted or only can be."""
+    note if the time was over before the end, so that a next run has to collect the rest, and the records that could not
+    be read. `delete` is whether the objects were deleted or only can be."""
     lines = [
         (kind.value, f"{found.count:,}", f"{found.bytes:,}", format_time(found.oldest_ms), WHY[kind])
         for kind in Kind

@@ -11,8 +11,8 @@ def reconcile_line(
 ) -> str:
     """Returns the log line, without a line break, of a run of the reconciler over one catalog from `began_ms` to
     `ended_ms`. It has metrics in this CloudWatch `namespace`, none if that is None. The level is `error` if some record
-    could not be read; `ReconcileCompleted` is 0 if the run stopped before the end. A run that raises an error writes no
-    line: the alarm treats missing data as a breach."""
+    could not be read; `ReconcileCompleted` is 0 if the time was over before the end. A run that raises an error writes
+    no line: the alarm treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(ended_ms),
         "level": "error" if stats.unreadable else "info",
