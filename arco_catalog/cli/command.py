@@ -26,8 +26,8 @@ EXAMPLE_TIME = "2026-11-22T10:30:00Z"
 class Command:
     """One command of `arco`, with a summary and examples for the help. `add_arguments` declares the options, with
     defaults from the environment. `run` executes the command and returns the exit code; it imports the command's
-    modules inside the function, so that --help is quick. If `needs_store`, neither --store nor ARCO_STORE is wrong
-    usage."""
+    modules inside the function, so that --help is quick. A command that `needs_store` is wrong usage if both --store
+    and ARCO_STORE are missing."""
 
     name: str
     summary: str

@@ -37,7 +37,7 @@ class GovernanceArguments:
     @property
     def patch(self) -> JsonObject:
         """The changes as a JSON merge patch, in which null removes a key. Raises `CliError` for a change that is not
-        KEY=VALUE, and for a key that is given twice."""
+        KEY=VALUE, and for a key that is set twice, or both set and removed."""
         patch: JsonObject = dict.fromkeys(self.removed)
         for change in self.changes:
             key, equals, value = change.partition("=")

@@ -50,7 +50,7 @@ class Option:
 
 
 class Switch(Option):
-    """A boolean option, false by default; its flag alone means true."""
+    """A boolean option, false by default. The flag may have a value, true or false; without one it means true."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
         parser.add_argument(

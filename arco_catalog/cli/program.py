@@ -49,7 +49,7 @@ MORE = "`arco COMMAND --help` describes a command."
 
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> int:
     """Runs one command with these arguments and environment, by default those of the process. Returns the exit code:
-    usually 0, or that of a failure, which is reported in one line and has 1 unless the error has another; 130 after
+    that of the command, or, for a failure, which is reported in one line, 1 unless the error has another; 130 after
     Ctrl-C. Raises `SystemExit` with 2 for wrong usage."""
     code = 0
     try:
@@ -93,8 +93,8 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 class _PrintVersion(argparse.Action):
-    """Displays the version. It is read only then, since importing the reader takes as long as the rest of the
-    program."""
+    """The action of --version, which displays the version and exits. The version is read only then, since importing the
+    reader of package metadata takes as long as the rest of the program."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version

@@ -68,7 +68,8 @@ def _sections(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]], *, dry: 
 
 
 class Progress:
-    """Displays the progress of `arco reconcile` on stderr, first at once and then at most every `REPORT_MS`."""
+    """Displays the progress of `arco reconcile` on stderr: the first line with the first report, then at most one line
+    in `REPORT_MS` milliseconds."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms

@@ -36,8 +36,8 @@ def run(
 ) -> int:
     """Restores a lost HEAD and lost pointers of a catalog, or with `of_realm` HEAD of the realm's registry. `head` and
     `pointers` are the candidates that the operator has chosen; with `replace` they replace what can be read, too. With
-    `dry` writes nothing. Prints what was found and done. Returns 1 if the operator has to choose a candidate, else 0.
-    Raises `CliError`."""
+    `dry` writes nothing. Prints what was found and done. Returns 0 if nothing is lost any more; 1 if the operator has
+    to choose a candidate, or a chosen file can't be used. Raises `CliError`."""
     choices = Choices(head, pointers, replace)
 
     async def work() -> JsonObject:

@@ -321,8 +321,8 @@ async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple
 
 @asynccontextmanager
 async def followed(certificate: Certificate | None) -> AsyncIterator[None]:
-    """Reads the files of a certificate again whenever they change, for as long as the context lasts; does nothing
-    without a certificate."""
+    """Reads the files of a certificate anew when they have changed, about every minute, for as long as the context
+    lasts; does nothing without a certificate."""
     following = None if certificate is None else asyncio.create_task(certificate.follow(SystemRuntime().sleep))
     try:
         yield

@@ -52,8 +52,8 @@ class Certificate:
             await asyncio.to_thread(self.renew)
 
     def renew(self) -> None:
-        """Rereads the files of the certificate if they have changed. If one can't be read, logs an error and keeps
-        the old context; the next call retries."""
+        """Reads the files of the certificate if they have changed since they were last read. If one can't be read, logs
+        an error and does not change the context; the next call retries."""
         try:
             times = self._times()
             if times != self._seen:

@@ -45,8 +45,8 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 class Supervisor:
-    """Starts the worker processes of one `arco serve`, replaces each that dies, and passes signals on to all. It ends
-    the server if too many die."""
+    """Starts the worker processes of one `arco serve`, replaces a worker that dies, and passes signals on to all. It
+    stops the server if more than `MAX_DEATHS` workers die within `DEATHS_WITHIN_SECONDS`."""
 
     def __init__(self, parsed: argparse.Namespace, arguments: Sequence[str]) -> None:
         self._parsed = parsed
