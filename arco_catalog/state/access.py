@@ -1,6 +1,6 @@
-"""Access to a catalog's stored records for one request. Reads go through caches, which are revalidated with the store.
-Writes create an object once or swap it, and are sent again until the store's answer is definite
-(docs/design/commit.md#unknown-outcomes)."""
+"""Access to a catalog's records for one request, through what the process has cached. Before an answer depends on a
+cached record that can change, the store confirms it. Writes create an object once or swap it, and are sent again until
+the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -53,12 +53,13 @@ VALUE_FIELDS = ("version", "properties", "answer")
 
 
 class SegmentGone(InternalError):
-    """A segment that a commit refers to does not exist: a collection deleted it because the commit is old, or the
-    stored state is faulty."""
+    """A segment of the registry's index that a commit refers to does not exist: a collection deleted it because the
+    commit is old, or the stored state is faulty."""
 
 
 class KeyConflict(InternalError):
-    """An object with other content exists under a key that only its writer should use."""
+    """A write that creates an object found another one under the key, with other content, although no other writer
+    should use this key."""
 
 
 Made = Callable[[bytes], bool]
@@ -66,8 +67,8 @@ Made = Callable[[bytes], bool]
 
 
 def nothing_is_made(there: bytes) -> bool:
-    """Returns False for every object: the answer for objects that never change, so that none is a later state of
-    another."""
+    """Returns False for every object, given by the bytes in the store: an object of a kind that never changes is no
+    later state of another one. It is the default of `create`."""
     return False
 
 
@@ -105,8 +106,8 @@ class CacheEntry(Generic[T]):
 
 @dataclass
 class Caches:
-    """The records of one catalog that a process has cached. Values and segments never change; everything else is
-    revalidated with the store before an answer depends on it."""
+    """The records of one catalog that a process has cached. Values and segments never change, so they are used without
+    a call of the store. HEAD and pointers are revalidated with the store before an answer depends on them."""
 
     segments: ByteCache[str, Segment]
     pointers: ByteCache[str, CacheEntry[Pointer]]
@@ -124,7 +125,8 @@ class Caches:
 class State:
     """Reads and writes the records of one catalog for one request. Calls of `store` end at the request's deadline.
 
-    Methods that read raise `StoreUnavailable` if a read gets no answer, and `InternalError` for a corrupt record.
+    Methods that read raise `StoreError` if the store does not answer or denies the read, and `InternalError` for a
+    corrupt record.
     """
 
     def __init__(
@@ -288,7 +290,7 @@ class State:
         return Segment.parse(segment, found.body, key)
 
     async def write_segment(self, segment: Segment) -> None:
-        """Stores a new segment of the registry's index, and caches it."""
+        """Stores a new segment of the registry's index, and caches it. Raises as `create` does."""
         await self.create(self.paths.index_segment(segment.id), segment.body)
         self._cache_segment(segment)
 
@@ -346,15 +348,16 @@ class State:
     # Pointers
 
     def cached_pointer(self, entity: str, max_age_ms: int | None = None) -> Pointer | None:
-        """Returns the cached pointer; None if there is none, or none younger than `max_age_ms`. It may be outdated: it
-        is good to plan a compare-and-swap on, which fails then, but not to answer a client."""
+        """Returns the cached pointer of a table or view; None if there is none, or none younger than `max_age_ms`. It
+        may be outdated: it is good to plan a compare-and-swap on, which fails then, but not to answer a client."""
         cached = self._caches.pointers.get(entity)
         if cached is None or (max_age_ms is not None and not self._is_young(cached, max_age_ms)):
             return None
         return cached.value
 
     async def pointer(self, entity: str) -> Pointer | None:
-        """Reads a pointer, or returns the cached one after the store confirmed it; None if it does not exist."""
+        """Reads the pointer of a table or view, or returns the cached one after the store confirmed it; None if it does
+        not exist."""
         key, cached, sent = self.paths.pointer(entity), self._caches.pointers.get(entity), self._call_time()
         known = None if cached is None else cached.value
         match await self.store.get(key, None if known is None else known.version):
@@ -392,13 +395,14 @@ class State:
     async def create(
         self, key: str, body: bytes, store: ObjectStore | None = None, *, made_from_ours: Made = nothing_is_made
     ) -> Version | None:
-        """Creates an object whose key contains an id of its writer, or whose bytes follow from the key. If the store
-        rejects the write, the object there may be from an earlier sending of it, so it is read and compared
-        (docs/design/store.md#rule-1).
+        """Creates an object whose key contains an id of the writer, or whose bytes follow from the key, and sends the
+        write until the outcome is definite. If the store rejects the write, the object there may be from a previous
+        sending of it, so it is read and compared (docs/design/store.md#rule-1).
 
         Returns the version of the object with these bytes; None if the object there has other bytes that are a later
         state of it, which `made_from_ours` decides. Raises `KeyConflict` for any other object there, and `StoreError`
-        if the write did not apply.
+        if the store does not answer or denies access: the object may exist if the outcome of a previous sending was
+        unknown.
         """
         where = store or self.store
         while True:

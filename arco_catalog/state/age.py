@@ -1,4 +1,5 @@
-"""Whether a stored object is old enough, by the store's clock, which alone protocols compare."""
+"""Whether an object in the store is old enough. Ages are differences of times of the store's clock, because protocols
+compare no others."""
 
 CLOCK_TOLERANCE_MS = 5_000
 """By how much the clocks of one store's servers may differ."""

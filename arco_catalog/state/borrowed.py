@@ -1,9 +1,8 @@
 """Folders outside of an entity's own locations from which its metadata takes files. The registry records them as
-*borrowed*, so that no purge deletes files in them (docs/design/purge.md#rule-16).
+*borrowed*, so that no purge of another entity deletes files in them (docs/design/purge.md#rule-16).
 
-The entry of the name lists them, also after it became a tombstone. In addition, each has a key of its own, by which the
-entities that borrow from a location are found.
-"""
+The entry of the entity's name lists them, and so does the tombstone after a drop. In addition, the index has a key for
+every pair of such a folder and an entity, by which the entities that borrow from a location are found."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +27,9 @@ def borrowed_key(path: str, entity: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loans:
-    """Paths from which an entity borrows, by their normal forms: the files directly in each, or, where it is
-    `widened`, all below it. Entries of an earlier version count as widened."""
+    """The folders from which an entity borrows files, by their normal forms. Of a folder in `widened` it may borrow all
+    files below, of any other folder only the files directly in it. Folders in entries of an older version of the
+    program count as widened."""
 
     locations: tuple[str, ...] = ()
     widened: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ def returned_loans(entity: str, paths: Iterable[str]) -> Edits:
 
 def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans) -> Steps[Edits]:
     """Returns the index changes by which an entity borrows files from the paths of `loans`, and no longer from the
-    others in `before`."""
+    others in `before`. Fields of the present entries that a later version added stay in them."""
     holds = borrowed_holds(entity, loans)
     yield Needs(keys=[*holds])
     edits: dict[str, JsonObject | None] = {**returned_loans(entity, before)}
@@ -98,8 +98,9 @@ def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Locat
 
 
 def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:
-    """Returns the loans with these paths added. If they are too many, paths inside `within`, the location of the
-    namespace, are replaced by wider paths that contain them. Raises `BadRequest` if they are still too many."""
+    """Returns the loans with these paths added. If they are more than `MAX_BORROWED` then, the deepest paths inside
+    `within`, the location of the namespace, are replaced by their parents, until they fit. Raises `BadRequest` if they
+    do not, or if `within` is None."""
     paths = dict.fromkeys([*loans.locations, *(path.normal for path in added if not loans.cover(path))])
     merged_loans = Loans((*paths,), loans.widened)
     while len(merged_loans.locations) > MAX_BORROWED:

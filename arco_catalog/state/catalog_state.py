@@ -1,4 +1,5 @@
-"""Whether a catalog still takes new namespaces: recorded in its own registry, since its name is in another."""
+"""The record in a catalog's own registry that a drop has closed the catalog, or that an undrop has opened it. It is
+there because no commit can change both this registry and the realm's, which has the catalog's name."""
 
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """The index entry that records whether the catalog was dropped; empty for a catalog that was never dropped."""
+    """The index entry that records whether a drop has closed the catalog or an undrop has opened it; empty for a
+    catalog that was never dropped."""
 
     json: JsonObject
 
@@ -44,12 +46,13 @@ class CatalogState:
 
     @property
     def cancelled(self) -> tuple[str, ...]:
-        """The tables of the purges that were cancelled when the catalog was closed."""
+        """The names of the dropped tables whose purges were cancelled when the catalog was closed."""
         return texts(self.json, "cancelled_purges")
 
     @property
     def former(self) -> tuple[str, ...]:
-        """The catalog's ids before each undrop. A drop by one of them is too late."""
+        """The ids that the catalog had in its realm before each undrop. A drop that was begun under one of them must
+        not close the catalog."""
         return texts(self.json, "former")
 
     def closed(self, entry: JsonObject, cancelled: list[JsonValue]) -> JsonObject:

@@ -54,8 +54,9 @@ class WalkCheckpoint:
 
 @dataclass
 class Checkpoints:
-    """The reconciler's checkpoints of all entities that one run has read or recorded. `after` is the entity that was
-    walked last; `damaged` are messages about shards that could not be read, and count as empty."""
+    """The reconciler's checkpoints of entities, as one run has read or set them. `after` is the entity that was walked
+    last. `unwritten` counts the entities and files that were walked since the last write. `damaged` has a message for
+    each object that could not be read, and whose checkpoints count as missing."""
 
     by_entity: dict[str, WalkCheckpoint] = field(default_factory=dict)
     after: str | None = None

@@ -14,7 +14,8 @@ TRIES = 16
 
 
 class UpdateContention(StoreUnavailable):
-    """Other writers changed the object during each try to change it, so our change was not applied."""
+    """Each try to change the object failed, because another writer changed it first or the outcome of the write was
+    unknown. After an unknown outcome the change may have been applied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,9 @@ class RelationEntry:
     """The registry's entry of the name of a table, view, generic table or semantic model: the entity that has it.
     `locations` are the normalised locations that the entity holds.
 
-    The locations in `reserved` were added for a commit that may not have been made. `leaving` maps some of them to the
-    id of the release that is about to remove them; no commit may rely on these (docs/decisions/0023).
+    Two fields describe some of the `locations`. Those in `reserved` were added for a commit that may not have been
+    made. `leaving` maps a location to the id of the release that is about to remove it; no commit may rely on such a
+    location (docs/decisions/0023).
     """
 
     json: JsonObject
@@ -308,8 +309,9 @@ def order_of_drop(tombstone: JsonObject) -> tuple[int, int, int, str]:
 
 
 def purge_began(tombstone_or_hold: JsonObject) -> bool:
-    """Whether the purge of a tombstone, or of the hold on a location, has begun. An earlier version has written
-    `purging` for every drop with a purge, and purged nothing: without a task that state means a plain drop."""
+    """Whether the purge of a dropped table is under way, given the table's tombstone or hold on a location: False
+    before the purge and after it. An earlier version has written the state `purging` for every drop with a purge, and
+    purged nothing: without a task that state means a plain drop."""
     return tombstone_or_hold.get("state") == "purging" and "task" in tombstone_or_hold
 
 
@@ -320,8 +322,8 @@ def purge_requested(tombstone: JsonObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The entity that holds a location, and whether its purge has begun. `name` is the name that it had when it took
-    the hold or was last renamed; empty if an earlier version has written the hold without one."""
+    """The entity that holds a location, and whether a purge of the entity is under way. `name` is the name that it had
+    when it took the hold or was last renamed; empty if an earlier version has written the hold without one."""
 
     entity: str
     name: tuple[str, ...] = ()
@@ -337,8 +339,8 @@ def overlapping(
     purging_only: bool = False,
 ) -> Steps[Holder | None]:
     """Returns a holder of a location that equals, contains or lies inside this one; None if there is none. A holder is
-    a live entity, or one whose purge has begun. Entities in `but` are ignored, and with `purging_only` also live ones.
-    Raises `PendingTransaction` for a hold that is an intent.
+    a live entity, or one whose purge is under way. Entities in `but` are ignored, and with `purging_only` also live
+    ones. Raises `PendingTransaction` for a hold that is an intent.
 
     `fresh` is an entity id that this request generated. No other entity can hold a location that ends in it, or one
     inside, so for such a location only those that contain it are searched.
@@ -404,7 +406,8 @@ def _dropped_by_earlier(hold: JsonObject) -> bool:
 
 
 def purging_at(index: Index, location: Location, entity: str) -> Steps[str | None]:
-    """Returns another entity whose purge of this location, or of one around it, has begun; None if there is none."""
+    """Returns another entity whose purge is under way and includes this location or one around it; None if there is
+    none."""
     paths = [location.normal, *location.around()]
     yield Needs(holds=paths)
     holds = (hold for each in paths for _, hold in index.holds_on(each))

@@ -1,9 +1,9 @@
-"""For each table, at one version of its pointer, the directories outside its locations that have files of it: a purge
-then reads no manifest of a table that has not changed since another purge (docs/design/purge.md#rule-27).
+"""The directories outside a table's locations that have files of the table, saved for each table with the version of
+its pointer. By them a purge of another table finds whether this one has files at the purged locations, without reading
+its manifests if its pointer has not moved since (docs/design/purge.md#rule-27).
 
-A version of a pointer never returns, so an entry stays true. Losing one costs reading the table again: shards are
-written at best effort, and one that can't be read counts as empty.
-"""
+A version of a pointer never returns, so an entry stays true. Losing one costs reading the table again: the objects with
+entries are written at best effort, and one that can't be read counts as empty."""
 
 import hashlib
 import logging
@@ -42,8 +42,8 @@ TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A metadata file, manifest list or manifest of a table that could not be read: at this version, or at `NO_KEY`.
-    None means that the file was missing."""
+    """A metadata file, manifest list or manifest of a table that could not be read. `version` is the version at which
+    it could not be read, `NO_KEY` if the catalog has no key for it, and None if it was missing."""
 
     location: str
     version: str | None
@@ -98,28 +98,29 @@ class FileDirectories:
 
 
 class DirectorySet:
-    """A set of directories of one table's files, given by normal forms. Of too many, the deepest are replaced by the
-    ones around them."""
+    """A set of directories of one table's files, given by normal forms. If there are more than
+    `MAX_DIRECTORIES_AT_ONCE`, the deepest are replaced by the ones around them until `MAX_DIRECTORIES` are left."""
 
     def __init__(self) -> None:
         self._directories: set[str] = set()
         self._widened = False
 
     def add(self, directory: str) -> None:
-        """Adds a directory, given by its normal form, to the set. If it has too many then, the deepest are replaced by
-        the ones around them."""
+        """Adds a directory, given by its normal form, to the set. If the set has more than `MAX_DIRECTORIES_AT_ONCE`
+        then, the deepest are replaced by the ones around them until `MAX_DIRECTORIES` are left."""
         self._directories.add(directory)
         if len(self._directories) > MAX_DIRECTORIES_AT_ONCE:
             self._widen()
 
     def add_all(self, entry: FileDirectories) -> None:
-        """Adds the directories of one table's files to the set."""
+        """Adds the directories of an entry to the set, whose own entry is widened if that one is."""
         self._directories.update(entry.directories)
         self._widened = self._widened or entry.widened
 
     def entry(self, version: str, locations: Iterable[str]) -> FileDirectories | None:
         """Returns the entry with the directories that were added, which records also the version of a pointer and the
-        locations of its table; None if the directories are in too many buckets for one entry."""
+        locations of its table. Of more than `MAX_DIRECTORIES` the deepest are replaced by the ones around them. None if
+        they are in more buckets than that."""
         self._widen()
         if len(self._directories) > MAX_DIRECTORIES:
             return None
@@ -132,8 +133,8 @@ class DirectorySet:
 
 
 async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
-    """Reads the directories of tables' files that one shard stores, by entity id; empty if the shard does not exist or
-    is corrupt. Raises `StoreError`."""
+    """Reads one of the objects in which purges store the directories of tables' files: the directories by entity id. If
+    it does not exist it is empty, and so is a corrupt one, which is logged. Raises `StoreError`."""
     key = state.paths.file_directories(shard)
     found = await state.store.get(key)
     try:
@@ -146,8 +147,9 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
 async def write_shard(
     state: State, shard: int, entries: Mapping[str, FileDirectories], entities: Collection[str]
 ) -> None:
-    """Adds the directories of tables' files in `entries` to a shard, and removes the directories of entities that are
-    not in `entities`. A failure is logged, since it only costs rereading the tables."""
+    """Adds the directories of tables' files in `entries` to one of the objects that have them, and removes the
+    directories of all entities that are not in `entities`, also of new ones. A failure is only logged, since it only
+    costs rereading the tables."""
 
     def merge(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
         return {entity: entry for entity, entry in {**stored, **entries}.items() if entity in entities}

@@ -60,9 +60,12 @@ class Mount:
 @dataclass(frozen=True, slots=True)
 class CachedFile:
     """The decompressed bytes of a metadata file at a version. `values` is an upper bound of its JSON values, None if
-    they were not counted yet. `confirmed` is when the last call was sent whose answer showed that the file exists.
-    `visible` is the document without snapshots that no branch or tag names; `deflated` and `deflated_visible` are both
-    compressed. Each of the three is None until a load requests it."""
+    they were not counted yet, and 0 for a small file. `confirmed` is when the last call was sent whose answer showed
+    that the file exists.
+
+    Three more forms are None until a load requests them: `visible` is the document without snapshots that no branch or
+    tag names, `deflated` is the compressed body, and `deflated_visible` is the compressed `visible`.
+    """
 
     version: Version
     body: bytes
@@ -82,21 +85,23 @@ class CachedFile:
 
 @dataclass(slots=True)
 class OtherObjects:
-    """The objects in a listing whose names are not valid keys: their number, and the first of them."""
+    """The objects in a listing whose names are not valid keys: their number, and the locations of the first
+    `MAX_EXAMPLES` of them."""
 
     number: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add(self, location: str) -> None:
-        """Counts an object with a name that is not a valid key, and keeps its location as an example while there are
-        few examples."""
+        """Counts an object with a name that is not a valid key, and keeps its location as an example unless there are
+        `MAX_EXAMPLES` already."""
         self.number += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(location)
 
 
 class FileCache(ByteCache[str, CachedFile]):
-    """The cache of metadata files by location. `locks` are held by requests that make another form of one."""
+    """The cache of metadata files by location. `locks` has the lock under which requests make another form of a file,
+    such as the compressed one, so that only one of them does the work."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -299,9 +304,9 @@ class Files:
         make: Callable[[], Awaitable[T]],
         keep: Callable[[CachedFile, T], CachedFile],
     ) -> T:
-        """Returns another form of a file with this body: the one that `find` returns from the cache, else what `make`
-        returns, which `keep` puts there if the file is still cached. Requests that need it at the same time make it
-        once."""
+        """Returns another form of a metadata file with this body, such as the compressed one: what `find` returns for
+        the cached file, else what `make` returns. `keep` adds that to the cached file, if it is still cached.
+        Concurrent requests for one form make it once."""
         known = self._known(location, body)
         made = None if known is None else find(known)
         if made is not None:

@@ -23,8 +23,8 @@ Floors = Mapping[str, int]
 
 
 async def read_floors(state: State) -> Floors:
-    """Reads the floor of each entity: the time up to which its receipts may have been collected. Raises `InternalError`
-    if a shard of floors is corrupt."""
+    """Reads the floor of each entity: the time of the newest metadata file whose receipts may have been collected.
+    Raises `InternalError` for a corrupt record of floors, and `StoreError`."""
     floors: dict[str, int] = {}
     for shard in range(SHARDS):
         floors.update(await _read(state, shard))
@@ -32,21 +32,21 @@ async def read_floors(state: State) -> Floors:
 
 
 async def read_floor(state: State, entity: str) -> int | None:
-    """Reads the floor of one entity, the time up to which its receipts may have been collected; None if it has none.
-    Raises as `read_floors` does."""
+    """Reads the floor of one entity, the time of the newest metadata file whose receipts may have been collected; None
+    if it has none. Raises as `read_floors` does."""
     return (await _read(state, _shard_of(entity))).get(entity)
 
 
 async def raise_floors(state: State, raised: Floors) -> None:
-    """Stores the floors of these entities, up to which receipts may be collected, where they are higher than the stored
-    ones. Returns when all are saved. Raises as `read_floors` does, and `StoreError`."""
+    """Raises the floors of these entities, the times up to which receipts may be collected from now on, to those in
+    `raised`, unless they are as high already. Returns when all are saved. Raises as `read_floors` does."""
     for shard, ours in _by_shard(raised).items():
         await _update(state, shard, partial(_raised, ours))
 
 
 async def forget_floors(state: State, entities: Collection[str]) -> None:
-    """Removes the stored floors of entities that no longer exist, up to which receipts may have been collected. Raises
-    as `read_floors` does, and `StoreError`."""
+    """Removes the floors (the times up to which receipts may have been collected) of entities that no longer exist.
+    Raises as `read_floors` does."""
     for shard, gone in _by_shard(dict.fromkeys(entities, 0)).items():
         await _update(state, shard, partial(_without, gone))
 

@@ -1,5 +1,6 @@
-"""Tables that follow another catalog's. They have no pointer: the registry's entry of the name has the current metadata
-file, so that one registry commit changes both (docs/design/polaris.md#notifications)."""
+"""Tables of an external catalog, which follow those of another catalog: a notification sets the current metadata file.
+They have no pointer. The registry's entry of the name has the metadata file, so that one registry commit changes both
+(docs/design/polaris.md#notifications)."""
 
 from dataclasses import dataclass
 
@@ -16,15 +17,16 @@ FIELD = "follows"
 
 @dataclass(frozen=True, slots=True)
 class FollowedTable:
-    """The current metadata file of the followed table, and the time of the notification that set it, by the clock of
-    its sender."""
+    """The current metadata file of a table that follows one of another catalog, and the time of the notification that
+    set it, by the clock of its sender."""
 
     metadata: MetadataFile
     notified: int
 
     @classmethod
     def of(cls, relation: JsonObject) -> "FollowedTable | None":
-        """Reads the followed table from an entry or tombstone; None if that is of an entity that this catalog owns."""
+        """Reads the metadata file and notification time from the entry or tombstone of a table that follows another
+        catalog's; None for an entity that this catalog owns."""
         stored = relation.get(FIELD)
         if not stored or not isinstance(stored, dict):
             return None
@@ -59,8 +61,8 @@ def notified_edits(index: Index, namespace: Namespace, name: str, at: int) -> St
 
 
 def last_notified(index: Index, namespace: Namespace, name: str) -> Steps[int | None]:
-    """Returns the time of the last notification that was applied to a name, also if the table was dropped and collected
-    since; None if there was none."""
+    """Returns the time of the last notification that was applied to a name, by the clock of its sender, also if the
+    table was dropped and its tombstone collected since; None if there was none."""
     kept, dropped = notified_key(namespace, name), tombstones_of(namespace, name)
     yield Needs(keys=[relation_key(namespace, name), kept], scans=[Scan(dropped)])
     live, floor = find_relation(index, namespace, name), index.get(kept)

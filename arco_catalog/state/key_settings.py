@@ -71,8 +71,8 @@ class ReplacedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KeySettings:
-    """The policy of idempotency keys that a catalog has, and the policies before it, the last first. `number` counts
-    the changes."""
+    """The policy of idempotency keys that a catalog has, and the policies before it, the last first. `number` is 1 for
+    a catalog's first settings, and one more after each change."""
 
     policy: KeyPolicy
     replaced: tuple[ReplacedPolicy, ...] = ()

@@ -1,9 +1,9 @@
-"""Marks on days to which receipts are added later: missing receipts of crashed writers, which a walk writes.
+"""Marks on days to which receipts are added after their end. A receipt is in the day of its metadata file, so a walk
+that writes the missing receipt of a crashed writer often writes into a past day.
 
 The pipeline lists a day's receipts until two days after its end. A process that writes a receipt into another day than
-today marks that day first. A batch that listed the day removes the mark if it is an hour old: by then the write that
-the mark announced has ended (docs/design/pipeline.md#rule-2).
-"""
+today marks that day first. A batch of the pipeline lists marked days, too, and removes a mark that is an hour old: by
+then the write that the mark announced is over (docs/design/pipeline.md#rule-2)."""
 
 from contextlib import aclosing
 from dataclasses import dataclass

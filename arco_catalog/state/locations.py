@@ -35,8 +35,8 @@ _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
 @dataclass(frozen=True)  # without slots: `normal` is cached
 class Location:
     """The location of a folder or file: scheme, authority (bucket, or container and account) and path segments as
-    written. A `collapsed` one was written with levels that `segments` lack: it may be compared, and is never made a
-    key."""
+    written. A `collapsed` one was written with an empty level, or for a file in an object store with a level `.` or
+    `..`: it may be compared, and is never made a key."""
 
     scheme: str
     authority: str
@@ -246,8 +246,8 @@ def _is_reserved(segment: str) -> bool:
 
 
 def slug(name: str) -> str:
-    """Returns a folder name for `name` that every engine and file system accepts. Different names may get the same, so
-    the caller must append a unique part."""
+    """Returns a folder name for `name` of at most 64 characters, which every engine and file system accepts: letters,
+    digits, `_` and `-`. Different names may get the same, so the caller must append a unique part."""
     return _UNSAFE_IN_SLUG.sub("_", name)[:64].strip("_") or "_"
 
 

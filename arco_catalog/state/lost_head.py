@@ -14,7 +14,7 @@ MAX_READ_COMMITS = 8
 
 
 class HeadLost(InternalError):
-    """HEAD of a registry is missing, but its commits exist."""
+    """HEAD of a registry is missing, but a commit exists that only a registry with a HEAD can have."""
 
     def __init__(self, paths: Paths) -> None:
         restore = "arco restore --realm-registry" if paths.folder == REALM_FOLDER else "arco restore"

@@ -10,10 +10,10 @@ from storage_backends import ABSENT, Applied, Found, Missing, PreconditionFailed
 
 class MarkerLog:
     """The slots of one idempotency key's marker, as one request reads and extends them. `slots` are the slots read so
-    far, from 0 on without gaps. `now_ms` is the store's time of the last answer, from which ages are computed.
-    `earlier_hash` names the log in which an older version would have stored this request, if that is another. Slots by
-    which settings before the number `settings` closed the marker are skipped; `keyless` are the attempts of those after
-    which the request may have been carried out without its key."""
+    far, from 0 on without gaps, but without those by which settings with a number below `settings` closed the marker.
+    `keyless` are the attempts of the slots left out after which the request may have been carried out without its key.
+    `now_ms` is the store's time of the last answer, from which ages are computed. `earlier_hash` names the marker in
+    which an older version of the program would have stored this request, if that is another."""
 
     def __init__(
         self,

@@ -1,9 +1,8 @@
-"""Accounting of the memory that all running requests of a process may use. A request takes memory before it uses it,
-and waits in turn if there is none.
+"""Accounting of the memory that the running requests of a process may use together, and, apart from it, the background
+work. A request takes memory before it uses it, and waits in turn if there is none.
 
 The amounts are estimates, computed by weights from the sizes of inputs, because Python does not measure the memory of a
-value. The weights were measured (tests/serve/test_bounds.py checks a server against them) and are conservative.
-"""
+value. The weights were measured (tests/serve/test_bounds.py checks a server against them) and are conservative."""
 
 import asyncio
 from asyncio import AbstractEventLoop
@@ -163,8 +162,9 @@ class _Share:
 
 
 class Memory:
-    """An account of the memory that the running requests of one process may use together: a request takes bytes from
-    it, and waits if there are none. It must be used on one event loop."""
+    """An account of memory: one for the running requests of a process, and one for its background work. A request or
+    task takes bytes from it, and waits if there are none. A quarter of it is for small amounts alone. It must be used
+    on one event loop."""
 
     def __init__(self, limit: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds

@@ -45,8 +45,8 @@ class Pointer:
 
     @classmethod
     def first(cls, *, entity: str, kind: str, move: str, metadata: MetadataFile, summary: JsonObject) -> Self:
-        """Returns the first pointer of a new entity. `summary` has the fields of the metadata that the pointer
-        repeats."""
+        """Returns the first pointer of a new table or view, with the current metadata file `metadata`. `move` is the id
+        of this first move, and `summary` has the fields of the metadata that the pointer repeats."""
         return cls(
             {
                 "version": 1,
@@ -164,8 +164,9 @@ class Pointer:
         return self._moved(move, {})
 
     def marked_dropped(self, move: str, operation: str) -> "Pointer":
-        """Returns the pointer with the mark of a drop, which stops commits until the entity has a live name again.
-        Marks of other drops stay, because each is the proof of its drop (docs/recovery.md#head-is-lost)."""
+        """Returns the pointer with the mark of a drop, which stops commits until the entity has a live name again. The
+        marks of up to `MAX_PREVIOUS_DROPS` drops before stay, because each is the proof of its drop
+        (docs/recovery.md#head-is-lost)."""
         previous = [each for each in self.drops if each != operation][:MAX_PREVIOUS_DROPS]
         dropped: JsonObject = {"operation": operation, **({"previous": [*previous]} if previous else {})}
         return self._moved(move, {"dropped": dropped})

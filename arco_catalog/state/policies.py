@@ -126,7 +126,8 @@ class Target:
         return namespace_key(self.namespace) if self.namespace else None
 
     def is_live(self, index: Index) -> bool:
-        """Whether the target's name still has this entity; False if it was dropped or the name passed to another."""
+        """Whether the target's name still has this entity; False if it was dropped or the name passed to another.
+        Always True for the catalog. The entry of `key` must be loaded."""
         if self.name is not None:
             relation = find_relation(index, self.namespace, self.name)
             return relation is not None and relation.entity == self.entity

@@ -61,7 +61,8 @@ class Proposal:
         return self.reads == (yield from self.reads.on(head))
 
     def changes_on(self, head: RegistryState) -> Edits:
-        """Returns the index changes in a commit on this HEAD, in which the proposal has the place of `head`."""
+        """Returns the index changes in a commit on this HEAD: those of the proposal, with the sequence number and
+        `place` of `head` in the tombstones that it adds, by which drops are ordered."""
         ordered: dict[str, JsonObject | None] = dict(self.changes)
         for key in self.tombstones:
             ordered[key] = {**(self.changes[key] or {}), "sequence": head.sequence, "place": head.place}

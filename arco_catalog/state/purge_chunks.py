@@ -1,9 +1,9 @@
-"""The inventory of a table that is purged: what its metadata names, in chunks that are linked from the last to the
-first (docs/design/purge.md).
+"""The inventory of a table that is purged: the metadata files, manifest lists, manifests and statistics that its
+metadata names, in chunks that are linked from the last to the first (docs/design/purge.md). Data files are not in it:
+the manifests list them.
 
 A chunk is written once, under a fresh id. The checkpoint of the task names the last one. Losing a chunk costs another
-walk over the metadata.
-"""
+walk over the metadata."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,10 +31,11 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far an inventory is: its `stage`, and what is left of it. Of the metadata log: the metadata file to read
-    `next`, and the one read last (`newer`); then the files that only metadata logs name (`logged`), and the `folders`
-    that may have metadata files which never became current. Of the manifest lists: the `chunk` that has them, how many
-    of its `lists` were read, and the last of them, with which the next are `compared`."""
+    """How far the inventory of a purge is: its `stage`, and where the stage continues. In the metadata log: the
+    metadata file to read `next`, and the one read last (`newer`); then the files that only metadata logs name
+    (`logged`), and the `folders` that may have metadata files which never became current. In the manifest lists: the
+    `chunk` that names the next ones, how many of its `lists` were read, and the last lists that were read (`compared`),
+    because a manifest that one of these names is not added twice."""
 
     stage: Stage = Stage.LOG
     next: MetadataFile | None = None
@@ -89,9 +90,10 @@ class ReachedFile:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a purge's inventory, which was taken from the metadata file `current` on. `files` are metadata files,
-    the newest first; `ignored` are metadata files that were met and are not the table's, or are not there. `before` are
-    the ids of the chunks before, the last first."""
+    """A part of a purge's inventory, which was taken from the table's metadata file `current` on, with the `position`
+    after it. `files` are metadata files, the newest first, `lists` manifest lists, and `statistics` files of
+    statistics; `ignored` are metadata files that were met and are not the table's, or are not there. `before` are the
+    ids of up to `MAX_LINKS` chunks before, the last first."""
 
     current: str
     position: Position

@@ -1,5 +1,5 @@
-"""Remembers which versions of files could not be read, so that no reader in this process reads them to the same end
-again."""
+"""Remembers which versions of files could not be read, and why, so that this process does not read them in vain a
+second time."""
 
 from storage_backends import Version
 
@@ -10,8 +10,8 @@ reason is cut."""
 
 
 class RefusedFiles:
-    """The files that this process could not read, each with the version and the reason; if they are too many, the last
-    ones. A file that is replaced is read again."""
+    """The files that this process could not read, each with the version and the reason; if they are more than
+    `MAX_FILES`, those that were added last. A file that is replaced has another version, so it is read."""
 
     def __init__(self) -> None:
         self._refused: dict[str, tuple[Version, str]] = {}
@@ -22,8 +22,8 @@ class RefusedFiles:
         return reason if refused == version else None
 
     def add(self, location: str, version: Version, reason: str) -> None:
-        """Records why a version of a file could not be read. If there are too many files, the one that was remembered
-        longest ago is forgotten. A file with a long location is not remembered."""
+        """Records why a version of a file could not be read. With `MAX_FILES` files, the one that was added longest ago
+        is forgotten. A file with a location of more than `MAX_LENGTH` characters is not remembered."""
         self._refused.pop(location, None)
         if len(location) > MAX_LENGTH:
             return

@@ -73,8 +73,8 @@ def assignees_of(catalog_role: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DescribedEntry:
-    """The base of the entries of principals, roles and catalogs: with an id, a name, properties, a version, and times
-    in milliseconds."""
+    """The base of the entries of principals, roles and catalogs: with an id, a name, properties, a version that counts
+    changes, and the times of creation and last change in milliseconds."""
 
     json: JsonObject
 
@@ -208,7 +208,8 @@ def ids_under(index: Index, prefix: str) -> Iterator[str]:
 
 
 def privileges_held(index: Index, securable: str, roles: Iterable[str]) -> Iterator[str]:
-    """Iterates over the privileges that these roles have on a securable itself, not on one around it."""
+    """Iterates over the privileges that these roles have on a securable itself, not on one around it; one may appear
+    more than once. The keys of their grants must be loaded."""
     for role in roles:
         entry = index.get(grant_key(securable, role))
         if entry is not None:

@@ -29,7 +29,7 @@ def ulid_of(ms: int, entropy: bytes) -> str:
 
 
 def is_ulid(text: str) -> bool:
-    """Whether a text has the form of a ULID, which ids of entities, attempts and transactions have."""
+    """Whether a text has the form of a ULID in upper case, which ids of entities, attempts and transactions have."""
     return _ULID.fullmatch(text) is not None
 
 

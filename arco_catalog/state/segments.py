@@ -16,14 +16,15 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads, loads_short
 
 RANGES = ("", "namespace\n", "relation\n")
-"""Where each range of keys begins: holds on locations; namespaces; tables, views and tombstones."""
+"""Where each range of keys begins. The first has holds on locations, and all other kinds of entries that sort before
+"namespace"; the second has namespaces; the last has tables, views, tombstones and all that sort after them."""
 
 _HEADER = b'{"version":1,"entries":['
 _NUMBERED = re.compile(r"-[0-9A-HJKMNP-TV-Z]{26}/$")
 
 
 def range_of(key: str) -> str:
-    """Returns the first string of the range of index keys that `key` is in, which stands for the range."""
+    """Returns the first string of the range of index keys in `RANGES` that `key` is in. It stands for the range."""
     return RANGES[bisect_right(RANGES, key) - 1]
 
 

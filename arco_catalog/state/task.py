@@ -175,8 +175,8 @@ class Task:
         return optional_text(self.document, "result_summary")
 
     def quiet(self, quiet_ms: int) -> "Task":
-        """Returns this version of the task with another `quiet_ms`, the time for which the worker of a lost lease may
-        still act; the same version if both times are 0."""
+        """Returns this version of the task with another `quiet_ms`, the time for which the worker of a lease before the
+        last may still act; the same version if both times are 0."""
         return Task({**self.document, "quiet_ms": quiet_ms}) if quiet_ms or self.quiet_ms else self
 
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":

@@ -53,7 +53,8 @@ class Hint:
 
     @property
     def is_old(self) -> bool:
-        """Whether the hint is so old that the task does not exist if it has no version."""
+        """Whether the hint is at least `LOST_HINT_MS` old, by the store's clock. If its task has no version by then,
+        the hint counts as lost."""
         return has_passed(self.now_ms - self.written_ms, LOST_HINT_MS)
 
     def is_of_the_past(self, ended: Task) -> bool:

@@ -89,7 +89,8 @@ class Tombstone:
 
     @property
     def fence(self) -> int:
-        """The number of the version of the purge's task whose lease has written the tombstone last."""
+        """The number of the version of the purge's task with which that lease began under which the tombstone was last
+        written."""
         return integer(self.json, "task_version")
 
     @property

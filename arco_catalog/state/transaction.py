@@ -82,7 +82,8 @@ class Decision:
         return self.status == "pending" and has_passed(self.age_ms, LEASE_MS)
 
     def decided(self, status: Status, move: str) -> JsonObject:
-        """Returns the document of the decision. `move` is a fresh id, so that no two documents have equal bytes."""
+        """Returns the transaction's document with its decision, which commits or aborts it by `status`. `move` is a
+        fresh id, so that no two documents have equal bytes."""
         return {**self.document, "status": status, "id": move}
 
 

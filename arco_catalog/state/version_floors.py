@@ -1,9 +1,8 @@
-"""Floors of entity versions: a new entity starts with a higher version than dropped entities of the name had, so that a
-change that expects a version of the dropped one is refused (docs/design/access.md#records).
+"""Floors of the versions of entities: a new entity starts with a higher version than dropped entities of the name had,
+so that a change that expects a version of the dropped one is refused (docs/design/access.md#records).
 
-The number of floors is fixed, because one for each dropped name would grow without limit. So an entity may also start
-above the versions of another name that shares its floor.
-"""
+There are `FLOORS` floors, because one for each dropped name would grow without limit. Names share them by a hash, so an
+entity may also start above the versions of another name."""
 
 from hashlib import sha256
 

@@ -63,10 +63,11 @@ _PENDING: set[asyncio.Future[Any]] = set()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
-    """Runs `work` and returns the result. A worker thread runs it unless the `size` of its input, in bytes, is small.
+    """Runs `work` and returns the result. A worker thread runs it if the `size` of its input is at least `SMALL_BYTES`
+    bytes; otherwise the event loop does.
 
-    `work` must be pure, or use only objects that no other code uses. If the caller is cancelled, the work continues
-    until it ends or reaches its next checkpoint after the deadline.
+    `work` must be pure, or use only objects that no other code uses. Cancelling the caller does not stop work in a
+    thread: it continues until it returns or raises, which work with a deadline does by itself.
     """
     if size < SMALL_BYTES:
         return work()

@@ -36,12 +36,13 @@ class TaskFailed(Exception):
 
 
 class NoProgress(Exception):
-    """An attempt at a background task failed, and counts as failed even if the checkpoint has changed."""
+    """An attempt at a background task failed, and counts as failed even if it has changed the checkpoint. Other
+    failures after a new checkpoint reset the count of failed attempts."""
 
 
 class NotYet(Exception):
-    """It is too early for a background task. It is scheduled for `when_ms`, and the attempt does not count as
-    failed."""
+    """It is too early for a background task. It is scheduled for `when_ms`, a time of the store's clock in
+    milliseconds, and the attempt does not count as failed."""
 
     def __init__(self, when_ms: int, reason: str) -> None:
         super().__init__(reason)

@@ -1,4 +1,5 @@
-"""The lease of another process, for a process that works on its behalf (docs/design/purge.md#rule-21)."""
+"""The lease of another process on a task, followed by a process that does a part of the task's work for it
+(docs/design/purge.md#rule-21)."""
 
 from dataclasses import dataclass
 
@@ -29,7 +30,8 @@ class _Observation:
 
 
 class FollowedLease:
-    """Allows work under another process's lease of a task, for a short time after each read that confirms the lease."""
+    """Allows work under another process's lease of a task, after each read that confirms the lease for at most
+    `TRUSTED_MS` milliseconds, and never beyond the lease."""
 
     def __init__(self, catalog: Catalog, task: str, lease: str) -> None:
         self._catalog = catalog

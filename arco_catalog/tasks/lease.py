@@ -15,7 +15,8 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The time of a worker's lease of a task, counted from before the PUT of the task's version that begins it."""
+    """The time of a worker's lease of a task: `length_ms` milliseconds from the clock readings `wall_ms` and `boot_ms`,
+    which were taken before the PUT of the task's version that begins or renews the lease."""
 
     runtime: Runtime
     length_ms: int

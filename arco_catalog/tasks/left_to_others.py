@@ -1,5 +1,5 @@
-"""Remembers the due tasks that a worker can't execute. Reading them again in each run could cost more than all tasks
-that it can execute."""
+"""Remembers the due tasks that a worker can't execute, so that it does not read them in each run: that could cost more
+than all tasks that it can execute."""
 
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import Task
@@ -12,9 +12,9 @@ MAX_TASKS = 10_000
 
 
 class LeftToOthers:
-    """The tasks that a worker has recently left to other workers, because it can't execute them: each by its id and
-    scheduled time. A task that is submitted again or scheduled for another time counts as another, so it is read at
-    once."""
+    """The tasks that a worker has left to other workers in the last `AGAIN_MS` milliseconds, because it can't execute
+    them: each by its id and scheduled time. A task that is submitted again or scheduled for another time counts as
+    another, so it is read at once."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

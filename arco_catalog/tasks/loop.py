@@ -34,7 +34,8 @@ Report = Callable[[str, WorkStats], None]
 
 
 class WakeUp:
-    """Ends the pause of the loop that executes tasks, and names the roots of the catalogs that have a due task."""
+    """Ends the pause of the loop that executes tasks as soon as a task is due, and names the roots of the catalogs that
+    have one."""
 
     def __init__(self) -> None:
         self._roots: set[str] = set()

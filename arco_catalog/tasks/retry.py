@@ -64,8 +64,9 @@ class TaskPolicies:
     def parse(cls, properties: Mapping[str, str]) -> "TaskPolicies":
         """Reads properties: `delegation.task.lease.lost-timeout-duration`, and
         `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|max-backoff-duration}`.
-        A type without properties has the default policy, except that a purge has 10 attempts and waits a minute after
-        the first. Raises `ValueError`, which names the property, for an unknown one and for an invalid value."""
+        A type without properties has the default policy, except that a purge (`TABLE_PURGE`) has policies of its own:
+        10 attempts, and a minute after the first. Raises `ValueError`, which names the property, for an unknown one and
+        for an invalid value."""
         policies = cls()
         ordered = sorted(properties, key=lambda name: not name.startswith(f"{POLICIES}{DEFAULT}."))
         for name in ordered:

@@ -7,10 +7,10 @@ from arco_catalog.iceberg.json import JsonObject
 
 @dataclass(slots=True)
 class WorkStats:
-    """Counts of a worker's executions of tasks, and of their results. `leases_lost` counts tasks that were taken over
-    because the lease of their worker had run out. `oldest_due_ms` is the longest time for which a task had been due
-    without a worker. `stopped`: the time was over before all due tasks were executed. `error` is the reason why a
-    catalog's tasks could not be executed."""
+    """Counts of a worker's executions of tasks, and of their results. `leases_lost` counts tasks that this worker took
+    over because the lease of the worker before had run out, `given_back` those that it scheduled for others when it was
+    stopped. `oldest_due_ms` is the longest time for which a task had been due without a worker. `stopped`: the time was
+    over before all due tasks were executed. `error` is the reason why a catalog's tasks could not be executed."""
 
     executed: int = 0
     completed: int = 0

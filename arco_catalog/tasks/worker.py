@@ -58,8 +58,8 @@ Submission = Callable[[Session, str], Awaitable[Task | None]]
 
 
 class Worker:
-    """Executes the due tasks of one catalog. A worker that is cancelled gives its present tasks back to other workers
-    (docs/design/tasks.md#rule-8)."""
+    """Executes the due tasks of one catalog, by `executors` for their types. A worker that is cancelled gives its
+    present tasks back to other workers (docs/design/tasks.md#rule-8)."""
 
     def __init__(
         self, catalog: Catalog, executors: Mapping[str, Executor], submission: Submission, policies: TaskPolicies
@@ -242,8 +242,8 @@ class Worker:
         return True
 
     async def _give_back(self, execution: Execution) -> None:
-        """Stores the checkpoint and schedules the task for now, so that another worker can continue it at once; does
-        nothing if the task is over or scheduled. If that fails, it is logged, and the others wait for the end of the
+        """Saves the checkpoint and schedules the task for now, so that another worker can continue it at once. Does
+        nothing if the task is over or scheduled. If it fails, it logs that, and other workers wait for the end of the
         lease. An attempt without a new checkpoint counts as failed, so that a task with a step for which no worker has
         enough time ends as failed."""
         if execution.task.status not in LEASED:
