@@ -38,11 +38,11 @@ async def drop_table(session: Session, namespace: Namespace, name: str, purge: b
     without `purge`, all files stay. Raises `NoSuchTable`.
 
     With `purge`, unless `purge.mode=off`, the same commit makes a task that deletes the files once the time to undo the
-    drop has passed (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false, and
-    `BadRequest` for one that follows another catalog's. With `purge.mode=sync`, and no time to undo the drop, waits for
-    the end of the purge as long as the request's time allows; raises `PurgeFailed`, also each time the request is sent
-    again with its idempotency key, until a later attempt of the purge has succeeded. In a copy of another catalog
-    `purge` has no effect (docs/recovery.md#copies).
+    drop has passed (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false. In any mode
+    `purge` raises `BadRequest` for a table that follows another catalog's. With `purge.mode=sync`, and no time to undo
+    the drop, waits for the end of the purge as long as the request's time allows; raises `PurgeFailed`, also each time
+    the request is sent again with its idempotency key, until a later attempt of the purge has succeeded. In a copy of
+    another catalog `purge` has no effect (docs/recovery.md#copies).
     """
     drop = Drop(session, TABLES, namespace, name, purge)
     answer = await run(session, drop)

@@ -20,7 +20,8 @@ from storage_backends import Found
 
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
-    """The entity of a table or view that has a name, or was dropped under it at `dropped_ms`."""
+    """The entity of a table, view or other relation that has a name, or that was dropped under it at `dropped_ms`,
+    which is None if it has the name now."""
 
     entity: str
     dropped_ms: int | None

@@ -72,9 +72,9 @@ async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalo
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
-    """Returns the catalog whose root in the store is `place`; for a `place` without a slash that in the folder of this
-    name among the realm's catalogs, or else directly in the realm. It may have a name. Raises `NotFound`, and
-    `BadRequest` for a root that no catalog of the realm can have."""
+    """Returns the catalog at a `place`, with a name or without. A `place` with a slash is the catalog's root in the
+    store; one without a slash is the name of a folder, first among the folders of the realm's catalogs, then directly
+    in the realm. Raises `NotFound`, and `BadRequest` for a root that no catalog of the realm can have."""
     whole, parent = place.strip("/"), realm.root_of("")
     if "/" in whole and not whole.startswith(parent):
         raise BadRequest(

@@ -48,7 +48,8 @@ async def find_task(session: Session, task: str) -> ListedTask | None:
 
 
 async def submitted_purge(session: Session, task: str) -> Task | None:
-    """Returns the first version of a purge task, made from the tombstone that names it; None if no tombstone does."""
+    """Returns the first version of a purge task, computed from the tombstone that names it, as a task that waits for
+    its first worker has it; None if no tombstone names it."""
     tombstone = await tombstone_of(session, task)
     if tombstone is None:
         return None

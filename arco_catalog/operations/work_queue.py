@@ -1,5 +1,5 @@
-"""Sends messages to the SQS queue of the workers, which arrive when a task is due. A task that is due after more than
-15 minutes gets none: the scheduled run finds it."""
+"""Sends messages to the SQS queue of the workers. A message arrives when a task is due; for a task that is due after
+more than 15 minutes none is sent, and the scheduled run finds it."""
 
 import asyncio
 import logging

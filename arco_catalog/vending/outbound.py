@@ -28,8 +28,9 @@ class Outbound(Protocol):
     request must have no other effect if it is repeated."""
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Sends a request to a service that gives credentials, perhaps more than once, and returns the response,
-        whatever its status. Raises `Unavailable` if there is none, or the service is overloaded."""
+        """Sends a request to a service that gives credentials, perhaps more than once, and returns the response, also
+        one that refuses the request. Raises `Unavailable` if there is no response, or the service is overloaded or
+        fails."""
         ...
 
     async def close(self) -> None:

@@ -239,9 +239,9 @@ def _keys_of(body: str | None) -> list[str]:
 
 
 def _binding_hash(body: str, headers: Mapping[str, str]) -> str:
-    """Returns the hash to sign: the SHA-256 of the body, or `UNSIGNED` if a signed checksum header has that SHA-256, so
-    that the signature is for this body only. Raises `Forbidden` if the headers have another hash, or only a CRC or MD5,
-    for which another body can be made."""
+    """Returns the hash to sign, so that the signature is for this body only: the SHA-256 of the body; or `UNSIGNED` if
+    the client sent that as hash, and the SHA-256 in a checksum header, which is signed. Raises `Forbidden` if the
+    headers have another hash, or only a CRC or MD5, for which another body can be made."""
     digest = sha256(body.encode())
     given = headers.get("x-amz-content-sha256", digest.hexdigest())
     bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()

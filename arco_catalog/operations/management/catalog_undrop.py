@@ -95,9 +95,10 @@ def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
 
 
 class ReopenCatalog(PurgeCancellation):
-    """The second commit of an undrop, in the catalog's registry: opens it again, for the id `entity`. Unfinished purges
-    become plain drops: files at locations that were free may belong to another catalog by now. The principal role
-    `admin` gets the role that manages the catalog, as in a new catalog."""
+    """The second commit of an undrop, in the catalog's registry: opens it again, for the id `entity`, or for none if it
+    was never closed. `retired` is the id that `entity` replaces, None if there is no such id. Unfinished purges become
+    plain drops: files at locations that were free may belong to another catalog by now. The principal role `admin` gets
+    the role that manages the catalog, as in a new catalog."""
 
     kind = "reopen-catalog"
     status = 200
