@@ -62,9 +62,9 @@ NO_MANIFESTS = Manifests()
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of a table's snapshot. `delete_files` counts position deletes, deletion vectors and equality
-    deletes; `records` counts the rows of all data files, deleted ones included. `elsewhere` has one file for each
-    folder that has files outside of the table's location."""
+    """The contents of a table's snapshot. `delete_files` counts files of position deletes and of equality deletes, and
+    deletion vectors; `records` counts the rows of all data files, deleted ones included. `elsewhere` has one file (of
+    any kind: manifest list, manifest, data file or delete file) for each folder outside of the table's location."""
 
     manifests: Manifests = NO_MANIFESTS
     groups: Sequence[Group] = ()
@@ -74,9 +74,9 @@ class Contents:
 
 
 async def read_contents(session: Session, document: JsonObject, snapshot: JsonObject) -> Contents:
-    """Reads all manifests of a table's snapshot, and returns the files in them. Manifests of deletes are read first, so
-    that each data file is known with the deletes that apply to it. Raises `Refusal`, `Unreadable` or `StoreError` if
-    one can't be read."""
+    """Reads the manifest list and all manifests of a table's snapshot, and returns what they contain. `document` is the
+    table's metadata. Manifests of deletes are read first, so that each data file is known with the deletes that apply
+    to it. Raises `Refusal`, `Unreadable` or `StoreError` if one can't be read."""
     listed = await manifests_in(session, snapshot)
     data = [each for each in listed if not each.get("content")]  # v1 has none
     deletes = [each for each in listed if each.get("content")]
@@ -114,7 +114,8 @@ class _Reading:
     records: int = 0
 
     async def read_deletes(self, manifest: JsonObject) -> None:
-        """Reads a manifest of deletes, and adds its live delete files."""
+        """Reads a manifest of deletes, and adds its live delete files to `deletes`; the sizes of files of position
+        deletes also to the groups of their partitions."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DELETE_FIELDS)) as entries:
             async for entry in entries:

@@ -14,9 +14,10 @@ POSITION_DELETES, EQUALITY_DELETES = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A delete file of a snapshot. `partition` is None for equality deletes of an unpartitioned spec, which apply to
-    all data files. `data_file` is the path of the only data file from which it deletes rows; None if there may be more
-    than one. `vector` marks a deletion vector."""
+    """A delete file of a snapshot. `content` is `POSITION_DELETES` or `EQUALITY_DELETES`, `sequence` the sequence
+    number, and `records` the number of deletes. `partition` is None for equality deletes of an unpartitioned spec,
+    which apply to all data files. `data_file` is the path of the only data file from which it deletes rows; None if
+    there may be more than one. `vector` marks a deletion vector."""
 
     content: int
     sequence: int
@@ -37,9 +38,10 @@ class AppliedDeletes:
 
 @dataclass(slots=True)
 class DeleteIndex:
-    """The delete files of a snapshot by what they apply to. `everywhere`, `equality` and `positions` (both by
-    partition) have sorted sequence numbers. `of_file` has sequence number and rows of the position deletes of one data
-    file, `vectors` the rows of a deletion vector, both by the data file's path."""
+    """The delete files of a snapshot by what they apply to. `everywhere` (equality deletes for all data files),
+    `equality` and `positions` (both by partition) have the files' sequence numbers, sorted. By the path of the only
+    data file that they refer to, `of_file` has files of position deletes as pairs of the sequence number and the number
+    of deleted rows, and `vectors` the number of rows that a deletion vector deletes."""
 
     everywhere: Sequence[int] = ()
     equality: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -45,8 +45,9 @@ class Observer(WorkObserver, Protocol):
 
 @dataclass
 class MaintenanceStats:
-    """The counts of a maintenance run. `outcomes` counts procedures by outcome, `left` counts tables that are left to a
-    later run; `unreadable` has a line for each table or task that could not be read."""
+    """The counts of a maintenance run: tables that were read, tables `with_policies`, tables for which a step is `due`,
+    and procedures that are `held_back`. `outcomes` counts procedures by outcome, `left` counts tables that are left to
+    a later run; `unreadable` has a line for each table or task that could not be read."""
 
     tables: int = 0
     with_policies: int = 0
@@ -81,9 +82,10 @@ class Maintenance:
     stats: MaintenanceStats = field(default_factory=MaintenanceStats)
 
     async def plan(self) -> Sequence[TablePlan]:
-        """Plans every table that has policies, within the bytes of the budget; the table that loses most files,
-        manifests and snapshots comes first. Writes nothing. Returns the plans in that order; tables that cannot be read
-        are in the stats."""
+        """Plans every table that has policies; the table that loses most files, manifests and snapshots comes first,
+        and the bytes of the budget limit rewrites of data files in that order. Writes nothing, and spends nothing of
+        the budget. Returns the plans in that order, also the ones without a step that is due; tables that cannot be
+        read are in the stats."""
         removed = await asyncio.to_thread(self.rows.last_orphan_removals)
         found: list[TablePlan] = []
         async with aclosing(own_tables(self.session)) as tables:
@@ -106,8 +108,10 @@ class Maintenance:
 
     async def run(self, procedures: Procedures, policies: TaskPolicies) -> None:
         """Finishes the maintenance tasks that previous runs left unfinished, then plans all tables and maintains those
-        for which a step is due. Raises `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files
-        of both; `StoreError`; and the errors of PyIceberg when rows of `system.maintenance` cannot be written."""
+        for which a step is due, until the budget's time is over. Tables that are leased by another run or whose turn
+        comes too late are left to a later run, and counted. `policies` bounds the attempts of tasks. Raises
+        `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`; and the
+        errors of PyIceberg when rows of `system.maintenance` cannot be written."""
         await require_original(self.session)
         removed = await asyncio.to_thread(self.rows.last_orphan_removals)
         executor = MaintenanceExecutor(
@@ -142,6 +146,8 @@ class Maintenance:
         await self._run_task(worker, table, await open_task(self.session, table, last))
 
     async def _run_task(self, worker: Worker, table: TableRef, stored: StoredTask) -> None:
+        """Executes the maintenance task of a table. Counts the table as left to a later run if another run holds the
+        task's lease, or if the task is not done afterwards."""
         if stored.is_held:
             return self._skip(table, "its task is leased by another run, or by one that ended a moment ago")
         await worker.run_task(stored.task.id)

@@ -9,9 +9,10 @@ from reconciler.maintain.figures import Figures, Ref, Snapshot
 def expired_snapshots(figures: Figures, older_than_ms: int, keep: int, now_ms: int) -> frozenset[int]:
     """Returns the ids of the snapshots that an expiry with `older_than` and `retain_last` removes.
 
-    A tag keeps the snapshot it names. A branch keeps the last `keep` snapshots, the head included, and those that are
-    not older than `older_than_ms`; the retention of the branch itself, where it is set, replaces both limits. A
-    snapshot that no branch or tag leads to stays until it is older than `older_than_ms`.
+    A tag keeps the snapshot it names, and not the snapshots before it. A branch keeps the last `keep` snapshots, the
+    head included, and those that are not older than `older_than_ms`; a number or an age that is set for the branch
+    itself replaces the limit of the call. A snapshot that no branch or tag leads to stays until it is older than
+    `older_than_ms`. `now_ms` is the time from which the age of a branch's own retention is counted.
     """
     snapshots = {snapshot.id: snapshot for snapshot in figures.snapshots}
     kept: set[int] = set()

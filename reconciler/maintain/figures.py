@@ -46,7 +46,8 @@ class Ref:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What decisions about the maintenance of a table need: its properties, snapshots and refs by one metadata file,
-    and the files of its current snapshot."""
+    and the files of its current snapshot. Counts of files and rows are of the current snapshot alone; without one, they
+    are 0, and `snapshot_id` is None."""
 
     metadata_location: str
     location: str
@@ -89,7 +90,8 @@ class Figures:
 
 
 async def read_figures(session: Session, entity: str) -> Figures | None:
-    """Reads the current metadata file and manifests of a table. Returns None if the table has no pointer. Raises
+    """Reads the current metadata file of a table, and the manifests of the current snapshot; `entity` is the table's
+    entity id. Returns None if the table has no pointer. Raises
     `NotFound` if the metadata file does not exist, and `Refusal`, `Unreadable` or `StoreError` for a file that can't be
     read."""
     found = await current_file(session, entity)

@@ -1,4 +1,5 @@
-"""Finds files that lie outside of a table's locations."""
+"""Finds files that lie outside of a table's locations. `FilesElsewhere` compares text with the location in the
+metadata; `is_inside` compares normal forms with all locations that the registry has for the table."""
 
 from collections.abc import Collection, Sequence
 
@@ -18,7 +19,8 @@ class FilesElsewhere:
         return [*self._found.values()]
 
     def add(self, file: str) -> None:
-        """Adds a file, unless it lies inside the location, or another file of the same folder was added before."""
+        """Adds a file, unless it lies inside the location, or another file of the same folder was added before. A path
+        with `.` or `..` counts as outside, and is added by itself."""
         if file.startswith(self._prefix) and not has_dots(file):
             return
         # `..` in a path leads out of the folder that the path begins with, so such files are not grouped by folder.
@@ -26,8 +28,8 @@ class FilesElsewhere:
 
 
 def is_inside(file: str, locations: Collection[str]) -> bool:
-    """Whether a file lies in one of these locations, which are in normal form. False for a path with `.` or `..`: some
-    readers resolve these, and others do not."""
+    """Whether a file lies in one of these locations, which are in normal form. False for text that is no location, and
+    for a path with `.` or `..`: some readers resolve these, and others do not."""
     location = None if has_dots(file) else Location.of_file(file)
     return location is not None and location.inside_any(locations)
 

@@ -4,7 +4,7 @@ from reconciler.maintain.policies import DAY_MS
 
 
 def size(number: float) -> str:
-    """Returns a number of bytes as text in B, KiB, MiB or GiB."""
+    """Returns a number of bytes as text in B, KiB or MiB, rounded to whole ones, or in GiB with one decimal."""
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.0f} {unit}"

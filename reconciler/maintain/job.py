@@ -54,8 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Runs the job `maintain`, or only plans it with `--dry-run`, and prints a report. Returns the run's counts and the
-    exit status: 1 if a procedure failed or a table could not be read, otherwise 0."""
+    """Runs the job `maintain` on Spark, or with `--dry-run` only plans it, without Spark, and prints a report to
+    stdout. Returns the run's counts and the exit status: 1 if a procedure failed or a table could not be read,
+    otherwise 0. Raises `SystemExit` with a message if Spark has no Iceberg or one that is too old, and for a copy of a
+    catalog."""
     stats = asyncio.run(_plan(parsed)) if parsed.dry_run else _maintain(parsed)
     return stats.to_json(), 1 if stats.unreadable or stats.outcomes.get("failed") else 0
 
@@ -100,8 +102,9 @@ def launch_settings(parsed: argparse.Namespace) -> Mapping[str, str]:
 
 def catalog_settings(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Mapping[str, str]:
     """Returns the Spark settings for the catalog, which are set on a running session, so that secrets are on no command
-    line. `$NAME` in a `--spark-property` is replaced by the variable of `environment`, and stays where there is none.
-    """
+    line: the catalog `CATALOG` of the server `--uri`, with the credentials of the options, and times in UTC. `$NAME` in
+    a `--spark-property` is replaced by the variable of `environment`, and stays where there is none. Raises
+    `SystemExit` for a `--spark-property` that is not NAME=VALUE."""
     login = connection.credential(parsed)
     if login:
         login = {**login, "oauth2-server-uri": f"{parsed.uri.rstrip('/')}/v1/oauth/tokens"}

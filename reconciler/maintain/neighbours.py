@@ -31,8 +31,8 @@ UNKNOWN_LOCATION = "{} is not among the locations that the registry has for the 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another entity that may have files at the locations of a table to maintain. `entity` is None if it is not known
-    which one; `how` completes a sentence with the entity as subject."""
+    """Another entity that may have files at the locations of a table to maintain. `how` is the predicate of a sentence
+    with the entity as subject. `entity` is None if it is not known which one: then `how` is a whole sentence."""
 
     entity: str | None
     how: str
@@ -49,8 +49,8 @@ class _SharedSession:
 
 
 async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
-    """Returns a file outside of the table's locations that a snapshot refers to; None if there is none, or the table
-    has no pointer.
+    """Returns one file outside of the locations that the registry has for the table, to which a snapshot of the table
+    refers; None if there is none, or the table has no pointer.
 
     All manifests of all snapshots are read, as an expiry reads them. If a manifest is missing and the table has a new
     metadata file by then, the table is read again, since a writer may have rewritten the manifests. Raises `TaskFailed`
@@ -89,8 +89,9 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
 
 
 async def deletion_obstacle(session: Session, entry: RelationEntry, location: str) -> str | None:
-    """Returns the reason, for a report, why files of a table at `location` must not be deleted: it names the other
-    entity that may have files there. None if no entity has. Raises `StoreError`."""
+    """Returns the reason, for a report, why a procedure that deletes files at `location` must not be called for a
+    table: another entity, which it names, may have files at the table's locations, or `location` is not in a location
+    that the registry has for the table. None if there is no such reason. Raises `StoreError`."""
     index = (await session.state.head()).index
     found = await carry_out(session.state, index, find_neighbour(index, entry, location))
     if found is None or found.entity is None:
@@ -104,7 +105,8 @@ def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[N
 
     It is an entity, live, dropped or being purged, with a location that equals, contains or lies inside one of the
     table's; an entity that borrows files from there; or an entity from which the table borrows. A neighbour without an
-    entity is returned if `location` lies outside of the locations that the registry has for the table.
+    entity is returned if the table borrows from a folder of no known entity, or if `location` lies outside of the
+    locations that the registry has for the table.
     """
     places = [Location.of_normal(normal) for normal in entry.locations]
     cleaned = Location.of_file(location)
@@ -125,6 +127,8 @@ def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[N
 
 
 def _holder_at(index: Index, place: Location, entity: str) -> Steps[Neighbour | None]:
+    """Returns an entity other than `entity` with a location that equals, contains or lies inside `place`; None if there
+    is none."""
     around = [*place.around()]
     inside = [locations_at(place.normal), released_at(place.normal)]
     released = [released_key(folder, "") for folder in around]
@@ -151,7 +155,7 @@ def _how(hold: JsonObject) -> str:
 
 async def _name_of(session: Session, index: Index, entity: str) -> str | None:
     """Returns the name of the table or view with this entity, or the last name of a dropped one; None if the index has
-    none. It reads all names of the catalog, which is slow, and is called only to explain one."""
+    none. It reads all names of the catalog, which is slow, and is called only to name an entity in a report."""
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for key, entry in entries:

@@ -1,5 +1,5 @@
-"""Writes rows of `system.maintenance`, each once: all rows of a task are one commit, on the snapshot in which they were
-found missing (docs/design/pipeline.md#rule-13)."""
+"""Writes rows of `system.maintenance`, one for every outcome of a procedure, and no row twice: all rows of a task are
+one commit, on the snapshot in which they were found missing (docs/design/pipeline.md#rule-13)."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -33,13 +33,14 @@ class OutcomeRows(Protocol):
         ...
 
     def write(self, task: str, rows: Sequence[Row]) -> None:
-        """Writes the rows of a maintenance task, given by its id, unless the table has rows of it. Raises
-        `CommitSuperseded` if concurrent commits were first `MAX_ATTEMPTS` times, and the errors of PyIceberg."""
+        """Writes the rows of a maintenance task, given by its id, to `system.maintenance`, unless that has rows of the
+        task. Raises `CommitSuperseded` if concurrent commits were first `MAX_ATTEMPTS` times, and the errors of
+        PyIceberg."""
         ...
 
     def last_orphan_removals(self) -> Mapping[str, int]:
-        """Returns the time of the last removal of orphan files, in milliseconds since 1970, by the table's entity.
-        Tables without one are absent."""
+        """Returns the time at which the last successful removal of orphan files (`done` or `partly`) was over, in
+        milliseconds since 1970, by the table's entity. Tables without one are absent."""
         ...
 
 

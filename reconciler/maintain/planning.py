@@ -45,8 +45,8 @@ POLICY_OF: Mapping[Procedure, str] = {
 @dataclass(frozen=True, slots=True)
 class Now:
     """The input of a decision about a procedure besides the table: the time `ms` by the store's clock, the time of the
-    table's last removal of orphan files (None if there was none), and how many bytes may be rewritten (None: no
-    limit)."""
+    table's last removal of orphan files (None if there was none), both in milliseconds since 1970, and how many bytes
+    of data files may be rewritten (None: no limit)."""
 
     ms: int
     last_orphan_removal_ms: int | None = None
@@ -56,8 +56,9 @@ class Now:
 @dataclass(frozen=True, slots=True)
 class Step:
     """A procedure that is due for a table: the call, the policy, the reason, and in `gain` what it is expected to
-    change. `bytes` is how many bytes it rewrites, `files` how many data files it rewrites, and `fewer` by how much the
-    number of the table's files, manifests and snapshots falls."""
+    change, as text. `bytes` is how many bytes it is expected to rewrite, `files` how many data files (0 for procedures
+    other than `rewrite_data_files`), and `fewer` by how much the number of the table's files, manifests and snapshots
+    is expected to fall."""
 
     call: Call
     policy: Policy
@@ -107,9 +108,9 @@ def plan(figures: Figures, policies: Mapping[str, Policy], now: Now) -> Plan:
 
 
 def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy], now: Now) -> Step | HeldBack | None:
-    """Decides whether a maintenance procedure is due for a table with these figures. Returns a `Step` if it is, a
-    `HeldBack` if a policy requires it and it cannot be called, and None if no enabled policy requires it or the table
-    needs no change."""
+    """Decides whether a maintenance procedure is due for a table with these figures; `policies` are by type. Returns a
+    `Step` if it is, a `HeldBack` if a policy requires it and it must not be called (invalid settings, a table property,
+    or too few bytes left), and None if no enabled policy requires it or the table needs no change."""
     policy = policies.get(POLICY_OF[procedure])
     if policy is None or not policy.enabled:
         return None
@@ -193,8 +194,9 @@ def _why(rewrite: Selection, criteria: Criteria) -> str:
 
 def split_rewrite(step: Step) -> Call:
     """Returns the call with which a step is retried after a concurrent writer made it fail. A rewrite of data files is
-    divided into smaller file groups, which are committed one by one, so that a writer's commit fails only one group
-    (docs/design/pipeline.md#rule-14); the call of another procedure is returned as it is."""
+    divided into at most `MAX_RETRY_GROUPS` smaller file groups, which are committed one by one, so that a writer's
+    commit fails only one group (docs/design/pipeline.md#rule-14); the call of another procedure is returned as it
+    is."""
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):
         return step.call

@@ -87,7 +87,7 @@ class Policy:
 class DataCompaction:
     """The settings of a policy of data compaction. `strategy` is `binpack`, `sort` or `z-order`; `order` has the
     columns to sort by (None: the table's sort order, or no order for `binpack`); `target_bytes` is None for the table's
-    own file size."""
+    own file size; `options` are options of `rewrite_data_files`, of which `REWRITE_OPTIONS` are allowed."""
 
     target_bytes: int | None = None
     strategy: str = "binpack"
@@ -138,8 +138,8 @@ class MetadataCompaction:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotExpiry:
-    """The settings of a policy of snapshot expiry: the age up to which snapshots are kept, and how many are kept at
-    least. None stands for the value of the table's property."""
+    """The settings of a policy of snapshot expiry: the age up to which snapshots are kept, in milliseconds, and how
+    many of a branch are kept at least. None stands for the value of the table's property."""
 
     max_age_ms: int | None = None
     min_to_keep: int | None = None
@@ -157,16 +157,18 @@ class SnapshotExpiry:
 
 @dataclass(frozen=True, slots=True)
 class OrphanFileRemoval:
-    """The settings of a policy of orphan file removal: the age from which on a file that no metadata refers to is
-    removed, and the locations that are listed (empty: the table's location)."""
+    """The settings of a policy of orphan file removal: the age in milliseconds from which on a file that no metadata
+    refers to is removed, and the locations to search (empty: the table's location). `max_age_ms` is also the time
+    between two removals."""
 
     max_age_ms: int
     locations: Sequence[str] = ()
 
     @classmethod
     def of(cls, policy: Policy) -> "OrphanFileRemoval":
-        """Reads the settings of a policy of orphan file removal. Raises `InvalidPolicy` for an unknown setting and an
-        invalid value."""
+        """Reads the settings of a policy of orphan file removal, which are fields of the content itself and not of
+        `config`. Raises `InvalidPolicy` for any setting in `config`, and for an age that is invalid or less than
+        `MIN_ORPHAN_AGE_DAYS`."""
         _Settings(policy).require_empty()
         try:
             days = _days(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))

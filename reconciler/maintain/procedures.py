@@ -36,8 +36,9 @@ class Procedures(Protocol):
     """The interface of what calls Iceberg's procedures for tables."""
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
-        """Calls a procedure for a table and returns the result. If the task is cancelled, the procedure is stopped.
-        Raises `ProcedureFailed` if the procedure fails."""
+        """Calls a procedure for a table, given by the levels of the namespace followed by the name, and returns the
+        counts that the procedure reports. If the asyncio task is cancelled, the procedure is stopped. Raises
+        `ProcedureFailed` if the procedure fails."""
         ...
 
 
@@ -68,8 +69,8 @@ class SparkProcedures:
 
 
 def _result(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
-    """Returns the result of a procedure: the one row of counts that it returned, or, for `remove_orphan_files`, which
-    returns a row for each file, the number of rows."""
+    """Returns the result of a procedure: the one row of counts that it returned; or, for `remove_orphan_files`, which
+    returns a row for each file, the number of rows as `removed_files_count`."""
     if len(rows) == 1 and "orphan_file_location" not in rows[0]:
         return {**rows[0]}
     return {"removed_files_count": len(rows)}

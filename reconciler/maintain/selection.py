@@ -19,8 +19,9 @@ DELETED_SHARE = 0.3
 class Criteria:
     """The criteria by which a rewrite selects data files. `target` is the size in bytes of new files. A file smaller
     than `min_bytes` or larger than `max_bytes` is a candidate, and so is one with `delete_files` delete files or more
-    (None: any number is fine), or with `deleted_share` of the rows deleted. Candidates are packed into groups of at
-    most `max_group_bytes`; a group of `min_input_files` is rewritten at any size."""
+    (None: any number is fine), or with `deleted_share` of the rows deleted, or more. Candidates of a partition are
+    packed into groups of at most `max_group_bytes`. A group is rewritten if it has `min_input_files`, more than one
+    file and more than `target` bytes, more than `max_bytes`, or a file with many deletes."""
 
     target: int
     min_bytes: int
@@ -58,7 +59,8 @@ class Criteria:
         return found
 
     def selected(self, files: Sequence[DataFile]) -> Sequence[Sequence[DataFile]]:
-        """Returns the groups of data files of one partition that a rewrite takes; empty if no group is worth it."""
+        """Returns the groups of files that a rewrite takes of these data files of one partition; empty if no group is
+        worth it."""
         candidates = [file for file in files if self._is_wrong_size(file) or self.has_many_deletes(file)]
         return [group for group in self._pack(candidates) if self._is_worthwhile(group)]
 
@@ -70,7 +72,8 @@ class Criteria:
         return deleted > 0 and deleted / file.records >= self.deleted_share
 
     def output_files(self, files: Sequence[DataFile]) -> int:
-        """Returns how many files of the target size a rewrite makes of these data files."""
+        """Returns how many files of at most the target size a rewrite makes of these data files: their bytes divided by
+        the target size, rounded up."""
         return -(-sum(file.size for file in files) // self.target)
 
     def _is_wrong_size(self, file: DataFile) -> bool:

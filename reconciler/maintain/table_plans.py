@@ -59,7 +59,8 @@ async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
 
 async def policies_of(session: Session, table: TableRef) -> Mapping[str, Policy]:
     """Returns the enabled policies that apply to a table and that `maintain` executes, by type; empty if the table does
-    not exist. Raises `InvalidPolicy` for a policy that `maintain` can't execute."""
+    not exist. Raises `InvalidPolicy` if the content of such a policy, enabled or not, is no JSON object; the settings
+    in it are not parsed here."""
     types = {*POLICY_OF.values()}
     try:
         listed = await applicable_policies(session, Securable(table.namespace, table.name), None, UNPAGED)
@@ -87,8 +88,9 @@ class TablePlan:
     plan: Plan
 
     def limited_to(self, bytes_left: int | None) -> "TablePlan":
-        """Returns this plan with a rewrite of data files that fits into `bytes_left` (None: no limit). The rewrite is
-        held back if fewer than two files fit. Other steps stay."""
+        """Returns this plan; if all steps together rewrite more than `bytes_left` (None: no limit), with a rewrite of
+        data files that fits into it. The rewrite is held back if fewer than two files fit. Other steps are not
+        limited."""
         if bytes_left is None or self.plan.bytes <= bytes_left:
             return self
         rewrite = decide(Procedure.REWRITE_DATA_FILES, self.figures, self.policies, Now(0, bytes_left=bytes_left))
@@ -100,8 +102,9 @@ class TablePlan:
 
 
 async def plan_table(session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now) -> TablePlan | None:
-    """Reads a table, and plans every maintenance procedure for it; None if the table does not exist. Raises `NotFound`
-    if the metadata file does not exist, `Refusal` or `Unreadable` for a file that can't be read, and `StoreError`."""
+    """Reads a table, and plans every maintenance procedure for it; a procedure that may do harm to another table is
+    held back. Returns None if the table does not exist, or a transaction is changing the name. Raises `NotFound` if the
+    metadata file does not exist, `Refusal` or `Unreadable` for a file that can't be read, and `StoreError`."""
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)
     if figures is None or entry is None:
@@ -122,9 +125,9 @@ async def decide_now(
     session: Session, table: TableRef, procedure: Procedure, now: Now
 ) -> tuple[Figures | None, Step | HeldBack | None]:
     """Reads the policies, the metadata and the manifests of a table anew, and decides about one procedure. Returns the
-    figures (None if the table does not exist) and the decision (None if the procedure is not due). Raises `NotFound` if
-    the metadata file does not exist, `InvalidPolicy`, `Refusal` or `Unreadable` for a file that can't be read, and
-    `StoreError`."""
+    figures (None if the table does not exist, or a transaction is changing the name) and the decision (None if the
+    procedure is not due). Raises `NotFound` if the metadata file does not exist, `InvalidPolicy` for a policy with
+    content that is no JSON object, `Refusal` or `Unreadable` for a file that can't be read, and `StoreError`."""
     policies = await policies_of(session, table)
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)

@@ -27,9 +27,10 @@ def following(entity: str, task: str) -> str:
 
 
 async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
-    """Returns the table's open maintenance task, and creates it if there is none. `last` is the id of an ended task
-    from which the search starts, or empty. The hint is written before the first version, so that a task is never
-    without one. Raises `StoreError`, and `InternalError` if `MAX_TASKS_WITHOUT_ROWS` ended tasks follow `last`."""
+    """Returns the maintenance task of a table that is not done yet, and creates it if there is none. `last` is the id
+    of a task that is done, after which the search starts, or empty for the first one. The hint is written before the
+    first version, so that a task is never without one. Raises `StoreError`, and `InternalError` if
+    `MAX_TASKS_WITHOUT_ROWS` tasks after `last` are done, too."""
     task = last
     for _ in range(MAX_TASKS_WITHOUT_ROWS):
         task = following(table.entity, task)
@@ -57,7 +58,8 @@ def table_of(payload: JsonObject) -> TableRef:
 
 
 def new_task(table: TableRef, task: str, session: Session) -> Task:
-    """Returns the first version of a maintenance task with the id `task`, due at once."""
+    """Returns the first version of a maintenance task of this table with the id `task`, due at once. Writes
+    nothing."""
     identity: JsonObject = {
         "table_entity_id": table.entity,
         "namespace_levels": [*table.namespace],

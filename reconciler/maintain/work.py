@@ -60,8 +60,9 @@ class WorkObserver(Protocol):
 
 @dataclass
 class MaintenanceExecutor:
-    """Executes background tasks that maintain tables. `last_orphan_removals` has the time of the last removal of orphan
-    files in milliseconds since 1970, by the table's entity."""
+    """Executes background tasks that maintain tables: calls the procedures that are due for the table by `procedures`,
+    and writes a row for each outcome to `rows`. `last_orphan_removals` has the time of the last removal of orphan files
+    in milliseconds since 1970, by the table's entity."""
 
     procedures: Procedures
     rows: OutcomeRows
