@@ -90,8 +90,9 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.function_name("reconcile")
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
-    """Reconciles all catalogs for at most `RUN_MS`, and logs the counts. An error is raised, so that the platform
-    counts the run as failed."""
+    """Reconciles all catalogs in the store, every 15 minutes, for at most `RUN_MS`, and logs the counts of every
+    catalog. What is not done by then is left to the next run. An error is raised, so that the platform counts the run
+    as failed."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
 
@@ -110,8 +111,8 @@ async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("tasks")
 @app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")
 async def work_on_schedule(timer: func.TimerRequest) -> None:
-    """Executes the tasks that are due in all catalogs for at most `RUN_MS`, and logs the counts. A task that is being
-    executed at the end is released for the next run."""
+    """Executes the background tasks that are due in all catalogs, every 5 minutes, for at most `RUN_MS`, and logs the
+    counts of every catalog. A task that is being executed when that time is over is released for the next run."""
     async with opened(os.environ, _runtime) as inventory:
         end_ms = _runtime.now_ms() + RUN_MS
         worked = run_tasks(inventory.catalogs, _runtime, end_ms, task_policies_from_env(os.environ))
@@ -123,8 +124,8 @@ async def work_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("collect")
 @app.timer_trigger(arg_name="timer", schedule="0 40 3 * * *")
 async def collect_on_schedule(timer: func.TimerRequest) -> None:
-    """Deletes objects that nothing refers to any more for at most `RUN_MS`, and logs the counts. The next run continues
-    with what is left."""
+    """Collects once a day, for at most `RUN_MS`: deletes the objects that no catalog, realm or delegation service in
+    the store needs any more, and logs the counts of every owner. What is not done by then is left to the next run."""
     invocation = Invocation(Until(_runtime.now_ms() + RUN_MS, _runtime))
 
     async def collection(session: Session) -> CollectionStats:

@@ -23,8 +23,9 @@ function_log(os.environ)
 
 
 def handler(event: object, context: Context) -> JsonObject:
-    """Reconciles each catalog until the invocation's time is nearly over, and writes a line of metrics for each to
-    stdout. Returns the counts of all catalogs; `stopped` is true if the time ended the run."""
+    """Reconciles every catalog in the store until the invocation's time is nearly over, and writes a line of metrics
+    for every catalog to stdout. The event is ignored. Returns the counts of all catalogs added up; `stopped` is true if
+    the time was over before all work was done, so that the rest is left to the next invocation."""
     return asyncio.run(_run(context)).to_json()
 
 

@@ -34,9 +34,9 @@ Record = Mapping[str, str]
 
 
 def handler(event: Mapping[str, object], context: Context) -> JsonObject:
-    """Runs the jobs of a batch of SQS records in order, and returns the ids of the messages of failed jobs; SQS deletes
-    the others. An event without records is itself the message of one job: returns an empty object, and raises what
-    fails."""
+    """Runs the jobs of a batch of SQS records in order, and returns `batchItemFailures` with the ids of the messages of
+    failed jobs, which SQS delivers once more; SQS deletes the other messages. An event without records is itself the
+    message of one job: returns an empty object, and raises the error of a job that fails."""
     if "Records" not in event:
         asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
         return {}
@@ -46,8 +46,8 @@ def handler(event: Mapping[str, object], context: Context) -> JsonObject:
 
 
 async def _one(body: str, context: Context) -> None:
-    """Runs the job of one message that a schedule sent. A job that ran out of time is continued by the schedule's next
-    run."""
+    """Runs the job of one message that a schedule sent. A job that ran out of time is no failure: a warning is logged,
+    and the rest is left to the schedule's next run. Raises the job's other errors."""
     async with _workplace(context, "SCHEDULE") as workplace:
         try:
             await run_job(body, workplace)
@@ -56,7 +56,8 @@ async def _one(body: str, context: Context) -> None:
 
 
 async def _batch(records: list[Record], context: Context) -> list[str]:
-    """Runs the job of each SQS record, and returns the ids of the messages of failed jobs."""
+    """Runs the job of each SQS record, one after the other, and returns the ids of the messages of failed jobs; any
+    error of a job is logged, and does not prevent the next job."""
     queue, failed = WorkQueue.from_env(os.environ, SystemRuntime()), list[str]()
     async with _workplace(context, "QUEUE") as workplace:
         for record in records:
@@ -104,8 +105,9 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
-    """Runs the job of one message. If it ran out of time, the message is resent as a new one: a return of the old
-    one would count as a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
+    """Runs the job of one message. If it ran out of time, the message is resent as a new one to `queue`: a return of
+    the old one would count as a failure, and wait for the visibility timeout. Without a queue (None), `Unfinished` is
+    raised. Raises the job's other errors."""
     try:
         await run_job(body, workplace)
     except Unfinished:

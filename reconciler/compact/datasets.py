@@ -30,7 +30,7 @@ _ENGINES: Final = frozenset({"trino", "presto"})
 @dataclass(frozen=True, slots=True)
 class KnownTable:
     """A table of the catalog that a dataset may mean, with the name and location of the newest version, and the time of
-    that."""
+    the commit that made that version, in milliseconds since 1970."""
 
     entity: str
     namespace: str
@@ -52,9 +52,10 @@ def locations_of(dataset: DatasetRef) -> Sequence[str]:
 
 def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
     """Iterates over the namespace and name of each table that one of a dataset's names may mean. Names count in
-    OpenLineage namespaces of catalogs and of engines alone. In those of catalogs a whole name is a candidate. In both
-    cases what follows the first dot is one if the part before it is one of `catalogs`, the names of this catalog for
-    clients."""
+    OpenLineage namespaces of catalogs and of engines alone. In a namespace of a catalog the whole name is a candidate.
+    In both kinds, what follows the first dot is a candidate if the part before it is one of `catalogs`, the names of
+    this catalog for clients. What follows the last dot of a candidate is the table's name; without a dot, it is
+    skipped."""
     for where, name in ((dataset.namespace, dataset.name), *dataset.further):
         scheme = where.partition(":")[0]
         catalog, _, inside = name.partition(".")

@@ -266,8 +266,8 @@ class Compaction:
             self._append(table, parts, {})
 
     def _append(self, table: OpenTable, parts: Sequence[PartResult], watermarks: Mapping[str, str]) -> None:
-        """Commits the files of a batch that executors have written for a table, with the watermarks; nothing is
-        committed if there are no files."""
+        """Commits the files of a batch that executors have written for a table, with the watermarks. If there are no
+        files, nothing is committed, and the watermarks do not move."""
         added = _files(parts, table.definition)
         if added:
             table.commit(added, watermarks)
@@ -323,10 +323,10 @@ async def compact(
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda stats: None,
 ) -> CompactStats:
-    """Writes rows for all new objects of a catalog, which it opens, to the tables of `system`, and returns the counts.
-    `progress` is called with the counts after each commit. Raises `CommitSuperseded` if commits of other runs supersede
-    a step `MAX_ATTEMPTS` times, `NotFound` if there is no such catalog, and the errors of Spark, the store and
-    PyIceberg."""
+    """Writes rows for all new objects of the catalog that `config` describes to the tables of `system`, and returns the
+    counts. One batch has at most `batch_size` objects, and is one commit to a table. `progress` is called with the
+    counts after each commit. Raises `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times,
+    `NotFound` if the realm has no such catalog, and the errors of Spark, the store and PyIceberg."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 

@@ -20,8 +20,9 @@ MAX_EDGES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit to a table that added snapshots, from a row of `commits`. `added` has the ids of the snapshots; `run`
-    and `task` are the ids of Servo's run and task, None if the commit is not by Servo."""
+    """A commit to a table that added snapshots, from a row of `commits`. `added` has the ids of the snapshots. `run`
+    and `task` are the ids of the Servo run and task that the receipt names, or None. `is_servo` is whether they can be
+    relied on: the source is Servo, and not only claimed by an anonymous client."""
 
     commit_key: str
     entity: str
@@ -84,10 +85,12 @@ def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
 def edges_of(
     event: RunEvent, history: History, tables: Tables, commits: Mapping[str, Sequence[Commit]]
 ) -> Iterator[Row]:
-    """Iterates over the edges of lineage for an event: one for each pair of an input and an output of which one is a
-    table of the catalog, and for each commit that matches the output; `commits` has the commits of tables by entity. A
-    RUNNING event has only edges with a commit that was found by the snapshot. A COMPLETE event of a failed run has no
-    edges: Spark sends one after the FAIL event of a statement. Events of other states have none, either."""
+    """Iterates over the edges of lineage for an event: for each pair of an input and an output of which one is a table
+    of the catalog, one edge for each commit that matches the output, or one edge without a commit if none does; only
+    the event's first `MAX_EDGES` pairs count. `commits` has the commits of tables by entity. If the event has no
+    inputs, the inputs of the run's other events count. A RUNNING event has only edges with a commit that was found by
+    the snapshot. A COMPLETE event of a failed run has no edges: Spark sends one after the FAIL event of a statement.
+    Events of other states have none, either."""
     if event.state not in ("COMPLETE", "RUNNING") or (event.state == "COMPLETE" and history.failed):
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)

@@ -34,8 +34,8 @@ _TABLE_COLUMNS = ("entity", "namespace", "name", "location", "committed_at")
 
 @dataclass(frozen=True, slots=True)
 class MatchedEdges:
-    """Edges of lineage for which a commit was found after they were written: the new rows, the ids of the rows that
-    they replace, and a condition that those rows meet."""
+    """Edges of lineage for which a commit was found after they were written: in `edges` the new rows, in `replaced` the
+    ids of the rows without a commit that they replace, and in `where` a condition that all replaced rows meet."""
 
     edges: Sequence[Row]
     replaced: Sequence[str]
@@ -54,7 +54,8 @@ class Join:
     catalogs: Collection[str]
 
     def new_edges(self, batch: int) -> Iterator[Row]:
-        """Iterates over the edges for the batch of events with this number that the table `lineage` does not have."""
+        """Iterates over the edges for the batch of `lineage_events` with this number, without the edges that the table
+        `lineage` has."""
         here = run_events(self.events.rows(equal("batch", batch), *EVENT_COLUMNS).to_pylist())
         yield from self._edges(here, batch)
 
@@ -70,8 +71,8 @@ class Join:
                 yield from (edge for edge in map(servo_edge, made) if edge["edge_id"] not in seen)
 
     def newly_matched(self, since: int) -> MatchedEdges:
-        """Returns the edges that were written without a commit, now with the commit that the batches of `commits` after
-        the number `since` have for them."""
+        """Returns the edges that `lineage` has without a commit and for which the batches of `commits` after the number
+        `since` have one now, with that commit. Edges without such a commit are left out."""
         changed, first_ms, last_ms = self._changed(since)
         days = _days("happened_at", first_ms - DAY_MS, last_ms + (LOOKBACK_DAYS + 1) * DAY_MS)
         where = both(days, missing("commit_key"))
@@ -181,8 +182,8 @@ def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collecti
 
 
 def _commits(commits: OpenTable, entities: Sequence[str], first_ms: int) -> Mapping[str, Sequence[Commit]]:
-    """Returns the commits that added snapshots to each of these entities since `first_ms`, the oldest first, by
-    entity."""
+    """Returns the commits that added snapshots to each of these entities since `TOLERANCE_MS` before `first_ms`, the
+    oldest first, by entity."""
     found: dict[str, list[Commit]] = {}
     since = _days("committed_at", first_ms - TOLERANCE_MS, LAST_TIME_MS)
     for some in batches(entities, AT_ONCE):

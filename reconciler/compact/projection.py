@@ -1,7 +1,7 @@
 """Makes the rows of the system tables `tables`, `views`, `columns`, `refs` and `snapshots` for a metadata file.
 
-If the file was deleted before it was read, or cannot be read, the rows have only the fields of the receipt, and their
-column `metadata_gone` is set accordingly.
+If the file was deleted before it was read, or cannot be read, rows of `tables`, `views` and `snapshots` have only the
+fields of the receipt, and their column `metadata_gone` is true or null; `columns` and `refs` get no rows.
 """
 
 from collections.abc import Iterator, Mapping

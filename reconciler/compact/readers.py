@@ -1,6 +1,6 @@
-"""Writes the rows of the system table `readers`: for each principal, where it may load tables or views by its grants. A
-row is about one table or view, a namespace with all below it, or everything. All rows are replaced when the grants
-change."""
+"""Writes the rows of the system table `readers`: for each principal of a realm, where it may load tables or views by
+its grants. A row is about one table or view, all tables or all views of a namespace and below it, or all of the
+catalog. All rows are replaced when the grants change."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -45,9 +45,9 @@ def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
 
 
 async def write_readers(table: OpenTable, realm: Session, catalog: Session) -> Sequence[DataFile] | None:
-    """Replaces the rows of `readers` if the grants have changed. Returns the new files, or None if the table already
-    has the present grants. The table must be opened before the call, so that the grants are never older than the rows.
-    Raises `CommitSuperseded` if another commit was first."""
+    """Replaces all rows of `readers` in one commit if the grants have changed. Returns the new files, which are none if
+    there are no grants; None if the table already has the present grants. The table must be opened before the call, so
+    that the grants are never older than the rows. Raises `CommitSuperseded` if another commit was first."""
     rows = await readers(realm, catalog)
     digest = hashlib.sha256(dumps([{**row} for row in rows])).hexdigest()
     if table.watermark(READERS) == digest:

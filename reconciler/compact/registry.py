@@ -17,8 +17,8 @@ class ListedCommit:
 
 
 async def commits_after(session: Session, sequence: int) -> Sequence[ListedCommit]:
-    """Returns the registry commits after a sequence number, the oldest first. Deleted commits are absent. Each read
-    commit lists the ones before it, about 500, so that few are read."""
+    """Returns the registry commits with a number greater than `sequence`, the oldest first. Commits that the collector
+    has deleted are absent. HEAD and each commit name about 500 commits before them, so that few are read."""
     found: list[ListedCommit] = []
     listing: RegistryState | None = await session.state.head()
     while listing is not None:

@@ -96,7 +96,9 @@ def _texts(value: object) -> Sequence[str]:
 
 
 def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
-    """Returns the events in rows of `lineage_events` that belong to a run, in the order of their first rows."""
+    """Returns the events in rows of `lineage_events`, which must have the columns `COLUMNS`, in the order of their
+    first rows. The rows of an event, one for each dataset, become one value; events that belong to no run are left
+    out."""
     found: dict[str, RunEvent] = {}
     for row in rows:
         if row["run_id"] is None:

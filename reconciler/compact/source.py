@@ -22,7 +22,8 @@ def source_columns(record: JsonObject) -> Row:
 
 def confidence_columns(record: JsonObject) -> Row:
     """Returns the columns `lineage_confidence` and `quality_status` of a receipt, by the source. A commit by Servo is
-    `Verified` and `Checked`, unless an anonymous client claimed the source."""
+    `Verified` and `Checked`, unless an anonymous client claimed the source. All others are `NotChecked`; their
+    confidence is `DeclaredUnverified` for claimed Servo and for clients of Iceberg REST, otherwise `None` as text."""
     source = object_of(record.get("source"))
     kind, claimed = source.get("kind"), source.get("claimed") is True
     if kind == "Servo" and not claimed:

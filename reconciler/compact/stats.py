@@ -12,8 +12,9 @@ from reconciler.system.definition import SystemTable
 
 @dataclass
 class CompactStats:
-    """The counts of a run of `compact`: new rows by table, commits, objects that were read, commits of other runs that
-    superseded a step, and objects that could not be read, with messages for the first 100."""
+    """The counts of a run of `compact`: new rows by table, commits, objects that were read, in `overtaken` how often a
+    step was repeated since a commit of another run superseded it, and objects that could not be read, with messages for
+    the first 100."""
 
     rows: dict[str, int] = field(default_factory=dict)
     commits: int = 0

@@ -62,7 +62,8 @@ class Version:
 
     @property
     def sets_schema(self) -> bool:
-        """Whether this version may have another schema than the version before it. It may if it is the first one or if
-        that is unknown, or if the commit had an update of schemas or view versions."""
+        """Whether this version may have another schema than the version before it. It may if it is the first one, if
+        its receipt was written without knowledge of the commit, or if the commit had an update of schemas or view
+        versions."""
         changes = {"add-schema", "set-current-schema", "add-view-version", "set-current-view-version"}
         return self.restored or not self.previous or not changes.isdisjoint(self.updates)

@@ -44,10 +44,10 @@ def version_of(row: Mapping[str, object]) -> Version:
 def with_newest(
     versions: Sequence[Version], known: Mapping[str, int], known_schemas: Mapping[str, int]
 ) -> list[Version]:
-    """Returns these versions, with those marked as `newest` that are the newest of their entities, unless a newer one
-    is in `known`, the times of current rows by entity. Versions that set a schema are marked as `newest_schema` in the
-    same way, by `known_schemas`. The order is that of the times in metadata files, each of which is later than the one
-    before."""
+    """Returns these versions in their order. The last one of an entity, by the times in metadata files, is marked as
+    `newest`, unless `known` (times of rows that are marked as current, in milliseconds since 1970, by entity) has a
+    later time for the entity. The last one that sets a schema is marked as `newest_schema` in the same way, by
+    `known_schemas`. Each metadata file of an entity has a later time than the file before."""
     newest = _newest(versions, known)
     schemas = _newest((version for version in versions if version.sets_schema), known_schemas)
     return [

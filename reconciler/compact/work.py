@@ -189,9 +189,9 @@ def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> 
 
 
 def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> PartResult:
-    """Reads the metadata files of versions, and writes their rows to the target tables. If `files_health` is one of
-    them, the manifests of each table's newest version are read, too. Returns the new data files, and the counts of
-    objects that were read or could not be."""
+    """Reads the metadata files of versions, and writes their rows to data files of the target tables; rows of other
+    tables are dropped. If `files_health` is a target, the manifests of each table's newest version are read, too.
+    Returns the new data files, and the counts of objects that were read or could not be."""
     reads_manifests = any(target.table.name == FILES_HEALTH.name for target in targets)
 
     async def one(part: _Part, version: Version) -> None:

@@ -105,7 +105,7 @@ def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[N
 
     It is an entity, live, dropped or being purged, with a location that equals, contains or lies inside one of the
     table's; an entity that borrows files from there; or an entity from which the table borrows. A neighbour without an
-    entity is returned if the table borrows from a folder of no known entity, or if `location` lies outside of the
+    entity is returned if the table borrows from a place of no known entity, or if `location` lies outside of the
     locations that the registry has for the table.
     """
     places = [Location.of_normal(normal) for normal in entry.locations]

@@ -30,15 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def system_tables(parsed: argparse.Namespace, runtime: Runtime) -> SystemTables:
-    """Connects to the tables of `system` in the catalog of the options. Raises `SystemExit` for a bad `--property`."""
+    """Connects to the catalog's server `--uri`, to reach the tables of `system` there. Raises `SystemExit` for a bad
+    `--property`, `OSError` if the credential file can't be read, and PyIceberg's errors of REST."""
     properties = {**settings(parsed.property, "--property"), **credential(parsed)}
     catalog = parsed.catalog or parsed.warehouse
     return SystemTables.connect(parsed.uri, catalog, properties, runtime, parsed.trino_catalog, parsed.trino_owner)
 
 
 def credential(parsed: argparse.Namespace) -> Mapping[str, str]:
-    """Returns the properties by which the pipeline's principal logs in, read from `--credential-file`; empty without
-    one."""
+    """Returns PyIceberg's properties by which the pipeline's principal logs in, with the content of
+    `--credential-file`; empty without that option."""
     if parsed.credential_file is None:
         return {}
     return {"credential": parsed.credential_file.read_text().strip(), "scope": ALL_ROLES}

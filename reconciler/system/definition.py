@@ -40,9 +40,9 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class SystemTable:
     """The definition of a table of `system`. `day` is the column of times by the days of which it is partitioned, or
-    None. With `has_current`, it is partitioned by the column `current`, which marks the newest row of an entity. Files
-    are sorted by the columns `order`. `watermark` is the table property that records up to where the source was read,
-    or None."""
+    None. With `has_current`, it is partitioned by the column `current`, which is true in the rows about the newest
+    version of an entity. Files are sorted by the columns `order`. `watermark` is the table property with the number up
+    to which the source was read, or None."""
 
     name: str
     doc: str

@@ -33,8 +33,8 @@ from reconciler.system.writing import Target
 
 
 class CommitSuperseded(Exception):
-    """A commit to a system table was not made, or perhaps not, since another commit has changed the table or no
-    response came: the caller reads the table again."""
+    """A commit to a system table was not made since another commit has changed the table, or its outcome is unknown
+    since no response was received: the caller opens the table anew and repeats the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,9 @@ class OpenTable:
     def commit(
         self, added: Sequence[DataFile], watermarks: Mapping[str, str], removed: Sequence[DataFile] = ()
     ) -> None:
-        """Adds and removes data files and sets watermarks in one commit. Raises `CommitSuperseded` if the commit was
-        not made. If the response is lost, the table is read to find out."""
+        """Adds and removes data files and sets watermarks in one commit, and makes its state the state of this object.
+        Raises `CommitSuperseded` if the commit was not made. If the response is lost, the table is read to find out; it
+        is raised, too, if the table does not have the commit's snapshot then."""
         transaction = self.table.transaction()
         snapshots = transaction.update_snapshot(snapshot_properties={"written-by": "arco-pipeline"})
         with snapshots.overwrite() if removed else snapshots.merge_append() as update:

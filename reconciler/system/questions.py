@@ -26,7 +26,8 @@ class Question:
     hides_rows: bool = False
 
     def text(self, system: str = "") -> str:
-        """Returns the SQL of the question, in which `system` is put before the names of tables."""
+        """Returns the SQL of the question, in which the text `system` is put before the names of tables, such as
+        `main.system.`; by default they have no namespace."""
         return self.sql.format(system=system, week=_WEEK)
 
     @property

@@ -46,8 +46,9 @@ class KeyedRestCatalog(RestCatalog):
         self._pause = pause
 
     def replace_view(self, view: View, schema: Schema, version: ViewVersion, properties: Mapping[str, str]) -> None:
-        """Commits a new version, schema and properties of a view, for which PyIceberg has no method. Raises
-        `NoSuchViewError`, `CommitFailedException`, and PyIceberg's other errors of REST."""
+        """Commits a new version, schema and properties of a view, for which PyIceberg has no method, once and without
+        an idempotency key. Raises `NoSuchViewError`, `CommitFailedException` if the view has another uuid by now or the
+        commit loses to another one, and PyIceberg's other errors of REST."""
         newest = -1  # of those that this request adds
         number = 1 + max(each.version_id for each in view.versions)
         added = {**version.model_dump(mode="json"), "schema-id": newest, "version-id": number}

@@ -71,13 +71,15 @@ def _version(question: Question, trino_catalog: str) -> ViewVersion:
 
 
 def _is_ours(view: View) -> bool:
-    """Whether the pipeline made the current version of a view, and no other program."""
+    """Whether the pipeline made the current version of a view, and no other program: the version's summary is `OURS`,
+    or empty, as older releases left it."""
     summary = view.current_version().summary
     return not summary or summary.items() >= OURS.items()
 
 
 def _differs(view: View, question: Question, version: ViewVersion, *, compares_trino: bool) -> bool:
-    """Whether a view lacks a text of the version, or has other columns than the question."""
+    """Whether a view lacks a text of the version, or has other columns than the question. The text for Trino counts
+    only with `compares_trino`."""
     present, texts = _texts(view.current_version()), _texts(version)
     compared = texts if compares_trino else {dialect: text for dialect, text in texts.items() if dialect != "trino"}
     return not compared.items() <= present.items() or _columns(view.schema()) != _columns(question.schema)

@@ -37,7 +37,8 @@ class Target:
 
 
 class Writer:
-    """Keeps the rows of system tables in memory, and writes them to data files, which are in `files` by table."""
+    """Holds rows of system tables in memory, at most `MAX_ROWS` of a table, and writes them to data files, which are in
+    `files` by table. Nothing is committed."""
 
     def __init__(self, targets: Sequence[Target], new_uuid: Callable[[], str]) -> None:
         self._new_uuid = new_uuid
@@ -67,7 +68,7 @@ class Writer:
 
 
 def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile]:
-    """Writes rows to one data file for each of their partitions, and returns the files, for the caller to commit.
+    """Writes rows to data files, one for each of their partitions, and returns the files, for the caller to commit.
     `write` is a new UUID for the files' names."""
     parts: dict[int | bool | None, list[Row]] = {}
     for row in rows:
@@ -93,7 +94,8 @@ def write_arrow(target: Target, parts: Mapping[int | bool | None, pa.Table], wri
 
 
 def to_arrow(table: SystemTable, rows: Sequence[Row]) -> pa.Table:
-    """Returns the rows as an Arrow table, sorted by the table's order."""
+    """Returns the rows as an Arrow table, sorted by the columns in the table's `order`. A time outside of the years 1
+    to 9999 becomes null."""
     schema = arrow_schema(table)
     arrays = []
     for column in table.columns:
