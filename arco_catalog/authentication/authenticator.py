@@ -40,6 +40,7 @@ class Authenticator(Protocol):
     request without credentials of its kind, so that another method is tried."""
 
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
-        """Authenticates a request; None if it has no credentials of this kind. Raises `NotAuthorized` for credentials
-        of this kind that are wrong, expired or foreign."""
+        """Returns the caller of a request; None if the request has no credentials of this kind, or of an issuer that
+        this method does not know. Raises `NotAuthorized` for credentials of this kind that are wrong, expired or not
+        for this server, and `Unavailable` if they can't be verified now."""
         ...

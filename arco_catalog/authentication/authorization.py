@@ -34,10 +34,10 @@ def is_off(environment: Mapping[str, str]) -> bool:
 
 
 def authorization(authenticates: bool | None, *, has_realm: bool, off: bool) -> Authorization:
-    """The rights of callers on a server, by whether it `authenticates` them, None if `ARCO_AUTH` is unset. `EVERYTHING`
-    if grants are `off` or callers are not authenticated. Otherwise authenticated callers have `GRANTED` with a realm,
-    and `NOTHING` without one; if `ARCO_AUTH` is unset, callers have `EVERYTHING` without a realm, and `NOTHING` with
-    one."""
+    """Returns the rights of callers on a server, by whether it `authenticates` them, None if `ARCO_AUTH` is unset.
+    `EVERYTHING` if grants are `off` or callers are not authenticated. Otherwise authenticated callers have `GRANTED`
+    with a realm, and `NOTHING` without one; if `ARCO_AUTH` is unset, callers have `EVERYTHING` without a realm, and
+    `NOTHING` with one."""
     if off or authenticates is False:
         return Authorization.EVERYTHING
     if has_realm:

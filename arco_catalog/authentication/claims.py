@@ -53,7 +53,8 @@ def read_unverified(token: str) -> UnverifiedToken | None:
 
 
 def read_unsigned(token: str) -> JsonObject | None:
-    """The claims of an unsigned token (`alg` is `none`, and no signature follows); None for any other text."""
+    """Returns the claims of an unsigned token (`alg` is `none`, and no signature follows), which prove nothing; None
+    for any other text, and for one that is longer than `MAX_TOKEN`."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
     if len(parts) != 3 or parts[2] or not all(_PART.fullmatch(part) for part in parts[:2]):
         return None
@@ -70,8 +71,9 @@ def _json_of(part: str) -> JsonObject | None:
 
 
 def expiry_ms(claims: JsonObject, now_ms: int) -> int:
-    """Milliseconds since 1970 at which a token expires, `SKEW_S` after its claim `exp`. Raises `NotAuthorized` if it
-    has expired, is not valid yet (`nbf`, `iat`, with the skew), has no expiry, or has a malformed time."""
+    """Returns the time, in milliseconds since 1970, at which a token expires: `SKEW_S` after its claim `exp`. Raises
+    `NotAuthorized` if it has expired, is not valid yet (`nbf`, `iat`, with the skew), has no expiry, or has a malformed
+    time."""
     expires = _time(claims, "exp")
     if expires is None:
         raise NotAuthorized("The token has no expiry (claim 'exp')")
@@ -94,8 +96,8 @@ def _time(claims: JsonObject, name: str) -> float | None:
 
 
 def text_claim(claims: Mapping[str, JsonValue], name: str, max_length: int = 1024) -> str:
-    """A required claim: a text of 1 to `max_length` printable characters. Raises `NotAuthorized` for a missing one and
-    for any other value."""
+    """Returns a required claim: a text of 1 to `max_length` printable characters. Raises `NotAuthorized` for a missing
+    one and for any other value."""
     value = claims.get(name)
     if not isinstance(value, str) or not value or len(value) > max_length or not value.isprintable():
         raise NotAuthorized(
@@ -117,9 +119,9 @@ def role_names(names: Iterable[JsonValue]) -> frozenset[str]:
 
 
 def claim_at(claims: JsonObject, path: str) -> JsonValue:
-    """The claim that has `path` as its name, or else the value inside of claims at the parts of `path` between dots;
-    None if there is neither. `realm_access.roles` is an array inside an object for Keycloak, and the name of one claim
-    for others."""
+    """Returns the claim that has `path` as its name, or else the value inside of claims at the parts of `path` between
+    dots; None if there is neither. `realm_access.roles` is an array inside an object for Keycloak, and the name of one
+    claim for others."""
     if path in claims:
         return claims[path]
     found: JsonValue = claims
@@ -131,9 +133,9 @@ def claim_at(claims: JsonObject, path: str) -> JsonValue:
 
 
 def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
-    """The principal roles that a token activates by a claim: an array of names, or names separated by blanks. None, for
-    all roles of the principal, where no claim is configured. A token without the claim activates none. Raises
-    `NotAuthorized` for a malformed name, and for a claim of another form."""
+    """Returns the principal roles that a token activates by the claim at `path`: an array of names, or names separated
+    by blanks. None, for all roles of the principal, if no claim is configured. A token without the claim activates
+    none. Raises `NotAuthorized` for a malformed name, and for a claim of another form."""
     if path is None:
         return None
     match claim_at(claims, path):

@@ -26,7 +26,8 @@ _ROLE = re.compile(r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/(.*)", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class GatewayAuthenticator:
-    """Authenticates by the event of the gateway in front of a function. `apis` are the realms of trusted APIs and
+    """Authenticates by the event of the gateway in front of a function, but not requests without an event, nor bearer
+    tokens that the gateway has not verified: other authenticators may. `apis` are the realms of trusted APIs and
     function URLs by their ids. `roles_claim` is the claim of tokens that names principal roles, None to activate
     all."""
 
@@ -75,8 +76,8 @@ def _signer(realm: str, arn: str) -> AuthenticationResult:
 
 
 def signer_in(context: object) -> str | None:
-    """The ARN that signed a request: of an HTTP API or a function URL, or of a REST API. Empty if an HTTP API or
-    function URL has a signer without an ARN; None for a request that is not signed."""
+    """Returns the ARN that signed a request, from the event of an HTTP API, a function URL or a REST API. Empty if an
+    HTTP API or function URL has a signer without an ARN; None for a request that is not signed."""
     iam = inner(inner(context, "authorizer"), "iam")
     arn = inner(iam, "userArn") or inner(inner(context, "identity"), "userArn")
     if isinstance(arn, str) and arn:
@@ -85,8 +86,8 @@ def signer_in(context: object) -> str | None:
 
 
 def claims_in(context: object) -> Mapping[str, object] | None:
-    """The claims of a token that was verified by the JWT authorizer of an HTTP API, or the Cognito authorizer of a REST
-    API; empty if the JWT authorizer passed none on, and None if neither has verified a token."""
+    """Returns the claims of a token that was verified by the JWT authorizer of an HTTP API, or the Cognito authorizer
+    of a REST API; empty if the JWT authorizer passed none on, and None if neither has verified a token."""
     authorizer = inner(context, "authorizer")
     verified = inner(authorizer, "jwt")
     claims = inner(authorizer if verified is None else verified, "claims")
@@ -96,8 +97,8 @@ def claims_in(context: object) -> Mapping[str, object] | None:
 
 
 def flattened(text: str) -> frozenset[str]:
-    """The set of names of roles in a claim, as gateways pass on arrays: `[a b]` by HTTP APIs, `a,b` by REST APIs; empty
-    for an empty text. Raises `NotAuthorized` for malformed names."""
+    """Returns the set of names of roles in a claim, as gateways pass on arrays: `[a b]` by HTTP APIs, `a,b` by REST
+    APIs; empty for an empty text. Raises `NotAuthorized` for malformed names."""
     bracketed = text.startswith("[") and text.endswith("]")
     return role_names(re.split(r"[ ,]+", inside) if (inside := text[1:-1] if bracketed else text) else ())
 

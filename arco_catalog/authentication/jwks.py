@@ -100,8 +100,8 @@ def _length(number: object) -> int:
 
 
 def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) -> str:
-    """The URL of an issuer's keys in its discovery document. Raises `ValueError` for a document of another issuer or
-    without a URL, and `StoreDenied` for a URL that is not HTTPS, unless `plain_loopback` allows HTTP to this
+    """Returns the URL of an issuer's keys in its discovery document. Raises `ValueError` for a document of another
+    issuer or without a URL, and `StoreDenied` for a URL that is not HTTPS, unless `plain_loopback` allows HTTP to this
     machine."""
     document = loads(body)
     if not isinstance(document, dict) or document.get("issuer") != issuer:
@@ -143,9 +143,9 @@ class IssuerKeys:
         self.withdrawn = 0
 
     async def find(self, id: str, algorithm: str) -> PublicKey | None:  # noqa: A002
-        """The key with an id, None if the issuer has no such key for the algorithm. The keys are fetched first if none
-        are cached or they are too old, and again for an unknown id, if the last fetch is not too recent. Raises
-        `Unavailable` if the keys have to be fetched, and can't be."""
+        """Returns the key with an id, None if the issuer has no such key for the algorithm. The keys are fetched first
+        if none are cached or they are older than `STALE_MS`, and also for an unknown id, if the last fetch was at
+        least `RETRY_MS` ago. Raises `Unavailable` if the keys have to be fetched, and can't be."""
         if not self._are_usable():
             await self._wait_for_refresh()
         self.refresh_if_old()
@@ -157,7 +157,7 @@ class IssuerKeys:
 
     def refresh_if_old(self) -> None:
         """Starts to refresh the keys of an issuer in the background if there are cached ones, they are older than
-        `REFRESH_MS`, and the last attempt is not too recent."""
+        `REFRESH_MS`, and the last attempt was at least `BACKGROUND_RETRY_MS` ago."""
         if self._keys and self._age() >= REFRESH_MS and self._since_attempt() >= BACKGROUND_RETRY_MS:
             self._refresh()
 

@@ -43,23 +43,23 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class TokenKeys:
-    """The keys, at least one, that verify the catalog's access tokens, in the order in which they were added, the last
-    first. The first one signs new tokens."""
+    """The keys, at least one, that verify the catalog's access tokens, in the order of the configuration. The first one
+    signs new tokens."""
 
     keys: Sequence[SigningKey]
 
     @property
     def newest(self) -> SigningKey:
-        """The key that signs new tokens."""
+        """The first of the keys, which signs new tokens."""
         return self.keys[0]
 
     def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key that tokens name by this id, None if there is none."""
+        """Returns the key that tokens name by this id, None if there is none."""
         return next((key for key in self.keys if key.id == id), None)
 
 
 def parse_keys(text: str) -> TokenKeys:
-    """Parses 1 to `MAX_KEYS` keys that sign tokens, the newest first: each at least 32 bytes without blanks, as
+    """Parses 1 to `MAX_KEYS` keys, the one that signs new tokens first: each at least 32 bytes without blanks, as
     `openssl rand -base64 48` prints, separated by commas or blanks. A key that is there twice counts once. Raises
     `ValueError`, which quotes none, for another number of keys, and for one that is short or not random."""
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
@@ -89,8 +89,8 @@ def from_text(text: str) -> Read:
 
 
 def read_file(path: str) -> TokenKeys:
-    """The keys that sign tokens in a file, read now. Raises `ValueError` if it cannot be read, or has anything else
-    than valid keys."""
+    """Returns the keys that sign tokens in a file, read now. Raises `ValueError` if it cannot be read, or has anything
+    else than valid keys."""
     try:
         return parse_keys(Path(path).read_bytes().decode())
     except OSError as error:
@@ -121,7 +121,8 @@ def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 class KeySource:
     """The keys that sign and verify the catalog's access tokens. It reads them when they are first needed, unless they
-    are `known`, and again when they are old or a token names an unknown one. Belongs to one event loop."""
+    are `known` from the start, and once more when they are older than `MAX_AGE_MS` or a token names an unknown one.
+    Belongs to one event loop."""
 
     def __init__(self, read: Read, now_ms: Callable[[], int], known: TokenKeys | None = None) -> None:
         self._read = read
@@ -133,15 +134,17 @@ class KeySource:
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
-        """The keys that sign and verify tokens, read again if they are older than `MAX_AGE_MS`. If they can't be read,
-        the old ones are returned, and without old ones `Unavailable` is raised."""
+        """Returns the keys that sign and verify tokens, after reading them if they are older than `MAX_AGE_MS`. If they
+        can't be read, the failure is logged and the old ones are returned, and without old ones `Unavailable` is
+        raised."""
         if self._keys is None or self._age_ms() >= MAX_AGE_MS:
             return await self._refresh(MAX_AGE_MS)
         return self._keys
 
     async def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key that tokens name by this id, None if there is none. Reads the keys again for an unknown id, at most
-        once a minute. Raises `Unavailable` if they can't be read and there are no old ones."""
+        """Returns the key that tokens name by this id, None if there is none. For an unknown id it first reads the
+        keys, if the last read is at least a minute ago. Raises `Unavailable` if they can't be read and there are no old
+        ones."""
         found = (await self.current()).find(id)
         if found is None and self._age_ms() >= RETRY_MS:
             found = (await self._refresh(RETRY_MS)).find(id)

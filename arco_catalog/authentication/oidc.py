@@ -113,8 +113,8 @@ class OidcAuthenticator:
 
 
 def key_id(unverified: UnverifiedToken) -> str:
-    """The id of the key that a token names. Raises `NotAuthorized` for a token without one, of another type than access
-    tokens, or with the header `crit`."""
+    """Returns the id of the key that a token names. Raises `NotAuthorized` for a token without one, of another type
+    than access tokens, or with the header `crit`."""
     header, kind = unverified.header, unverified.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() not in KINDS or "crit" in header:
         raise NotAuthorized("The token is not an access token: its header has another 'typ', or has 'crit'")
@@ -125,16 +125,16 @@ def key_id(unverified: UnverifiedToken) -> str:
 
 
 def result_of(claims: JsonObject, issuer: Issuer) -> AuthenticationResult:
-    """The result for a token of an issuer, given by its verified claims: the principal, its roles and the token's
-    scopes. Raises `NotAuthorized` if a claim is missing or malformed."""
+    """Returns the result for a token of an issuer, given by its verified claims: the principal, its roles and the
+    token's scopes. Raises `NotAuthorized` if a claim is missing or malformed."""
     subject = text_claim({issuer.principal_claim: claim_at(claims, issuer.principal_claim)}, issuer.principal_claim)
     identity = Identity(f"{issuer.url} {subject}", roles_in(claims, issuer.roles_claim), issued=True)
     return AuthenticationResult(issuer.realm, identity, printable(subject), scopes=scopes_in(claims))
 
 
 def scopes_in(claims: JsonObject) -> frozenset[str]:
-    """The words of a token's scope: of its claim `scope`, separated by blanks (RFC 9068), or else of `scp`, as Entra ID
-    and Okta have it; each may also be an array. Empty if the token has neither."""
+    """Returns the words of a token's scope: of its claim `scope`, separated by blanks (RFC 9068), or else of `scp`, as
+    Entra ID and Okta have it; each may also be an array. Empty if the token has neither."""
     for scope in (claims.get("scope"), claims.get("scp")):
         if isinstance(scope, str):
             return frozenset(scope.split())

@@ -60,8 +60,8 @@ def is_generated(secret: str) -> bool:
 
 
 def fingerprint(secret: Secret) -> str:
-    """A digest that identifies a principal's stored secret without revealing it. A token carries the fingerprint of the
-    secret it was issued for."""
+    """Returns a digest that identifies a principal's stored secret without revealing it. A token carries the
+    fingerprint of the secret it was issued for."""
     return secret.fingerprint
 
 
@@ -75,10 +75,10 @@ class Secrets:
         self._under_way = 0
 
     async def keep(self, secret: str, stored: Iterable[Secret] = ()) -> Secret:
-        """Returns the salted hash of a secret, to be stored with those that the principal has (`stored`): SHA-256 of a
-        generated one, scrypt of a chosen one. Chosen ones share a salt, so that a check derives once. Raises
-        `IllegalArgument` for a secret that can't be presented, and `TooManyRequests` if too many chosen ones are being
-        hashed."""
+        """Returns the salted hash of a secret, to be stored with those that the principal has (`stored`), and stores
+        nothing: SHA-256 of a generated one, scrypt of a chosen one. Chosen ones of a principal share a salt, so that a
+        check derives once. Raises `IllegalArgument` unless the secret has 1 to `MAX_LENGTH` printable characters, and
+        `TooManyRequests` if too many chosen ones are being hashed."""
         if not secret or len(secret) > MAX_LENGTH or not secret.isprintable():
             raise IllegalArgument(f"A client secret must have 1 to {MAX_LENGTH} printable characters")
         if is_generated(secret):
@@ -89,9 +89,9 @@ class Secrets:
         return _stored(SCRYPT, salt, await self._scrypt(salt, secret))
 
     async def check(self, secret: str, stored: Iterable[Secret]) -> Secret | None:
-        """The stored secret that the presented `secret` matches; None if none does. Only the first `VALID` of those
-        that are stored by the hash of its form are compared. For an unknown client id `stored` is empty, and the check
-        takes as long. Raises `TooManyRequests` if too many chosen secrets are being hashed."""
+        """Returns the stored secret that the presented `secret` matches; None if none does. Only the first `VALID` of
+        those that are stored by the hash of its form are compared. For an unknown client id `stored` is empty, and the
+        check takes as long. Raises `TooManyRequests` if too many chosen secrets are being hashed."""
         if not secret or len(secret) > MAX_LENGTH:
             return None
         scheme = SHA256 if is_generated(secret) else SCRYPT

@@ -99,9 +99,9 @@ def load_authentication(environment: Mapping[str, str], realm: str, runtime: Run
 
 
 def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
-    """The source of the keys that sign tokens: a variable's text, a file, or a secret of the cloud, which is only read
-    when a key is needed. Raises `ValueError` unless exactly one of the three variables is set, and for invalid keys, a
-    file that can't be read, or a text that is not a reference to a secret."""
+    """Returns the source of the keys that sign tokens: a variable's text or a file, which are read now, or a secret of
+    the cloud, which is only read when a key is needed. Raises `ValueError` unless exactly one of the three variables is
+    set, and for invalid keys, a file that can't be read, or a text that is not a reference to a secret."""
     from arco_catalog.authentication import keys
     from storage_backends.secret_stores import is_reference
 
@@ -174,9 +174,9 @@ def _oidc(environment: Mapping[str, str], realm: str, runtime: Runtime) -> "Oidc
 
 
 def _by_realm(variable: Variable[tuple[str, ...]], environment: Mapping[str, str], realm: str) -> Mapping[str, str]:
-    """The realm of each item of a variable, by the item's value: an item `NAME=VALUE` gives VALUE the realm NAME if
-    that can be a realm's name, and any other item is itself a value of `realm`. Raises `ValueError` if the variable has
-    no items, or has a value twice."""
+    """Returns the realm of each item of a variable, by the item's value: an item `NAME=VALUE` gives VALUE the realm
+    NAME if that can be a realm's name, and any other item is itself a value of `realm`. Raises `ValueError` if the
+    variable has no items, or has a value twice."""
     found: dict[str, str] = {}
     for item in _required(variable, environment):
         name, equals, rest = item.partition("=")

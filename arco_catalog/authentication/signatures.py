@@ -24,9 +24,10 @@ def verified_claims(
     audiences: Sequence[str],
     require: Sequence[str],
 ) -> JsonObject:
-    """The claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the audiences,
-    and has all claims of `require`. `key` is a secret in bytes, or a public key in the form of a key set. The caller
-    checks times. Raises `NotAuthorized` otherwise, which quotes nothing of the token."""
+    """Returns the claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the
+    audiences, and has all claims of `require`. `key` is a secret in bytes, or a public key in the form of a key set.
+    Does not check times: the caller does. Raises `NotAuthorized` for any other token; the message quotes nothing of
+    it."""
     from jwt import PyJWK, PyJWT
     from jwt.exceptions import PyJWTError
 

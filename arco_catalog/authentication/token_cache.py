@@ -31,7 +31,7 @@ class TokenCache(Generic[T]):
         self._entries: OrderedDict[bytes, _Entry[T]] = OrderedDict()
 
     def get(self, token: str) -> T | None:
-        """The cached result of a verified token, None if it is not cached or has expired."""
+        """Returns the cached result of a verified token, None if it is not cached or has expired."""
         key = _digest(token)
         entry = self._entries.get(key)
         if entry is None:

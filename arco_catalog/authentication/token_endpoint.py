@@ -89,8 +89,8 @@ class OAuthError(Exception):
         self.description = description
 
     def answer(self) -> TokenAnswer:
-        """The error as an answer of the token endpoint (RFC 6749, section 5.2): with status 401 for a wrong client,
-        else 400."""
+        """Returns the error as an answer of the token endpoint (RFC 6749, section 5.2): with status 401 for a wrong
+        client, else 400."""
         body: JsonObject = {"error": self.error, "error_description": self.description}
         if self.error != "invalid_client":
             return TokenAnswer(400, body, _NO_STORE)
@@ -198,9 +198,9 @@ class TokenEndpoint:
         return replace(token_claims, roles=roles, executes_tasks=executes_tasks or for_tasks_alone)
 
     async def _live(self, token: str, realm: str, principals: Principals) -> TokenClaims:
-        """The claims of a token that this server issued in the realm, with the principal's present name, if it is
-        valid, the principal exists, the secret that it was issued for is still valid, and the actor that it names, if
-        any, may still act for the principal. Raises `OAuthError` otherwise."""
+        """Returns the claims of a token that this server issued in the realm, with the principal's present name, if it
+        is valid, the principal exists, the secret that it was issued for is still valid, and the actor that it names,
+        if any, may still act for the principal. Raises `OAuthError` otherwise."""
         dead = OAuthError("invalid_grant", _DEAD_SUBJECT)
         try:
             verified = await self.tokens.verify(token)
@@ -224,9 +224,9 @@ class TokenEndpoint:
     async def _for_another(
         self, claims: JsonObject, headers: Mapping[str, str], realm: str, principals: Principals
     ) -> TokenClaims:
-        """The claims of a token for the principal that an unsigned subject names by its claim `sub`, if the bearer of
-        the request's own token may act for it and does not itself act for another. The token activates all roles of
-        that principal. Raises `OAuthError` otherwise."""
+        """Returns the claims of a token for the principal that an unsigned subject names by its claim `sub`, if the
+        bearer of the request's own token may act for it and does not itself act for another. The token activates all
+        roles of that principal. Raises `OAuthError` otherwise."""
         refused = OAuthError(
             "unauthorized_client", "The subject token is not signed, and the client may not act for it"
         )
@@ -250,9 +250,9 @@ class TokenEndpoint:
 
 
 def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """The client's id and secret, from a Basic header `Authorization` or else the form; None if there is no Basic
-    header and the form has no secret. Raises `OAuthError` for a malformed header, a secret without a client id, and a
-    form that differs from the header."""
+    """Returns the client's id and secret, from a Basic header `Authorization` or else the form; None if there is no
+    Basic header and the form has no secret. Raises `OAuthError` for a malformed header, a secret without a client id,
+    and a form that has another id or secret than the header."""
     scheme, _, encoded = headers.get("authorization", "").partition(" ")
     client_id, secret = form.get("client_id"), form.get("client_secret")
     if scheme.lower() != "basic":
@@ -273,8 +273,8 @@ def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple
 
 
 def requested_roles(scope: str | None, granted: frozenset[str] | None) -> frozenset[str] | None:
-    """The principal roles that a scope requests, None for all; if it requests none, the `granted` ones, which are None
-    for all. Raises `OAuthError` for an unknown scope, and for one that requests more than is granted."""
+    """Returns the principal roles that a scope requests, None for all; if it requests none, the `granted` ones, which
+    are None for all. Raises `OAuthError` for an unknown scope, and for one that requests more than is granted."""
     words = [word for word in (scope or "").split() if word != DEFAULT_SCOPE]
     if not words:
         return granted

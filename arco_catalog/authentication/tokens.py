@@ -34,9 +34,10 @@ _ROLE_PREFIX = "PRINCIPAL_ROLE:"
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """The claims of an access token of the catalog: its realm, the principal with name and client id, the principal
-    roles that it activates (None for all), the fingerprint of the secret that it was first issued for, and the
-    principal that acts for this one, if any. `executes_tasks` is whether it is for the delegation service."""
+    """The claims of an access token of the catalog: its realm, the id and name of the principal, the client id of the
+    client that requested it, the principal roles that it activates (None for all), the fingerprint of the secret that
+    it was first issued for, and the id of the principal that acts for this one (`actor`), if any. With an actor, client
+    id and secret are the actor's. `executes_tasks` is whether it is for the delegation service."""
 
     realm: str
     principal: str
@@ -83,9 +84,9 @@ class OwnTokens:
         return sign(claims, key.secret, ALGORITHM, {"typ": KIND, "kid": key.id})
 
     async def verify(self, token: str) -> tuple[TokenClaims, int, SigningKey] | None:
-        """The claims of a token, its expiry with the allowed skew in milliseconds since 1970, and the key that signed
-        it; None for a token of another issuer or a text that is no JWT. Raises `NotAuthorized` for one that is not
-        valid or has expired, and `Unavailable` without a key."""
+        """Returns three things: the claims of a token, its expiry with the allowed skew in milliseconds since 1970, and
+        the key that signed it; None for a token of another issuer or a text that is no JWT. Raises `NotAuthorized` for
+        one that is not valid or has expired, and `Unavailable` without a key."""
         unverified = read_unverified(token)
         if unverified is None or unverified.issuer != ISSUER:
             return None
@@ -120,7 +121,8 @@ class OwnTokens:
 
 
 class InternalAuthenticator:
-    """Authenticates requests by bearer tokens that the catalog itself has issued."""
+    """Authenticates requests by bearer tokens that the catalog itself has issued; caches the results until the tokens
+    expire, or the key that signed them is removed."""
 
     def __init__(self, tokens: OwnTokens, now_ms: Callable[[], int]) -> None:
         self._tokens = tokens
@@ -149,8 +151,8 @@ class InternalAuthenticator:
 
 
 def scope_of(roles: frozenset[str] | None, *, executes_tasks: bool = False) -> str:
-    """The scope of a token that activates these principal roles, None for all; empty for no roles. With
-    `executes_tasks` it includes the word for tasks."""
+    """Returns the scope, words separated by blanks, of a token that activates these principal roles, None for all;
+    empty for no roles. With `executes_tasks` it includes the word for tasks."""
     words = [ALL_ROLES] if roles is None else [_ROLE_PREFIX + name for name in sorted(roles)]
     return " ".join([*words, EXECUTE_TASKS] if executes_tasks else words)
 
@@ -162,8 +164,8 @@ def without_tasks(scope: str) -> tuple[str, bool]:
 
 
 def roles_of_scope(scope: str) -> frozenset[str] | None:
-    """The principal roles that a scope names; None, for all, if `ALL_ROLES` is among its words. Raises `ValueError` for
-    an empty scope, and for any other word."""
+    """Returns the principal roles that a scope names; None, for all, if `ALL_ROLES` is among its words. Raises
+    `ValueError` for an empty scope, and for any other word."""
     words = scope.split()
     if ALL_ROLES in words:
         return None
@@ -176,8 +178,8 @@ def roles_of_scope(scope: str) -> frozenset[str] | None:
 
 
 def _read(claims: JsonObject) -> TokenClaims:
-    """The claims of one of the catalog's own tokens, read from their JSON. Raises `NotAuthorized` if one is missing or
-    malformed, or the scope is unknown, as when another version of this program has issued the token."""
+    """Returns the claims of one of the catalog's own tokens, read from their JSON. Raises `NotAuthorized` if one is
+    missing or malformed, or the scope is unknown, as when another version of this program has issued the token."""
     actor = claims.get("act")
     rest, executes_tasks = without_tasks(text_claim(claims, "scope", max_length=1 << 14))
     try:

@@ -1,5 +1,5 @@
-"""Checks whether a caller has the privileges that a request needs. The checks are pure functions of one registry's
-index (docs/design/access.md#judgement).
+"""Checks whether a caller has the privileges that a request needs. The checks are computed from one registry's index,
+and change nothing (docs/design/access.md#judgement).
 
 They use the HEAD from which a request is answered, or on which it commits. So a revocation applies to every request
 that begins after it.
@@ -103,9 +103,10 @@ class Standing:
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
-    """Returns the rights of an identity from the realm's registry. None if the principal, or the one that requested the
-    token on its behalf, no longer exists, or if the token is no longer valid; and for a principal that manages the
-    access to the realm if another one requested the token."""
+    """Returns the rights of an identity from the realm's registry. None if the principal, or the actor that requested
+    the token on its behalf, does not exist; if the token is no longer valid, because the secret for which it was issued
+    was replaced or the actor may no longer act for others; and if an actor requested it for a principal that manages
+    the access to the realm."""
     key = (subject_key if identity.issued else principal_id_key)(identity.principal)
     principal = yield from principal_under(index, key)
     actor = principal
@@ -147,14 +148,14 @@ def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
 def judge(
     index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement], *, hides: bool = True
 ) -> Steps[None]:
-    """Returns if the caller has all required privileges in a catalog, by the index of its registry. A requirement with
-    `if_there` on a securable that does not exist is skipped.
+    """Returns if the caller has all required privileges in a catalog, by the index of its registry and the privileges
+    on the realm (`Standing.service`). A requirement with `if_there` on a securable that does not exist is skipped.
 
     Raises `Forbidden` for a missing privilege, for a caller who must rotate credentials first, and for a write that
-    only the pipeline may make. With `hides`, it raises the error for a missing object instead, if the caller may not
-    know that the object exists. For an object that does not exist, the privileges on the namespace around it count, so
-    that a caller without rights gets one error in both cases. Raises `NoSuchWarehouse` for a caller without any
-    privilege in the catalog.
+    only the pipeline may make. With `hides`, it raises the error for a missing object instead of the one for a missing
+    privilege, if the caller may not know that the object exists. For an object that does not exist, the privileges on
+    the namespace around it count, so that a caller without rights gets one error in both cases. Raises
+    `NoSuchWarehouse` for a caller without any privilege in the catalog.
     """
     _check_rotated(standing)
     roles = yield from catalog_roles_of(index, standing)
@@ -229,8 +230,9 @@ def _held_on(index: Index, chain: Sequence[str], roles: Sequence[str]) -> Steps[
 
 def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:
     """Returns if the caller has all required privileges on the realm itself. `itself` is the name of the principal that
-    the request changes, if it changes one: a principal may rotate its own credentials without a privilege. Raises
-    `Forbidden` for a missing privilege, and for a caller who must rotate credentials first."""
+    the request changes, if it changes one: a principal may rotate its own credentials without a privilege, and even if
+    it must rotate them first. Raises `Forbidden` for a missing privilege, and for a caller who must rotate credentials
+    first."""
     for requirement in requirements:
         own = itself == standing.name and requirement.privilege is Privilege.PRINCIPAL_ROTATE_CREDENTIALS
         if not own:
@@ -241,7 +243,8 @@ def judge_service(standing: Standing, requirements: Sequence[Requirement], itsel
 
 
 def denied(refusal: Refusal, privilege: str, securable: str) -> Refusal:
-    """Returns the error with the missing privilege and the securable added, for logs."""
+    """Returns the error itself, after it has got the missing privilege and the securable, for logs; the client's
+    message does not change."""
     refusal.denied = (privilege, securable)
     return refusal
 
@@ -280,7 +283,8 @@ def allowed_by(names: Iterable[str]) -> frozenset[Privilege]:
 
 
 def absent(securable: Securable) -> Refusal:
-    """Returns the error for a securable that does not exist, or of which the caller may not know."""
+    """Returns the error with which a request for a securable is refused that does not exist, or of which the caller may
+    not know: both get one message."""
     if securable.name is not None:
         return no_such(securable.kind, securable.namespace, securable.name)
     return NoSuchNamespace(f"Namespace does not exist: {dotted(securable.namespace)}")
@@ -335,8 +339,8 @@ _KINDS: Mapping[str, Sequence[str]] = {
 
 
 def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
-    """Returns the ids of a securable and of all that contain it, outermost first and up to the first that does not
-    exist, and whether all exist. A dropped table or view, given by an id, counts as existing."""
+    """Returns two things: the ids of a securable and of all that contain it, outermost first and up to the first that
+    does not exist, and whether all exist. A dropped table or view, given by an id, counts as existing."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
     keys = [namespace_key(namespace) for namespace in namespaces]
     if securable.name is not None:

@@ -19,15 +19,15 @@ _ESCAPED = (b'"', b"\\", b"\n", b"\r", b"\t")
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimit:
-    """The limit of a host for one answer: `payload_bytes` is the most that the host carries; with `gzipped` the body
-    may be compressed."""
+    """The limit of a host for one answer: `payload_bytes` is the most that the host carries, with status, headers and
+    the encoding of the body; with `gzipped` the body may be compressed."""
 
     payload_bytes: int
     gzipped: bool
 
     def check(self, content: bytes, what: str, remedy: str) -> None:
-        """Checks before a change that the host could carry an answer with this `content`, which the change gives to
-        `what`. Raises `AnswerTooLarge` with the `remedy` in the message."""
+        """Checks before a change that the host could carry an answer with this `content`, the bytes that `what` has
+        after the change. Raises `AnswerTooLarge`, with `what` and the `remedy` in the message."""
         roomier = replace(self, payload_bytes=self.payload_bytes - BESIDE_BYTES)
         if not roomier.fits(content):
             raise AnswerTooLarge(

@@ -96,8 +96,8 @@ def encode_answer(answer: Answer | Reference | Refusal) -> JsonObject:
 
 
 def decode_answer(stored: JsonObject) -> Kept:
-    """Returns an answer from its stored form. Raises `InternalError` for an unknown type of error and for malformed
-    fields."""
+    """Returns an answer, or the error that was the answer, from its stored form. An answer that was stored by reference
+    is returned as that reference. Raises `InternalError` for an unknown type of error and for malformed fields."""
     if "error" in stored:
         refusal = _REFUSALS.get(text(stored, "error"))
         if refusal is None:

@@ -13,8 +13,8 @@ from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
 @dataclass(frozen=True, slots=True)
 class AppliedUpdates:
     """The result of applying a commit to the metadata file of a table or view, its base: the base's document, the new
-    document, and `body`, the bytes of the new metadata file. Where the commit changes nothing, `document` is None and
-    `body` is empty. Both documents are outlines."""
+    document, and `body`, the bytes of the new metadata file in full. If the commit changes nothing, `document` is None
+    and `body` is empty. Both documents are outlines: without long parts such as schemas and snapshots."""
 
     base: JsonObject
     document: JsonObject | None

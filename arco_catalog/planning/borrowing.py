@@ -22,7 +22,8 @@ the registry has there."""
 
 
 def check_added(allowed: AllowedLocations, paths: Sequence[Location]) -> None:
-    """Raises `BadRequest` as `check_allowed` does, and for more paths than one commit may add."""
+    """Raises `BadRequest` for more than `MAX_NEW_PATHS` paths, outside of the table's own locations, that one commit
+    adds, and as `check_allowed` does."""
     if len(paths) > MAX_NEW_PATHS:
         raise BadRequest(
             f"A commit may add manifest lists and statistics in {MAX_NEW_PATHS:,} paths outside of the table's "
@@ -49,9 +50,10 @@ def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
 def borrow(
     context: Context, index: Index, loans: Loans, paths: Sequence[Location], namespace: Namespace, entity: str
 ) -> Steps[Loans]:
-    """Computes the loans of the table `entity` in this namespace with these paths added. Raises `BadRequest` for a path
-    where a purge runs, and for too many paths, `Forbidden` if the caller may not take files from one, and
-    `PendingTransaction` if a hold there is an intent."""
+    """Computes the loans of the table `entity` in this namespace with these paths added: a loan is a path outside of
+    the table's locations from which it takes files. Raises `BadRequest` for a path where a purge runs, and for too many
+    paths, `Forbidden` if the caller may not take files from one, and `PendingTransaction` if a hold there is an
+    intent."""
     yield from refuse_purged(index, paths, entity)
     grown = merged(loans, paths, (yield from namespace_location(index, namespace)))
     yield from _check_rights(context, index, paths, namespace, entity)

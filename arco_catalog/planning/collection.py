@@ -59,8 +59,10 @@ WHY: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long objects are kept that a collection may delete, in milliseconds. An operator sets the times of receipts
-    and of plain drops, and whether markers are collected; the others are fixed, most of them by the protocols."""
+    """How long objects are kept that a collection may delete, in milliseconds: receipts, lineage events, registry
+    commits and reports (`receipts_ms`), tombstones of plain drops and of ended purges (`undrop_ms`), ended tasks,
+    orphans, markers and decisions. An operator sets the times of receipts and of plain drops, and whether markers are
+    collected; the others are fixed, most of them by the protocols."""
 
     receipts_ms: int = 90 * DAY_MS
     undrop_ms: int = 30 * DAY_MS
@@ -88,9 +90,9 @@ def is_older(written_ms: int, now_ms: int, limit_ms: int) -> bool:
 
 
 def has_moved_past(moved_ms: int, written_ms: int, retention: Retention) -> bool:
-    """Whether a pointer or HEAD was written (`moved_ms`) so long after another object (`written_ms`) that no
-    compare-and-swap of the process that wrote that object can still apply: all of them expect older versions of the
-    pointer or HEAD (docs/design/collection.md#rule-1)."""
+    """Whether a pointer or HEAD was written (`moved_ms`) at least `Retention.margin_ms` after another object
+    (`written_ms`), so that no compare-and-swap of the process that wrote that object can still apply: all of them
+    expect older versions of the pointer or HEAD (docs/design/collection.md#rule-1)."""
     return moved_ms >= retention.with_margin(written_ms)
 
 
@@ -105,9 +107,9 @@ class Fate(StrEnum):
 
 def fate_of(*, committed: bool, metadata_ms: int, floor_ms: int | None, current: bool) -> Fate:
     """Returns the fate of a pending receipt: `RECEIPTED` if the commit has a receipt (`committed`); `KEPT` if the
-    metadata file is `current`, or its time is at or below the floor, where the committed receipt may have been
-    collected, so that a missing one is no proof; else `LOST`. The pointer of the entity must have moved past the
-    pending receipt, and must have been walked to the end since (docs/design/collection.md#rule-4)."""
+    metadata file is `current`, or its time is at or below the floor, the time up to which committed receipts may have
+    been collected, so that a missing one is no proof; else `LOST`. The pointer of the entity must have moved past the
+    pending receipt, and its log must have been walked to the end since (docs/design/collection.md#rule-4)."""
     if committed:
         return Fate.RECEIPTED
     if current or is_behind(metadata_ms, floor_ms):
@@ -116,8 +118,8 @@ def fate_of(*, committed: bool, metadata_ms: int, floor_ms: int | None, current:
 
 
 def is_behind(metadata_ms: int, floor_ms: int | None) -> bool:
-    """Whether the receipts of metadata files of this time may have been collected, because it is not later than the
-    floor; False without a floor."""
+    """Whether the receipts of metadata files of this time may have been collected already, because the time is not
+    later than the floor, up to which receipts were collected; False without a floor."""
     return floor_ms is not None and metadata_ms <= floor_ms
 
 
@@ -127,8 +129,9 @@ def is_replaced(metadata_ms: int, current_ms: int) -> bool:
 
 
 def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
-    """Whether a tombstone may be removed from the index: that of a purge that ended, or of a plain drop, longer ago
-    than the time of an undrop. The tombstone of a purge that has not ended, or has failed, is kept."""
+    """Whether a tombstone may be removed from the index: that of a purge that ended, or of a plain drop, which
+    requested no purge, if that was at least `Retention.undrop_ms` ago. The tombstone of a purge that has not begun, has
+    not ended, or has failed, is kept."""
     if tombstone.state == PURGED:
         purged_ms = tombstone.json.get("purged_ms")
         return isinstance(purged_ms, int) and is_older(purged_ms, now_ms, retention.undrop_ms)
@@ -137,9 +140,9 @@ def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
 
 
 def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
-    """Returns the index changes that remove a tombstone with its holds and loans; empty if it has changed, for example
-    because the drop was undone, and if its purge has begun. For a followed table they keep the time of the last
-    notification (docs/design/polaris.md#rule-12)."""
+    """Returns the index changes that remove the tombstone `seen` with its holds and loans; none if the index has
+    another tombstone by now, for example because the drop was undone, or if its purge has begun. For a followed table
+    they keep the time of the last notification (docs/design/polaris.md#rule-12)."""
     yield Needs(keys=[seen.key])
     if index.get(seen.key) != seen.json or purge_began(seen.json):
         return {}

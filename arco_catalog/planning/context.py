@@ -30,9 +30,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of one request's plans: the caller, the catalog's locations, and limits. `max_metadata_bytes` limits
-    the size of a metadata file, unpacked. `answer_limit` is that of the host, None for no limit. `holds` checks the
-    caller's privileges; None if they are not enforced."""
+    """The context of one request's plans: the caller, the catalog's locations, and limits. `paths` are the keys of the
+    catalog's stored objects, `locations` the allowed locations of tables and views, and `warehouse` the catalog's own
+    location. `max_metadata_bytes` limits the size of a metadata file, unpacked. `answer_limit` is that of the host,
+    None for no limit. `holds` checks the caller's privileges; None if they are not enforced."""
 
     caller: Caller
     paths: Paths
@@ -48,9 +49,9 @@ class Context:
         return immediately(True) if self.holds is None else self.holds(index, requirement)
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
-        """Checks the size of new metadata of the table or view with the full name `name`. Raises `MetadataTooLarge` if
-        the catalog could not read it again, because of the bytes or the JSON values, and `AnswerTooLarge` if the host
-        could not carry an answer with it."""
+        """Checks the size of new metadata, given as the unpacked bytes of the file, of the table or view with the full
+        name `name`. Raises `MetadataTooLarge` if the catalog could not read it later, because of the bytes or the
+        number of JSON values, and `AnswerTooLarge` if the host could not carry an answer with it."""
         limit = self.max_metadata_bytes
         if len(metadata) > limit:
             raise MetadataTooLarge(
@@ -67,6 +68,7 @@ class Context:
             self.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
 
     def check_properties(self, properties: bytes, name: str) -> None:
-        """Raises `AnswerTooLarge` if the host could not carry an answer with these properties."""
+        """Raises `AnswerTooLarge` if the host could not carry an answer with these properties, given as JSON in bytes,
+        of the object with the full name `name`."""
         if self.answer_limit is not None:
             self.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")

@@ -1,9 +1,9 @@
 """The common part of the creation of tables and views by a request or a commit: the checks of the name and locations,
 and one draft for each attempt.
 
-Metadata, pointer, receipt and registry commit are written first, concurrently; the compare-and-swap of the manifest is
-the commit point. A create that loses it keeps its entity, files and pointer for the next try. If the name is refused
-then, an orphan pointer is left (docs/design/registry.md#operations).
+Metadata, pointer, receipt and registry commit are written first, concurrently; the compare-and-swap of HEAD is the
+commit point, or in a transaction the decision. A create that loses the compare-and-swap keeps its entity, files and
+pointer for the next try. If the name is refused then, an orphan pointer is left (docs/design/registry.md#operations).
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +36,8 @@ from arco_catalog.state.pointer import Pointer
 
 @dataclass(frozen=True, slots=True)
 class RelationDraft:
-    """The table or view that one attempt would create. It does not change if the registry commit is planned again."""
+    """The table or view that one attempt would create: the id of the entity, the first metadata, the first pointer, the
+    receipts, and the locations to hold. It does not change if the registry commit is planned anew."""
 
     entity: str
     new: NewMetadata
@@ -71,7 +72,8 @@ class Creator(ABC):
 
     @abstractmethod
     def named_locations(self) -> Iterable[str]:
-        """Returns the locations that the request to create a table or view names."""
+        """Returns the locations that the request to create a table or view names: of the table or view itself, and in
+        properties that direct writers."""
 
     def leading_files(self) -> Iterable[str]:
         """Returns the manifest lists and statistics files to which the first metadata refers: none here. There are some
@@ -158,8 +160,9 @@ class Creator(ABC):
         return RelationDraft(attempt.entity, new, pointer, receipts, locations)
 
     def edits(self, index: Index, draft: RelationDraft, transaction: str | None = None) -> Edits:
-        """Returns the index changes that add name, holds and loans of the new table or view, after these were verified;
-        with a transaction, only if that commits."""
+        """Returns the index changes that add name, holds and loans of the new table or view, which must have been
+        validated on this index. With the id of a transaction they are intents, which take effect only if that
+        commits."""
         normal = [location.normal for location in draft.locations]
         within = Location.parse(existing_namespace(index, self.namespace).location)
         borrowed = merged(NO_LOANS, self._borrowed(draft.locations), within)
@@ -177,7 +180,8 @@ class Creator(ABC):
         return {relation_key(self.namespace, self.name): entry.json, **held, **loans}
 
     def shared_marks(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[Edits]:
-        """Returns the index changes that mark the locations of other entities which this entity shares from now on."""
+        """Returns the index changes that mark generated locations of other entities which overlap one of these
+        locations of the new entity: they are shared from now on, so that no purge deletes everything there."""
         return shared_marks(self.context, index, locations, entity=entity, fresh=True)
 
     def _borrowed(self, locations: Sequence[Location]) -> list[Location]:

@@ -38,14 +38,15 @@ _MAX_FIELD_ID = 2**31 - 1
 
 
 def governance_of(properties: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Returns the governance among a namespace's properties."""
+    """Returns the governance among a namespace's properties: those with a text as value and a reserved name, which
+    begins with `arco.` in any case of letters."""
     return {name: value for name, value in properties.items() if is_reserved(name) and isinstance(value, str)}
 
 
 def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool) -> dict[str, str]:
     """Returns the governance document `before` after a JSON merge patch (RFC 7386), in which null removes a name.
     Messages call the entity `subject`; without `columns` it has none to tag. Raises `BadRequest`, which names the wrong
-    field, also for a document that is too large."""
+    field, and for a result over the limits of tags and bytes, unless the patch made it no larger."""
     if len(patch) > MAX_CHANGES:  # before the loop, which takes time for each name
         raise BadRequest(f"One request may change {MAX_CHANGES:,} names of governance at most, not {len(patch):,}")
     after = dict(before)
@@ -105,8 +106,9 @@ def _checked_text(name: str, value: JsonValue) -> str:
 
 
 def _check_size(subject: str, before: Governance, after: Governance) -> None:
-    """Raises `BadRequest` if the governance document `after` has too many tags, and a name that `before` lacks, or too
-    many bytes, and more than `before`."""
+    """Raises `BadRequest` if the governance document `after` has more than `MAX_TAGS` tags of the entity or of one
+    column, and a name that `before` lacks; or if it takes more than `MAX_GOVERNANCE_BYTES`, and more bytes than
+    `before`."""
     tagged = (_COLUMN.fullmatch(name) for name in after if name not in (OWNER, QUALITY))
     for column, count in Counter("" if match is None else match[1] for match in tagged).items():
         if count > MAX_TAGS and not after.keys() <= before.keys():

@@ -39,8 +39,8 @@ class Semantics(ABC):
 
     @abstractmethod
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-        """Checks the metadata of a file from which a table or view is to be registered, and returns it. Raises
-        `BadRequest`, and what `checkpoint` raises."""
+        """Checks the JSON of a metadata file from which a table or view is to be registered, and returns it as an
+        object. Raises `BadRequest`, and what `checkpoint` raises."""
 
     @abstractmethod
     def uuid(self, document: JsonObject) -> str | None:
@@ -48,8 +48,9 @@ class Semantics(ABC):
 
     @abstractmethod
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
-        """Returns the time of a metadata file of a table or view in milliseconds, which is always later than `base_ms`,
-        the time of its base."""
+        """Returns the time of a metadata file with this document, in milliseconds, which is always later than
+        `base_ms`, the time of the file that it replaces (None for a new table or view). `now_ms` is the present
+        time."""
 
     @abstractmethod
     def summary(self, document: JsonObject) -> JsonObject:
@@ -77,7 +78,8 @@ class Semantics(ABC):
         self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
     ) -> Sequence[str]:
         """Returns the metadata files that the table has written itself and that may be deleted once `document` is
-        committed on `base`: none here, as for views."""
+        committed on `base`, the document in the file `base_file`; `registered_from` is the file from which the table
+        was registered, which is not its own, None if it was not. None here, as for views."""
         return ()
 
     def logged_files(self, document: JsonObject) -> Sequence[str]:

@@ -38,7 +38,7 @@ def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
 
 
 def called(kind: str) -> str:
-    """Returns the word for a kind in messages, such as `generic table`."""
+    """Returns the words for a kind of object in messages, such as `generic table` for `generic-table`."""
     return kind.replace("-", " ")
 
 

@@ -39,9 +39,9 @@ def refuse_overlap(
     but: Sequence[str] = (),
     fresh: str | None = None,
 ) -> Steps[None]:
-    """Raises `BadRequest` if an entity that is not in `but` holds a location that overlaps one of these, and
-    `PendingTransaction`. If the operator allows overlaps, only dropped tables that are being purged count. `fresh` is
-    an entity id that this request generated (see `overlapping`)."""
+    """Raises `BadRequest` if an entity that is not in `but` holds a location that equals, contains or is inside one of
+    these, and `PendingTransaction` if that hold is an intent. If the operator allows overlaps, only dropped tables that
+    are being purged count. `fresh` is an entity id that this request generated (see `overlapping`)."""
     purging_only = context.allow_location_overlap
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh, purging_only=purging_only)
@@ -58,8 +58,8 @@ def refuse_overlap(
 
 
 def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Steps[None]:
-    """Raises `BadRequest` if a dropped table other than `entity` is being purged in one of these paths, so that no
-    table may take files from there."""
+    """Raises `BadRequest` if a dropped table other than `entity` is being purged at one of these paths, so that no
+    table may refer to files there."""
     for folder in folders:
         purging = yield from purging_at(index, folder, entity)
         if purging is not None:
@@ -69,7 +69,7 @@ def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Ste
 
 
 def namespace_location(index: Index, namespace: Namespace) -> Steps[Location | None]:
-    """Computes the location of a namespace; None if it does not exist."""
+    """Computes the location of a namespace; None if it does not exist. Loads the key itself."""
     yield Needs(keys=[namespace_key(namespace)])
     found = find_namespace(index, namespace)
     return None if found is None else Location.parse(found.location)

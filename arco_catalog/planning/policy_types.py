@@ -83,8 +83,9 @@ def is_inheritable(policy_type: str) -> bool:
 
 
 def check_content(policy_type: str, content: str | None) -> None:
-    """Raises `BadRequest`, which names the field, for content that a predefined type does not allow, such as none. Any
-    other type allows all content."""
+    """Raises `BadRequest`, which names the field, for content that a predefined type does not allow: none, no JSON
+    object, one without `enable`, or one with an unknown field or a wrong value. Any other type allows all content, and
+    none."""
     fields = PREDEFINED.get(policy_type)
     if fields is None:
         return

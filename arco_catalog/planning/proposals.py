@@ -60,10 +60,10 @@ def judge_proposal(proposal: Proposal, head: RegistryState, read_ms: int, lifeti
 def lead(
     head: RegistryState, proposals: Iterable[Proposal], capacity: Capacity, read_ms: int, lifetime_ms: int
 ) -> Steps[Leading]:
-    """Decides on proposals in the order of their attempts' ids, each on what those before it leave, and returns what
-    the commit does for them. A proposal that holds but exceeds `capacity` is neither taken in nor cancelled. The index
-    and place of `head` may have changes that are planned for the same commit. Other arguments are those of
-    `judge_proposal`."""
+    """Judges proposals in the order of their attempts' ids, each on what those before it leave, and returns what the
+    commit does for them. If an attempt has more than one proposal, the one with the latest base that is not left
+    counts. A proposal that holds but exceeds `capacity` is neither taken in nor cancelled. The index and place of
+    `head` may have changes that are planned for the same commit. Other arguments are those of `judge_proposal`."""
     index, changes = Growing(head.index), dict[str, JsonObject | None]()
     operations: list[Operation] = []
     cancels: list[str] = []

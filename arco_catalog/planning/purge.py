@@ -46,8 +46,8 @@ class PurgeSettings:
 
 
 def vended_ms(lifetime_s: int) -> int:
-    """Returns the longest lifetime of a vended credential in milliseconds, given the operator's setting in seconds. STS
-    issues none for less than 15 minutes."""
+    """Returns the longest lifetime of a vended credential in milliseconds, given the operator's setting in seconds: at
+    least 15 minutes, because STS issues none for less."""
     return 1_000 * max(lifetime_s, LEAST_STS_S)
 
 
@@ -64,7 +64,8 @@ class LeaseFenced(Exception):
 
 
 class ClosedCatalog(Exception):
-    """The catalog of the table to purge is closed, so that the table's locations may belong to another catalog now."""
+    """The catalog of the table to purge was dropped, so that the table's locations may belong to another catalog
+    now."""
 
 
 class InTheWay(Exception):
@@ -86,7 +87,7 @@ class InTheWay(Exception):
 @dataclass(frozen=True, slots=True)
 class PurgeRequest:
     """The part of a drop that requests a purge of the table: index changes for the drop's commit, and objects to write
-    before and after it."""
+    before that (`first`) and after it (`after`)."""
 
     edits: Edits
     first: Sequence[PlannedWrite]
@@ -148,7 +149,8 @@ def first_version(catalog: str, task: str, tombstone: Tombstone, *, record: str,
 
 
 def purge_of(index: Index, task: str) -> Steps[Tombstone | None]:
-    """Returns the tombstone of a task, found by the task's own entry; None if there is none."""
+    """Returns the tombstone of the table that a task purges, found by the task's own entry in the index; None if there
+    is no such entry, or the tombstone does not name the task any more."""
     yield Needs(keys=[task_key(task)])
     named = index.get(task_key(task))
     if named is None:
@@ -191,9 +193,10 @@ def begin(
 
 
 def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]:
-    """Returns the index changes that end a purge which failed before it deleted a file; None if it never began. Raises
-    `NothingToPurge` if the drop was undone or the purge has ended, and `LeaseFenced` if a later lease than the one with
-    this `fence` continues it."""
+    """Returns the index changes that end a purge which failed before it deleted a file: the table is in the state
+    `dropped` once more, and no longer holds its locations. None if no purge runs. Raises `NothingToPurge` if the drop
+    was undone or the purge has ended, and `LeaseFenced` if a later lease than the one with this `fence` continues
+    it."""
     tombstone = yield from _current_tombstone(index, planned)
     if tombstone.state != PURGING:
         return None
@@ -216,7 +219,7 @@ def release(index: Index, planned: Tombstone, fence: int, at_ms: int) -> Steps[E
 
 
 def require_open(index: Index) -> Steps[None]:
-    """Raises `ClosedCatalog` for a closed catalog (docs/design/purge.md#rule-25)."""
+    """Raises `ClosedCatalog` if the catalog was dropped (docs/design/purge.md#rule-25)."""
     yield Needs(keys=[CATALOG_STATE])
     if is_dropping(index):
         raise ClosedCatalog("the catalog was dropped, and its locations may belong to another catalog now")

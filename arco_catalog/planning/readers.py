@@ -38,8 +38,8 @@ class Reach:
 
 
 def standings_of(index: Index) -> Steps[Sequence[Standing]]:
-    """Returns the rights of all principals of a realm's registry that have a role and need not rotate their credentials
-    first."""
+    """Returns the rights, with all their roles, of all principals of a realm's registry that have a principal role and
+    need not rotate their credentials first. The index is that of the realm."""
     yield Needs(scans=[Scan(principals())])
     entities = [PrincipalEntry(entry).entity for _, entry in index.scan(principals())]
     found: list[Standing] = []
@@ -52,8 +52,8 @@ def standings_of(index: Index) -> Steps[Sequence[Standing]]:
 
 def reaches(index: Index, standings: Collection[Standing]) -> Steps[Mapping[str, frozenset[Reach]]]:
     """Returns what each of these principals may load of a catalog, by the principals' names; those that may load
-    nothing are left out. Grants on dropped entities give nothing. If a principal may load all tables of the catalog, or
-    all views, its narrower grants on these are left out."""
+    nothing are left out. The index is that of the catalog. Grants on dropped entities give nothing. If a principal may
+    load all tables of the catalog, or all views, its narrower grants on these are left out."""
     of_roles: dict[str, frozenset[Reach]] = {}
     found: dict[str, frozenset[Reach]] = {}
     for standing in standings:

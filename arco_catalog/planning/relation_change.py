@@ -47,8 +47,9 @@ class RelationCommit:
         return self.semantics.explicit_locations(self.commit)
 
     def is_outdated(self, pointer: Pointer) -> bool:
-        """Whether a requirement of the commit on a branch or tag fails by the fields of the metadata that the pointer
-        repeats. False if the pointer has the intent of a transaction, which may change these."""
+        """Whether a requirement of the commit on a branch or tag is seen to fail by the refs that the pointer repeats
+        of the metadata. False does not show that the commit is possible; it is always False if the pointer has the
+        intent of a transaction, which may change the refs."""
         if pointer.intent is not None:
             return False
         refs = mapping(pointer.document, "refs")
@@ -85,8 +86,9 @@ class UnchangedRelation:
 
 @dataclass(frozen=True, slots=True)
 class MissingLocations:
-    """The plan of a commit that must reserve locations first: the commit names `locations`, which the table does not
-    hold yet, and takes files from the paths in `borrowed`, which the registry has not recorded yet."""
+    """The plan of a commit that must reserve locations first: the commit names `locations`, which the entity does not
+    hold yet, and adds manifest lists or statistics in the paths `borrowed`, outside of the entity's locations, which
+    the registry does not list for it yet."""
 
     entity: str
     locations: Sequence[Location]
@@ -112,8 +114,8 @@ def plan_commit(
     context: Context, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int, checkpoint: Checkpoint
 ) -> RelationPlan:
     """Plans a commit on its base, and returns the new state, or that the commit changes nothing, or the locations that
-    it must reserve first. It takes time in proportion to `size`, the bytes of both, so callers run it in a worker
-    thread unless that is small. Raises `Refusal`, and what `checkpoint` raises."""
+    it must reserve first. It takes time in proportion to `size`, the bytes of base and commit together, so callers run
+    it in a worker thread unless that is small. Raises `Refusal`, and what `checkpoint` raises."""
     checkpoint()
     applied = apply(
         wanted.semantics,

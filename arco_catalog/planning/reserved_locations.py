@@ -22,8 +22,9 @@ def check_named(named: Sequence[str]) -> None:
 
 
 def locations_to_reserve(context: Context, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
-    """Returns those of the named locations that are not inside a location which the table holds, or only inside one
-    that it is about to release. Raises `BadRequest` for a location that is not allowed, and for too many."""
+    """Returns those of the named locations that the entity must reserve: they are not inside a location that it holds,
+    or only inside one that it is about to release. Raises `BadRequest` for a location that is not allowed, and for more
+    than `MAX_NAMED`."""
     check_named(named)
     leaving = entry.leaving
     held = {location for location in entry.locations if location not in leaving}

@@ -99,8 +99,9 @@ def _sources(parsed: JsonValue) -> Iterator[Source]:
 
 
 def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> Steps[None]:
-    """Raises `BadRequest` for a source that is not a table, view or generic table of the catalog, or of which the
-    caller may not read the properties, with one message for both; and `PendingTransaction`."""
+    """Raises `BadRequest` for a source that is not a table, view or generic table of the catalog, or one of which the
+    caller may not read the properties, with one message for both; and `PendingTransaction` for the name of a table that
+    a transaction creates."""
     yield Needs(keys=[relation_key(*source.identifier) for source in sources])
     allowed: dict[Identifier, bool] = {}
     for source in sources:

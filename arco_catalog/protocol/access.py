@@ -32,30 +32,33 @@ class Access(ABC):
     @property
     @abstractmethod
     def is_fresh(self) -> bool:
-        """Whether the request may be refused by the caller's rights as they are known: they were read from the store
-        for this request, and not taken from a cache, or each HEAD that is judged has them, or there is nothing to
-        check."""
+        """Whether the caller's rights are new enough to refuse the request by them: they were read from the store for
+        this request, or they are computed anew from every HEAD that is judged, or nothing is restricted. If False, they
+        may be from a cache."""
 
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
         """Reads the caller's rights in the realm, from a cache if `freshness` allows it, unless they were read from the
-        store for this request. It refuses no request: `judge` does. Raises `CatalogChanged`."""
+        store for this request. It refuses no request: `judge` does. Raises `CatalogChanged` if the realm has another
+        version of the catalog's entry than this request uses."""
 
     @abstractmethod
     async def has_changed(self) -> bool:
         """Reads the caller's rights from the store, and returns whether they differ from the rights that were read
         before, or the catalog no longer exists. Returns False without reading if the rights were read from the store
-        for this request. Raises `CatalogChanged`."""
+        for this request. Raises `CatalogChanged` as `read` does."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
-        """Returns if this HEAD allows the request. Raises `Forbidden`, `UnknownPrincipal`, the refusal for an object
-        that does not exist if the caller may not know of it, and `BadRequest` if the caller may not name a source."""
+        """Returns if this HEAD and the caller's rights, as last read, allow the request. Raises `UnknownPrincipal` if
+        the caller's principal or token is no longer valid, `NoSuchWarehouse` if the catalog does not exist, `Forbidden`
+        for a missing privilege, the error for an object that does not exist if the caller may not know of it, and
+        `BadRequest` if the caller may not name a source."""
 
     @abstractmethod
     def judge_loaded(self, index: Index) -> bool:
-        """Whether the loaded segments and the caller's rights, as last read, show that the request is allowed; False if
-        it is not, or if a segment is missing."""
+        """Whether the loaded segments of this index and the caller's rights, as last read, show that the request is
+        allowed; False if it is not, or if a segment is missing. Reads nothing."""
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
@@ -71,7 +74,8 @@ class Access(ABC):
 
 
 class UnrestrictedAccess(Access):
-    """The access of a request that needs no rights. `reason` is why; its `repr` shows it."""
+    """The access of a request that needs no rights: everything is allowed, and nothing is read. `reason` is why; the
+    `repr` shows it."""
 
     is_restricted = False
 

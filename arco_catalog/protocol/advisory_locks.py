@@ -12,8 +12,8 @@ def _always() -> bool:
 
 
 class AdvisoryLocks:
-    """Advisory locks, one a key. Correctness does not depend on them: a caller that has waited too long goes on
-    without.
+    """Advisory locks, one for each key, among the tasks of one process. Correctness does not depend on them: a caller
+    that has waited for `timeout_seconds` goes on without the lock.
 
     Of writers that plan on the same version of a pointer one wins its compare-and-swap. The others have written their
     files in vain, back off, and try again. One after another, each plans on what the one before committed.
@@ -26,8 +26,8 @@ class AdvisoryLocks:
     @asynccontextmanager
     async def hold(self, key: Hashable, is_needed: Callable[[], bool] = _always) -> AsyncIterator[None]:
         """Returns a context that holds the lock of a key. The context is entered without the lock after the timeout,
-        and as soon as `is_needed` is false: that is evaluated first, and again whenever another holder releases the
-        lock. Raises what `is_needed` raises."""
+        and as soon as `is_needed` is false, which is evaluated before the wait, and whenever another holder releases
+        the lock. Raises what `is_needed` raises."""
         lock = self._locks.setdefault(key, _Lock())
         lock.users += 1
         acquired = False

@@ -41,7 +41,7 @@ class Attempts:
         return attempt
 
     def begin_another(self) -> None:
-        """Makes a fresh attempt the current one, in place of one that is over; it has declared, claimed and written
+        """Makes a fresh attempt the current one, in place of the present one; it has declared, claimed and written
         nothing. With a key, the commit loop later claims the next slot for it, after it has read the version that the
         plan relies on."""
         self.current = self._fresh()
@@ -62,7 +62,8 @@ class Attempts:
         return abs(self._session.catalog.clock.behind_ms - self._correction_ms) > MAX_CORRECTION_MS
 
     def announce(self, write_set: WriteSet) -> None:
-        """Records the write set for which the current attempt is about to write."""
+        """Records the write set of the plan whose first writes the current attempt is about to make. Until a slot is
+        claimed for the attempt, this is what it has `declared`."""
         self._announced = write_set
 
     def try_current(self, write_set: WriteSet) -> None:
@@ -103,7 +104,8 @@ class Attempts:
 
     @property
     def declared(self) -> WriteSet | None:
-        """The write set that the current attempt declared; None if it has declared none."""
+        """The write set that the current attempt declared: the one in its slot, or, without a slot, the one that was
+        announced before the first writes; None if neither is there yet."""
         return self._announced if self.claimed is None else self.claimed
 
     @property

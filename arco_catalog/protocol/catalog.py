@@ -52,18 +52,19 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one catalog, most of which an operator may choose. `spill` limits the size of the registry's
-    index before parts of it are spilled. `read_only_because` is what its store does not honour, so that the catalog is
-    read-only, None if it honours all; `lacks` are the optional features that the store does not have. `has_grants` is
-    whether its registry may hold roles and grants, as that of every catalog of a realm may; `external`, whether its
-    tables are another catalog's, and follow that. Locations of tables may overlap by `allow_location_overlap`,
-    locations of a realm's catalogs by `allow_catalog_overlap`.
+    """The settings of one catalog, most of which an operator may choose. `warehouse` is the catalog's name. `spill`
+    limits the size of the registry's index before parts of it are spilled. `read_only_because` is what the catalog
+    needs and its store does not honour, so that the catalog is read-only; None if it honours all. `lacks` are the
+    optional features that the store does not have. `has_grants` is whether its registry may hold roles and grants, as
+    that of every catalog of a realm may; `external`, whether its tables are another catalog's, and follow that.
+    Locations of tables may overlap by `allow_location_overlap`, locations of a realm's catalogs by
+    `allow_catalog_overlap`. A transaction may have `max_transaction_tables` tables.
 
-    Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
-    be taken over, the deadline and a margin; `duplicate_timeout_ms` is how long a duplicate waits for the answer.
-    `file_confirmed_ms` is how long a load need not confirm the existence of a metadata file that the catalog wrote.
-    `max_metadata_bytes` is how large a metadata file may be, unpacked; `cache_bytes` is what all caches together may
-    remember.
+    Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old the last slot of a key
+    must be before a duplicate of the request may take it over: the deadline and a margin; `duplicate_timeout_ms` is how
+    long a duplicate waits for the answer. `file_confirmed_ms` is how long a load need not confirm the existence of a
+    metadata file that the catalog wrote. `max_metadata_bytes` is how large a metadata file may be, unpacked;
+    `cache_bytes` is what all caches together may remember.
     """
 
     warehouse: str
@@ -88,9 +89,9 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """The state of one catalog, realm or delegation service, as a process uses it: the root in a store, the settings,
-    and what this process has cached. A process that outlives its answers has `background_tasks`, and `table_locks`,
-    advisory locks among writers of one table; `group_committer` makes one registry commit for several requests; None if
-    each request makes its own."""
+    and what this process has cached. `background_tasks` are there in a process that outlives its answers, else None;
+    `table_locks` are advisory locks among writers of one table, None without; `group_committer` makes one registry
+    commit for several requests, None if each request makes its own."""
 
     settings: Settings
     store: ObjectStore
@@ -128,12 +129,12 @@ class Catalog:
 
     def key_settings(self, variables: KeyPolicy) -> KeySettings:
         """Returns the settings by which the catalog reads idempotency keys, from the cached HEAD; those of the server's
-        `variables` if HEAD is not cached or records none."""
+        `variables` if no HEAD is cached or it records none. Reads nothing."""
         known = None if self.caches.head is None else self.caches.head.value.key_settings
         return known or KeySettings(variables)
 
     def session(self, request: OperationRequest, access: Access) -> "Session":
-        """Returns the session of one request, whose rights `access` checks."""
+        """Returns a new session of one request, whose rights `access` checks. Reads nothing."""
         return Session(self, request, access)
 
     async def close(self) -> None:
@@ -247,7 +248,7 @@ class Session:
 
     async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
         """Returns what `parse` returns for a body, in a worker thread if the body is long. Raises what `parse` raises,
-        such as `BadRequest`, and `Unavailable` if the deadline passes meanwhile."""
+        such as `BadRequest`, and `Unavailable` if the deadline passes meanwhile, before anything was changed."""
         try:
             return await off_loop(self.request.body_bytes, lambda: parse(body, self.check_deadline))
         except StoreUnavailable as error:
@@ -264,9 +265,8 @@ class Session:
         return Attempt(attempt, self.runtime.ulid(), rank or attempt, self.runtime.uuid())
 
     def check_deadline(self, ahead_ms: int = 0) -> None:
-        """Returns if the request may go on; all long work of the request calls this repeatedly. Raises
-        `StoreUnavailable`, as if the store had not answered, once the deadline has passed or is at most `ahead_ms`
-        ahead."""
+        """Returns if more than `ahead_ms` are left until the request's deadline; all long work of the request calls
+        this repeatedly. Raises `StoreUnavailable` otherwise, as if the store had not answered."""
         left_ms = self.deadline.left_ms()
         if left_ms <= ahead_ms:
             raise StoreUnavailable(f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near'}")
@@ -280,8 +280,8 @@ class Session:
         return self.deadline.left_ms() / 1000
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
-        """Runs a step that a crash may lose, and that no answer depends on: after the answer if the process lives on
-        (`Catalog.background_tasks`) and not too many such steps are running, else now."""
+        """Runs a step that a crash may lose, and that no answer depends on: as a background task, which ends after the
+        answer, if the process has `Catalog.background_tasks` and not too many are running; otherwise awaits it now."""
         await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 
     def lock_table(
@@ -304,6 +304,7 @@ class Session:
         )
 
     def note_failed_write(self, what: str, error: Exception) -> None:
-        """Counts and logs a best-effort write that failed. The reconciler repairs what it leaves undone."""
+        """Counts in the request's statistics and logs a best-effort write that failed; `what` names it. The reconciler,
+        or a later request, makes up for it."""
         self.stats.dropped_writes += 1
         _LOG.warning("a best-effort write failed, and is left to the reconciler: %s: %s", what, error)

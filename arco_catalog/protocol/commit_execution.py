@@ -24,7 +24,7 @@ class CommitExecution(ABC):
         self._after = plan.after
 
     def first_writes(self) -> list[Write]:
-        """Returns the writes to make before the swap."""
+        """Returns the writes to make before the swap, none of which is made yet."""
         return writes(self.session, *self._first)
 
     async def make_ready(self) -> None:
@@ -35,16 +35,19 @@ class CommitExecution(ABC):
     @abstractmethod
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         """Sends the compare-and-swap, which is the commit point. If it commits at another version than that of the
-        plan, it revalidates the attempt there first. Returns `PreconditionFailed` if another write applied first, which
-        may be an earlier sending of this one. Raises `CommitStateUnknown`, and `StoreError` if nothing was sent."""
+        plan, it first calls `revalidate` for that version, and sends nothing if that returns False. Returns
+        `PreconditionFailed` if nothing was sent for that reason, or if another write applied first, which may be an
+        earlier sending of this one. Raises `CommitStateUnknown`, `StoreError` if nothing was sent, and `AttemptAborted`
+        if the attempt can no longer commit."""
 
     def after_writes(self) -> list[Write]:
-        """Returns the writes to make after the swap, at best effort."""
+        """Returns the writes to make after the swap, at best effort, none of which is made yet."""
         return writes(self.session, *self._after)
 
 
 class PointerExecution(CommitExecution):
-    """Carries out a planned commit to one table or view."""
+    """Carries out a planned commit to one table or view: the swap replaces the pointer at the version that was planned
+    on."""
 
     def __init__(self, session: Session, plan: PointerCommit) -> None:
         super().__init__(session, plan)

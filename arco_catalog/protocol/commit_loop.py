@@ -57,10 +57,11 @@ class CommitLoop(Generic[V]):
         """A pause that waits for the search for evidence."""
 
     async def run(self, freshness: Freshness) -> Answer:
-        """Makes the mutation's commit, with a fresh read and plan after each lost compare-and-swap, and returns the
-        answer: of the commit, of an attempt that is seen to have committed before, or of a mutation that changes
-        nothing. `freshness` is that of the first read. Raises `Refusal`, `Superseded` when another sending decides,
-        `CommitStateUnknown`, and `StoreError`, also past the deadline."""
+        """Makes the mutation's commit, with a fresh read and plan after each lost compare-and-swap, until the request's
+        deadline. Returns the answer: of the commit, of an attempt that is seen to have committed before, or of a
+        mutation that changes nothing. `freshness` is that of the first read. Raises `Refusal`, `Superseded` when
+        another sending answers instead, `CatalogChanged`, `CommitStateUnknown`, and `StoreError`, also past the
+        deadline."""
         read_set: V | None = None
         while True:
             self.session.check_deadline()
@@ -129,9 +130,9 @@ class CommitLoop(Generic[V]):
         self.rights_changed = await self.access.has_changed()
 
     async def is_still_allowed(self, planned: RegistryState) -> bool:
-        """Whether the caller may still do it, by the rights in the realm as read last and by the newest HEAD that this
-        process has seen. True without a check if access is not restricted, or if neither differs from what the plan was
-        allowed on."""
+        """Whether the caller may still make the change, by the rights in the realm as last read and by the newest HEAD
+        that this process has seen. True without a check if access is not restricted, or if neither differs from what
+        the plan was allowed on (`planned` is the HEAD of the plan)."""
         if not self.access.is_restricted:
             return True
         head = self.session.state.cached_head() or planned
@@ -176,7 +177,7 @@ class CommitLoop(Generic[V]):
         self.attempts.claimed = write_set
 
     async def find_evidence(self, read_set: ReadSet) -> str | None:
-        """Returns the attempt at this request, of this or another sending under the key, that is seen to have
+        """Returns the id of the attempt at this request, of this or another sending under the key, that is seen to have
         committed; None if there is none (docs/design/commit.md#evidence). Objects that the read set does not cover,
         such as an entity that the name meant before, are read. Raises `CommitStateUnknown` if evidence was removed."""
         for attempt, write_set in self.attempts.known().items():
@@ -254,9 +255,9 @@ class CommitLoop(Generic[V]):
         self.attempts.written.add(write.key)
 
     async def swap(self, plan: PlannedCommit, execution: CommitExecution) -> bool:
-        """Sends the compare-and-swap of the current attempt, the commit point, and returns whether it applied. It may
-        fail because our own write had applied before. Raises as `CommitExecution.swap` does, and `AttemptAborted` if
-        the attempt can no longer commit."""
+        """Sends the compare-and-swap of the current attempt, the commit point, and returns whether it applied. False
+        does not show that the attempt has not committed: our own write may have applied before, and this one been
+        refused as a repetition. Raises as `CommitExecution.swap` does."""
         self.attempts.try_current(plan.write_set)
         return isinstance(await execution.swap(self.revalidate), Applied)
 
@@ -287,13 +288,14 @@ class CommitLoop(Generic[V]):
     # Answers.
 
     async def finalize(self, answer: Answer | Refusal) -> None:
-        """Puts the answer or error into the final slot, and does nothing if the request has no key: only then may the
-        client have it. Raises as `IdempotencyGuard.put` does."""
+        """Puts the answer or error into the final slot of the request's key, which must be done before the client may
+        have it; does nothing without a key. Raises as `IdempotencyGuard.put` does."""
         await self.guard.put(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
 
     async def follow_up(self, plan: PlannedCommit, execution: CommitExecution) -> None:
         """Makes what follows the commit point: first marks the pointers of dropped entities, before the answer; then,
-        in the background, the plan's later writes and, with a key, the final slot, which may all be lost."""
+        in the background, the plan's later writes and, with a key, the final slot. The writes in the background may be
+        lost."""
         attempt = self.attempts.current.id
         await self.mark_dropped(attempt, plan.write_set)
         steps = [self.best_effort(write.key, write.put()) for write in execution.after_writes()]

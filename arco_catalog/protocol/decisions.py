@@ -20,8 +20,8 @@ ANSWER_MS = 2_000
 
 
 async def read_decision(state: State, transaction: str) -> Decision | None:
-    """Reads the object of a transaction, which may still be pending, and returns it; None if it does not exist, or no
-    longer."""
+    """Reads the object of a transaction, which may still be pending, and returns it; None if it does not exist yet, or
+    was collected."""
     key = state.paths.transaction(transaction)
     found = await state.store.get(key)
     return Decision.parse(found, key) if isinstance(found, Found) else None
@@ -36,8 +36,8 @@ async def decide(state: State, runtime: Runtime, decision: Decision, status: Sta
 
 
 async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -> bool:
-    """Makes sure that a transaction is decided, by aborting it if it is not; one that never began is created as
-    aborted. Returns whether it committed."""
+    """Makes sure that a transaction is decided, by aborting it if it is not, whether or not its lease is over; one that
+    never began is created as aborted. Returns whether it committed."""
     while True:
         decision = await read_decision(state, transaction)
         if decision is None:

@@ -32,11 +32,13 @@ IN_PROGRESS = "A request with this Idempotency-Key is in progress: try again"
 
 
 async def run(session: Session, mutation: Mutation[V]) -> Answer:
-    """Carries out a mutation exactly once for its idempotency key, or once for this call without one.
+    """Carries out a mutation exactly once for its idempotency key, or once for this call without one, and returns the
+    answer.
 
     Raises `Refusal` if the request can't be carried out, `CommitStateUnknown` if the change may have been made or may
-    follow, `Unavailable` if nothing was done, `CatalogChanged` if the catalog must be opened again first, and
-    `KeyInProgress` or `KeyReused` because of the key.
+    follow, `Unavailable` if nothing was done, `CatalogChanged` if the catalog must be opened anew first,
+    `KeyInProgress` if another sending of the request may be under way, and `KeyReused` if the key belongs to another
+    request.
     """
     try:
         return await _run(session, mutation)
@@ -100,7 +102,8 @@ class Driver(Generic[V]):
 
     async def run(self) -> Answer:
         """Answers the request: carries it out, joins another sending of it, or takes over from one. If the catalog is
-        read-only, it only replays the answer that the key's marker has, as `answer_read_only` describes."""
+        read-only, it only replays the answer that the key's marker has, as `answer_read_only` describes. Raises as the
+        function `run` does, and also what the store raises (`StoreError`)."""
         if self.guard.marker is not None:
             await self.guard.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
@@ -161,8 +164,9 @@ class Driver(Generic[V]):
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
         """Handles a call that the store refused for certain: the credentials do not allow it, or the store can't hold
-        such a key. Returns if that may be answered as a definite failure: it is in the final slot, or there is no key.
-        Raises `CommitStateUnknown` if the request may have been carried out, `KeyInProgress` if it may still be."""
+        such a key. Returns if the error may be answered as a definite failure: then it is in the final slot, or the
+        request has no idempotency key. Raises `CommitStateUnknown` if the request may have been carried out, and
+        `KeyInProgress` if another sending may still be."""
         unknown = CommitStateUnknown(
             f"The object store refused a step of what may have been done: {error}", "forbidden"
         )

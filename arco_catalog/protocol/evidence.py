@@ -49,8 +49,8 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
 
 
 class LostEvidence:
-    """Keeps the errors about removed evidence while a commit is searched for. The search goes on to its end, and only
-    then is the outcome unknown."""
+    """Keeps the errors about removed evidence while a commit is searched for in many objects. The search goes on to the
+    end, and only if it finds no commit is the outcome unknown (`check_none`)."""
 
     def __init__(self) -> None:
         self._last: CommitStateUnknown | None = None
@@ -71,8 +71,8 @@ class LostEvidence:
 
 
 async def find_committed(state: State, attempts: Mapping[str, WriteSet]) -> str | None:
-    """Returns the one of these attempts that is seen to have committed by now; None if there is none, or if evidence is
-    lost. No answer may rest on None before the attempts were fenced."""
+    """Returns the id of the one of these attempts that is seen to have committed by now; None if there is none, or if
+    evidence is lost. No answer may rest on None before the attempts were fenced."""
     lost = LostEvidence()
     for attempt, write_set in attempts.items():
         with lost.collect():
@@ -123,8 +123,9 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
 
 
 async def fence_pointer(session: Session, entity: str) -> Pointer:
-    """Moves a pointer to another version without changing its state, and returns it. An intent on it is decided first.
-    Raises `CommitStateUnknown` if the pointer does not exist, or the intent can't be decided in time."""
+    """Moves a pointer to another version without changing its state, and returns it, so that no commit that expects an
+    older version can apply. Repeats this until it applies. An intent on the pointer is decided first. Raises
+    `CommitStateUnknown` if the pointer does not exist, or the intent can't be decided in time."""
     while True:
         pointer = await settled_base(session, entity, await session.state.pointer(entity))
         if pointer is None:

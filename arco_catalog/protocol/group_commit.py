@@ -125,7 +125,7 @@ class GroupCommitter:
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """Returns a context in which a request writes a commit object of its own, which `contended` counts."""
+        """Returns a context in which a request writes a commit object of its own: `contended` is true meanwhile."""
         self._preparing += 1
         try:
             yield
@@ -163,8 +163,8 @@ class GroupCommitter:
         self, seconds_left: Callable[[], float], may_skip: Callable[[], bool] = lambda: True
     ) -> AsyncIterator[None]:
         """Returns a context that holds the advisory lock of HEAD, so that this process makes one registry commit at a
-        time. A caller for which `may_skip` is true goes on without the lock if one holder keeps it for too long. Raises
-        `StoreUnavailable` when the deadline passes before that."""
+        time. A caller for which `may_skip` is true goes on without the lock if one holder keeps it for
+        `LOCK_TIMEOUT_SECONDS`. Raises `StoreUnavailable` when the deadline passes before that."""
         acquired = await self._acquire(seconds_left, may_skip)
         try:
             yield
@@ -203,9 +203,9 @@ class GroupCommitter:
                 await self._lead(member)
 
     async def _lead(self, leader: PendingCommit) -> None:
-        """Makes a commit for the leader and the other requests that wait, and tries again while other processes win, at
-        most `MAX_ROUNDS` times. It ends as soon as the leader has an outcome or error. After the last round the
-        leader's request alone falls back to the driver; one of the others leads next."""
+        """Makes a commit for the leader and the other requests that wait, and tries once more while other processes
+        win, at most `MAX_ROUNDS` times. It returns as soon as the leader has an outcome or error. After the last round
+        the leader's request alone falls back to the driver; one of the others leads next."""
         for _ in range(MAX_ROUNDS):
             head = await self._base_head(leader.state)
             replans = self._replan_all(head, leader)

@@ -23,9 +23,9 @@ EXPIRED = "This Idempotency-Key is too old: whether its request was carried out 
 
 
 def check_not_keyless(log: MarkerLog, own: Set[str]) -> None:
-    """Returns unless another sending than that with the attempts `own` may have carried the request out while the
-    catalog read no keys, and none has begun in the marker since (docs/design/idempotency.md#rule-13). Raises
-    `CommitStateUnknown` then."""
+    """Raises `CommitStateUnknown` if the marker has no slot, and another sending of the request, an attempt that is not
+    among `own`, may have been carried out while the catalog read no keys (docs/design/idempotency.md#rule-13). Returns
+    otherwise."""
     if not log.slots and log.keyless - own:
         raise CommitStateUnknown(
             "This request was sent before while the catalog read no idempotency keys: it may have been applied then. "
@@ -50,17 +50,19 @@ class IdempotencyGuard:
         return () if self.marker is None else self.marker.slots
 
     def _age_error(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
-        """Returns the error for a key that, at this time, is too old or too new, or was made while the catalog read no
-        keys; None if it is none of these, or the request has no key."""
+        """Returns the error that refuses the request's key by the time `now_ms`: it is older than a day, was made while
+        the catalog read no keys, or is more than five minutes in the future. None if it is none of these, or the
+        request has no key."""
         key = self._session.request.key
         return None if key is None else key.refusal(now_ms)
 
     async def is_new(self, attempt: str) -> bool:
-        """Whether the request may begin: True without a key, False if the key is known to have a marker. The marker is
-        read only if the key's age is an error by the machine's clock: if there is one, its answer is still good; if
-        there is none, the store's answer has the time. Raises, by that time, `CommitStateUnknown` for a key that is too
-        old, or was made while the catalog read no keys, and `BadRequest` for one from the future, which it stores as
-        the answer; raises `Superseded`."""
+        """Whether the request may begin: True without a key, False if the marker is seen to have a slot already. The
+        marker is read only if the key's age is an error by the machine's clock: if there is a marker, its answer is
+        still good; if there is none, the store's answer has the time, by which the age is judged once more. Raises, by
+        that time, `CommitStateUnknown` for a key that is too old, or was made while the catalog read no keys, and
+        `BadRequest` for one from the future, which it stores as the answer; raises `Superseded` if another sending puts
+        a slot meanwhile."""
         marker = self.marker
         if marker is None or self._age_error(self._session.runtime.now_ms()) is None:
             return True
@@ -116,8 +118,8 @@ class IdempotencyGuard:
                 raise error
 
     async def keep_answer(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot of an attempt that has committed, unless a slot that was read is final; does nothing
-        without a key. The write may be lost: the evidence of the commit gives the same answer."""
+        """Puts the final slot, with the answer, of an attempt that has committed, unless the last slot that was read is
+        final; does nothing without a key. The write may be lost: the evidence of the commit gives the same answer."""
         if self.marker is not None and not (self.marker.slots and self.marker.slots[-1].final):
             await self.marker.put(Slot(attempt, write_set, {}, answer))
 
@@ -179,9 +181,9 @@ class IdempotencyGuard:
         return slots
 
     def check_not_expired(self) -> None:
-        """Raises `CommitStateUnknown` for a marker that is older than markers are kept, so that it may be in the middle
-        of its collection: the final slot is deleted before the first one (docs/design/collection.md#rule-6). Does
-        nothing without a key."""
+        """Raises `CommitStateUnknown` if slot 0 of the marker is at least `Retention.markers_ms` old, so that the
+        marker may be in the middle of its collection: the final slot is deleted before the first one
+        (docs/design/collection.md#rule-6). Does nothing without a key."""
         kept_ms = self._session.settings.retention.markers_ms
         if self.marker is not None and self.marker.now_ms - self.marker.slots[0].written_ms >= kept_ms:
             raise CommitStateUnknown(EXPIRED, "key-expired")

@@ -24,13 +24,14 @@ AT_ONCE = 32
 async def one_instant(
     session: Session, counts: Callable[[str, JsonObject], bool]
 ) -> tuple[RegistryState, Sequence[str], frozenset[str]]:
-    """Returns HEAD, the transactions on which the entries that `counts` selects depend, and those of them that had
-    committed when HEAD was read.
+    """Returns three things: HEAD; the transactions on which the index entries that `counts` selects, by key and entry,
+    depend; and those of these transactions that had committed when HEAD was read.
 
     A commit counts if it was known before HEAD was read. A commit that is found later may be newer than HEAD, so HEAD
     is read once more, and also if a decision was collected: its intents may have been settled since, and if they are
     still there, they were aborted. A transaction that is undecided after HEAD was read was undecided before. Raises
-    `Unavailable` if transactions keep committing in between, which takes many of them a second.
+    `Unavailable` after `ROUNDS` reads of HEAD, if transactions keep committing in between, which takes many of them a
+    second.
     """
     decided: dict[str, bool] = {}
     for _ in range(ROUNDS):
@@ -44,8 +45,8 @@ async def one_instant(
 
 
 async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool | None]:
-    """Returns for the transactions that are not pending whether they committed; None if the decision was collected, or
-    was created as aborted (`Decision.is_closed`)."""
+    """Returns for those of these transactions that are decided whether they committed; None for one whose decision was
+    collected, or was created as aborted (`Decision.is_closed`). Pending ones are left out."""
     outcomes: dict[str, bool | None] = {}
     for batch in batches(transactions, AT_ONCE):
         decisions = await gather(*(read_decision(session.state, transaction) for transaction in batch))

@@ -31,8 +31,8 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
     """Settles intents on names as `settle_decided` does, not intents on pointers, and returns whether it succeeded.
-    Only logs and counts a failure of the store or an unknown outcome: a later request that reads an intent settles it,
-    and so does the reconciler."""
+    False after a failure of the store or an unknown outcome, which is only logged and counted: a later request that
+    reads an intent settles it, and so does the reconciler."""
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:

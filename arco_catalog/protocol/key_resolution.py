@@ -27,10 +27,10 @@ _LOG = logging.getLogger(__name__)
 
 
 async def resolve_key(session: Session) -> None:
-    """Sets the key of a request that has the header, before anything is planned: by the catalog's policy, or by a
+    """Sets the `key` of a request that has the header, before anything is planned: by the catalog's policy, or by a
     previous one under which the request began. Sets none if the policy is to read no keys. The cached HEAD will do: the
     commit loop compares it with the one that it reads. Raises `BadRequest` for a malformed key, `CommitStateUnknown` if
-    the store fails, and `InternalError`."""
+    the store fails, or if the request may have been carried out while the catalog read no keys, and `InternalError`."""
     request = session.request
     if request.key_text is None:
         return
@@ -156,8 +156,8 @@ def _log_difference(session: Session, settings: KeySettings | None, variables: K
 
 
 def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPolicy) -> str | None:
-    """Returns a warning that the variables of a server set another policy than the catalog's settings; None if they do
-    not, or the catalog has no settings."""
+    """Returns a warning for the operator that the variables of a server set another policy than the catalog's settings,
+    which count; None if the policies are equal, or the catalog has no settings. `warehouse` is the catalog's name."""
     if settings is None or settings.policy == variables:
         return None
     return (

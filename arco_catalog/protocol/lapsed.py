@@ -28,9 +28,9 @@ async def settle_lapsed(
     session: Session, limit: int = MAX_TRANSACTIONS, should_stop: Callable[[], bool] = lambda: False
 ) -> int:
     """Settles the intents on names of at most `limit` transactions, the oldest first, until `should_stop` is true: of
-    decided ones, and of ones that have outlived their lease, which it aborts. It does not touch transactions within
-    their lease. Returns the number of settled transactions. Failed reads and writes are counted, and left for the next
-    run."""
+    decided ones, and of ones that have outlived their lease, which it aborts. It does not touch undecided transactions
+    within their lease. Returns the number of settled transactions. Failed reads and writes are logged and counted, and
+    left for the next run."""
     waiting = pending_transactions((await session.state.head()).index)[:limit]
     settled = 0
     for batch in batches(waiting, AT_ONCE):

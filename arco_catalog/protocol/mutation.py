@@ -83,8 +83,8 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def load_base(self, read_set: V) -> None:
-        """Reads the rest of what planning needs (the base, such as a metadata file) into the read set. A refusal is
-        stored there, and `plan` raises it."""
+        """Reads the rest of what planning needs (the base, such as a metadata file) into the read set. A `Refusal` is
+        not raised but stored there, and `plan` raises it."""
 
     @abstractmethod
     async def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:
@@ -93,7 +93,9 @@ class Mutation(ABC, Generic[V]):
     @abstractmethod
     async def plan(self, read_set: V, attempt: Attempt) -> PlannedCommit | NoOp | Prerequisite:
         """Plans the change that `planning` makes of the read set, the request and the attempt, and reads the segments
-        that the plan looks up. Raises `Refusal` for a definite refusal, and `StoreUnavailable` past the deadline."""
+        that the plan looks up. Returns the commit to make, that there is nothing to change (`NoOp`), or a step that
+        must run before another plan (`Prerequisite`). Raises `Refusal` for a definite refusal, and `StoreUnavailable`
+        past the deadline."""
 
     @abstractmethod
     async def validate(self, read_set: V, rank: str) -> V | None:

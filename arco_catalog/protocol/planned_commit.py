@@ -85,4 +85,5 @@ class RegistryPlanner(Protocol):
 
     def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
         """Replans the change on another HEAD, without reading. Returns None if the change is impossible there or needs
-        a read, or if its writes, write set or result would differ from the plan's."""
+        a read, if the caller's rights are not seen to allow it there, or if its writes, write set or result would
+        differ from the plan's."""

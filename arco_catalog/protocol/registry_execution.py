@@ -54,6 +54,6 @@ class RegistryExecution(CommitExecution):
         return await self.group_committer.commit(member, self.own)
 
     def replan(self, head: RegistryState) -> Replan | None:
-        """Replans the change on the HEAD that a leader chose. Returns None if the change can't be replanned there
-        without reading, or differs from the plan, so that the request must fall back to the driver."""
+        """Replans the change on the HEAD that a leader chose. Returns None if the change can't be replanned or allowed
+        there without reading, or differs from the plan, so that the request must fall back to the driver."""
         return self.commit.planner.replan(self.commit, head)

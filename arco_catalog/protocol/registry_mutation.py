@@ -68,8 +68,9 @@ class RegistryMutation(Mutation[RegistryReadSet]):
 
     @abstractmethod
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp | Prerequisite]:
-        """Computes the change to make on this HEAD. Pure. Raises `Refusal`, and `PendingTransaction` where it depends
-        on a transaction."""
+        """Computes the change to make on this HEAD, that there is none to make (`NoOp`), or a step that must run first
+        (`Prerequisite`). Pure. Raises `Refusal`, and `PendingTransaction` if it depends on a transaction that may be
+        undecided, which is then waited for before another plan."""
 
     def change_again(
         self, planned: Change, read_set: RegistryReadSet, attempt: Attempt
@@ -89,8 +90,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return RegistryReadSet(self.state, await self.state.head(), fresh=True)
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
-        """Returns False, because most changes of the registry are planned from HEAD alone. Other mutations override
-        this and `load_base`."""
+        """Returns False here, because most changes of the registry are planned from HEAD alone. Mutations that need
+        more override this and `load_base`."""
         return False
 
     async def load_base(self, read_set: RegistryReadSet) -> None:

@@ -75,8 +75,10 @@ class RelationCommitter:
                 self._taken = needed
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> RelationPlan:
-        """Returns the change that the commit makes to what was read. Raises `Refusal`, also the one of the read set,
-        and `StoreUnavailable` past the deadline."""
+        """Plans the commit on what was read, and returns the changed table or view, that the commit changes nothing, or
+        the locations that must be reserved first. Raises `Refusal`: the one of the read set, for a name that does not
+        exist, for a table that follows another catalog's, and for a commit that its requirements or limits do not
+        allow; and `StoreUnavailable` past the deadline."""
         session, wanted = self.session, self.wanted
         if read_set.refusal is not None:
             raise read_set.refusal
@@ -101,8 +103,9 @@ class RelationCommitter:
             await carry_out(self.session.state, index, refuse_purged(index, outer, entry.entity), size)
 
     async def is_refused(self, index: Index, entry: RelationEntry) -> bool:
-        """Whether the registry, read again, no longer lets the commit be made: the table does not hold all locations
-        that the commit names, or files that it borrows are being purged."""
+        """Whether the registry, after it was read once more, no longer lets the commit be made as it was planned: the
+        table does not hold all locations that the commit names, or files outside of them that the commit adds are being
+        purged."""
         try:
             await self.refuse_purged(index, entry)
         except BadRequest:

@@ -48,8 +48,8 @@ async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
 
 async def answer_read_only(session: Session, guard: IdempotencyGuard, reason: str) -> Answer:
     """Answers a mutation on a catalog that is read-only, and writes nothing: replays the final answer if the key has
-    one. Raises `Unsupported` if there is no key or no attempt under it, and `CommitStateUnknown` if there is an attempt
-    without a final answer."""
+    one. `reason` is why the catalog is read-only. Raises `Unsupported` if there is no key or no attempt under it, and
+    `CommitStateUnknown` if there is an attempt without a final answer."""
     slots = await guard.read()
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")

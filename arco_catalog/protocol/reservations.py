@@ -30,13 +30,13 @@ from arco_catalog.state.registry import RegistryState
 
 
 async def reserve_locations(session: Session, namespace: Namespace, name: str, missing: MissingLocations) -> None:
-    """Makes a registry commit that adds these locations to those that the entity holds, and these folders to those that
-    it borrows from; before it adds locations, it gives back earlier ones that no commit has used. The operation id is a
-    fresh one that no slot names, so it is never evidence of the request. Raises `BadRequest` if a location is taken, if
-    the files of a folder are being deleted, or if the entity would hold too many, and `Forbidden` if the caller may not
-    choose a location or take files from a folder.
+    """Makes a registry commit that adds the `missing` locations to those that the entity holds, and the `missing` paths
+    to those from which it takes files; before it adds locations, it gives back reserved ones that no commit has used.
+    The operation id is a fresh one that no slot names, so it is never evidence of the request. Raises `BadRequest` if a
+    location is taken, if files at a path are being deleted, or if the entity would hold more than `MAX_HELD`,
+    `Forbidden` if the caller may not choose a location or take files from a path, and as `change_registry` does.
 
-    Does nothing if the name no longer means the entity: the caller plans again.
+    Does nothing if the name no longer means the entity: the caller plans anew.
     """
     reservation = Reservation(session, namespace, name, missing.entity, missing.locations, missing.borrowed)
     while True:

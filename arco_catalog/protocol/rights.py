@@ -218,8 +218,9 @@ class CatalogAccess(RestrictedAccess):
 
 
 class RealmAccess(RestrictedAccess):
-    """The access of one request to the realm itself, whose registry the request reads or changes. `itself` is the
-    principal that the request is about, None if it is about something else."""
+    """The access of one request to the realm itself, whose registry the request reads or changes. `itself` is the name
+    of the principal that the request is about, None if it is about something else: a principal may rotate its own
+    credentials without a privilege."""
 
     def __init__(
         self,
@@ -275,8 +276,8 @@ class RealmAccess(RestrictedAccess):
 
 
 async def check_principal(realm: State, identity: Identity) -> None:
-    """Reads the realm's HEAD, and returns if the principal exists and the token is still valid. Raises
-    `UnknownPrincipal` otherwise."""
+    """Reads the realm's HEAD, and raises `UnknownPrincipal` unless the caller's principal exists and the token is still
+    valid. Checks no privilege."""
     head = await realm.head()
     if await carry_out(realm, head.index, standing_of(head.index, identity)) is None:
         raise no_such_principal()

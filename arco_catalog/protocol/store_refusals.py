@@ -1,4 +1,4 @@
-"""Makes the error for a client when the object store definitely refused a call."""
+"""Makes the error for a client when the object store definitely refused a call, so that the call was not applied."""
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, Refusal
 from storage_backends import InvalidKey, StoreDenied

@@ -118,7 +118,8 @@ class TransactionCoordinator(CommitExecution):
 
     async def place_on_names(self, prepared: PreparedCommit) -> bool:
         """Places intents on all new names, by one registry commit: the prepared one, or another if HEAD has moved.
-        Returns False if that is refused, as when a name is no longer free or has another transaction's intent."""
+        Returns True once they are there, and False if that is refused, as when a name is no longer free or has another
+        transaction's intent."""
         if isinstance(await prepared.swap(), Applied):
             return True
         try:
@@ -193,6 +194,6 @@ class TransactionCoordinator(CommitExecution):
         await gather(*steps)
 
     def intents_to_settle(self, head: RegistryState) -> Edits:
-        """Returns the index changes that make entries of those of our intents on names that this HEAD still has; empty
-        if it has none."""
+        """Returns the index changes that turn those of our intents on names that this HEAD still has into entries;
+        empty if it has none. Only for a committed transaction."""
         return settling(head.index, {self.plan.id: True})
