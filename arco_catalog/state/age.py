@@ -8,8 +8,8 @@ CLOCK_TOLERANCE_MS = 5_000
 def has_passed(age_ms: int, limit_ms: int) -> bool:
     """Whether an object of this age is at least `limit_ms` old.
 
-    A negative age, beyond the tolerance, counts as old too. The store's clock, which for local files is the machine's,
-    was then set back after the object was written. How long ago that was is unknown, and to wait for the clock to catch
-    up could take days.
+    A negative age of more than `CLOCK_TOLERANCE_MS` counts as old, too. The store's clock, which for local files is the
+    machine's, was then set back after the object was written. How long ago that was is unknown, and to wait for the
+    clock to catch up could take days.
     """
     return age_ms >= limit_ms or age_ms < -CLOCK_TOLERANCE_MS

@@ -2,7 +2,7 @@
 *borrowed*, so that no purge of another entity deletes files in them (docs/design/purge.md#rule-16).
 
 The entry of the entity's name lists them, and so does the tombstone after a drop. In addition, the index has a key for
-every pair of such a folder and an entity, by which the entities that borrow from a location are found."""
+every pair of such a path and an entity, by which the entities that borrow from a location are found."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,9 +27,9 @@ def borrowed_key(path: str, entity: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loans:
-    """The folders from which an entity borrows files, by their normal forms. Of a folder in `widened` it may borrow all
-    files below, of any other folder only the files directly in it. Folders in entries of an older version of the
-    program count as widened."""
+    """The paths from which an entity borrows files, by their normal forms. Of a path in `widened` it may borrow all
+    files below, of any other only the files directly in it. Paths in entries of an older version of the program count
+    as widened."""
 
     locations: tuple[str, ...] = ()
     widened: frozenset[str] = frozenset()

@@ -56,9 +56,9 @@ class CatalogState:
         return texts(self.json, "former")
 
     def closed(self, entry: JsonObject, cancelled: list[JsonValue]) -> JsonObject:
-        """Returns the entry that closes the catalog. `entry` is that of the catalog in the realm, and `cancelled` the
-        tables whose purges were cancelled. If a drop under another id closed it before, that id becomes a former
-        one."""
+        """Returns the entry that closes the catalog. `entry` is that of the catalog in the realm, and `cancelled` are
+        the names of the tables whose purges were cancelled. If a drop under another id closed it before, that id
+        becomes a former one."""
         changed: JsonObject = {**self.json, "catalog": entry, "state": DROPPING, "cancelled_purges": cancelled}
         return {**changed, "former": self._former(None)} if self.is_closed else changed
 

@@ -68,8 +68,8 @@ class Checkpoints:
 
     @classmethod
     async def read(cls, state: State, shards: Iterable[int] = range(SHARDS)) -> "Checkpoints":
-        """Reads the reconciler's checkpoints of these shards, by default of all. A shard that is corrupt counts as
-        empty, with a message in `damaged`. Raises `StoreError`."""
+        """Reads the reconciler's checkpoints from the objects with these numbers, by default from all. An object that
+        is corrupt counts as empty, with a message in `damaged`. Raises `StoreError`."""
         log = cls()
         for number in shards:
             log.by_entity.update(await log._read(state, number))
@@ -95,9 +95,9 @@ class Checkpoints:
         self._changed.setdefault(0, set())
 
     async def write(self, state: State) -> None:
-        """Stores the changed checkpoints, merged with those that other runs stored meanwhile. If other runs write a
-        shard during each of our tries, our changes of it are dropped, and the entities are walked anew. Raises
-        `StoreError`."""
+        """Stores the changed checkpoints, merged with those that other runs of the reconciler stored meanwhile. If
+        other runs write the same object during each of `TRIES` tries, the changes in that object are dropped, and a
+        later run walks these entities anew. Raises `StoreError`."""
         shards: dict[int, dict[str, WalkCheckpoint]] = {number: {} for number in self._changed}
         for entity, walked in self.by_entity.items():
             if (number := shard_of(entity)) in shards:
@@ -147,7 +147,7 @@ class Checkpoints:
 
 
 def shard_of(entity: str) -> int:
-    """Returns the number of the shard with an entity's checkpoint."""
+    """Returns the number, below `SHARDS`, of the object that has the reconciler's checkpoint of an entity."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 

@@ -278,19 +278,21 @@ def has_pointer(relation: JsonObject) -> bool:
 
 
 def find_namespace(index: Index, namespace: Namespace) -> NamespaceEntry | None:
-    """Returns the entry of a namespace, None if it does not exist or is the root, which has no entry."""
+    """Returns the index entry of a namespace, None if it does not exist or is the root, which has no entry."""
     entry = index.get(namespace_key(namespace)) if namespace else None
     return None if entry is None else NamespaceEntry(entry)
 
 
 def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
-    """Returns the entry of a name, None if there is none."""
+    """Returns the index entry of a name in a namespace, which is that of a table, view, generic table or semantic
+    model; None if there is none."""
     entry = index.get(relation_key(namespace, name))
     return None if entry is None else RelationEntry(entry)
 
 
 def find_kind(index: Index, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
-    """Returns the entry of a name if it is of this kind; None if it is of another kind, or there is none."""
+    """Returns the index entry of a name in a namespace if it is of this kind; None if it is of another kind, or there
+    is none."""
     entry = find_relation(index, namespace, name)
     return entry if entry is not None and entry.kind == kind else None
 

@@ -196,7 +196,7 @@ async def _update(
 
 
 def shard_of(entity: str) -> int:
-    """Returns the number of the shard that stores the directories of an entity's files."""
+    """Returns the number, below `SHARDS`, of the object that stores the directories of an entity's files."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 

@@ -73,8 +73,8 @@ async def _read(state: State, shard: int) -> Floors:
 
 
 def parse_floors(key: str, found: Found | None) -> Floors:
-    """Reads the floors by entity from a stored shard: the times up to which receipts may have been collected. Empty if
-    the shard does not exist. Raises `InternalError`."""
+    """Reads the floors by entity, the times up to which receipts may have been collected, from the object `found` that
+    is stored under `key`; empty if it does not exist. Raises `InternalError` if it is corrupt."""
     if found is None:
         return {}
     floors = mapping(parse_record(found.body, key), "floors")

@@ -49,8 +49,8 @@ class FollowedTable:
 
 
 def notified_key(namespace: Namespace, name: str) -> str:
-    """Returns the key of the time of a name's last notification, which is saved when the tombstone of its followed
-    table is collected."""
+    """Returns the index key of the entry with the time of a name's last notification, which is written when the
+    tombstone of its followed table is collected."""
     return level("notified", namespace) + name
 
 

@@ -145,7 +145,7 @@ class Location:
 
     @property
     def reserved(self) -> bool:
-        """Whether the location is in the state of a catalog, this one or another."""
+        """Whether only the records of a catalog or realm may have this location, those of this one or of another."""
         return any(map(is_reserved, self.segments))
 
     def named_after(self, entity: str) -> bool:
@@ -220,13 +220,14 @@ def fully_decoded(segment: str) -> str:
 
 
 def refuse_reserved(location: Location) -> None:
-    """Raises `BadRequest` for a location in the state of a catalog, this one or another."""
+    """Raises `BadRequest` for a location that only the records of a catalog or realm may have, of this one or
+    another."""
     refuse_reserved_path(location.uri)
 
 
 def refuse_reserved_path(path: str) -> None:
-    """Raises `BadRequest` for a path in the state of a catalog. The path may have any form, such as other catalogs
-    write into metadata logs."""
+    """Raises `BadRequest` for a path that only the records of a catalog or realm may have. The path may have any form,
+    such as other catalogs write into metadata logs."""
     for segment in path.split("/"):
         if len(segment) <= MAX_BYTES and _is_reserved(segment):
             raise BadRequest(
@@ -235,8 +236,8 @@ def refuse_reserved_path(path: str) -> None:
 
 
 def is_reserved(segment: str) -> bool:
-    """Whether a folder of this name, decoded any number of times, has the state of a catalog. False for a name that is
-    too long for any store."""
+    """Whether a path segment, decoded any number of times, is in `RESERVED_FOLDERS`, below which are the records of a
+    catalog or realm. False for a segment that is too long for any store."""
     return len(segment) <= MAX_BYTES and _is_reserved(segment)
 
 

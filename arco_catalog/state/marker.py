@@ -55,7 +55,8 @@ def _safe(value: JsonValue) -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class RequestIdentity:
-    """The request to which an idempotency key belongs, as slot 0 records it."""
+    """The request to which an idempotency key belongs, as slot 0 of the marker records it. `payload` is the hash of the
+    body."""
 
     method: str
     path: str

@@ -54,7 +54,8 @@ class PolicyEntry:
         )
 
     def with_value(self, value: str) -> "PolicyEntry":
-        """Returns the policy's entry with its next version, and with the id of another value."""
+        """Returns the policy's entry with its next version, after a change of its text: `value` is the id of the new
+        one."""
         return PolicyEntry({**self.json, "version": self.version + 1, "value": value})
 
     @property

@@ -110,7 +110,8 @@ class Progress:
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
     def at(self, chunk: str, done: int) -> "Progress":
-        """Returns the purge's progress after the first `done` names in the chunk with the id `chunk` are done."""
+        """Returns the purge's progress after the first `done` names in the chunk of the inventory with the id `chunk`
+        are deleted or left out."""
         return replace(self, chunk=chunk, chunk_done=done)
 
     def in_phase(self, phase: Phase) -> "Progress":

@@ -174,24 +174,25 @@ class PrincipalEntry(DescribedEntry):
         return self.properties.get(RUN_PIPELINE) == "true"
 
     def with_secrets(self, secrets: tuple[Secret, ...], at_ms: int, **changed: str | bool) -> Self:
-        """Returns the principal's entry with these secrets in place of its own, and other changes."""
+        """Returns the principal's entry with these secrets in place of its own, with the `changed` fields, the time
+        `at_ms` of the change, and the next version."""
         return self.updated(at_ms, secrets=[secret.json for secret in secrets], **changed)
 
 
 def find_catalog(index: Index, name: str) -> CatalogEntry | None:
-    """Returns the catalog of a name, None if there is none."""
+    """Returns the entry of the catalog with this name in a realm's index, None if there is none."""
     entry = index.get(catalog_key(name))
     return None if entry is None else CatalogEntry(entry)
 
 
 def find_principal(index: Index, name: str) -> PrincipalEntry | None:
-    """Returns the principal of a name, None if there is none."""
+    """Returns the entry of the principal with this name in a realm's index, None if there is none."""
     entry = index.get(principal_key(name))
     return None if entry is None else PrincipalEntry(entry)
 
 
 def find_principal_role(index: Index, name: str) -> RoleEntry | None:
-    """Returns the principal role of a name, None if there is none."""
+    """Returns the entry of the principal role with this name in a realm's index, None if there is none."""
     entry = index.get(principal_role_key(name))
     return None if entry is None else RoleEntry(entry)
 

@@ -41,8 +41,8 @@ _OPERATION_FIELDS = frozenset({"id", "kind", "answer", "cancels"})
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of a registry commit: the id and kind, the `detail` that `arco history` shows, and the `answer` to
-    its request in the form that markers store (planning/answers.py). `cancels` are the ids of attempts that must not
-    commit any more: none that the registry lists as committed."""
+    its request in the form that markers store (planning/answers.py). `cancels` are the ids of attempts that have not
+    committed, and must not from this commit on."""
 
     id: str
     kind: str
