@@ -1,8 +1,8 @@
 """The API as a Lambda function behind API Gateway or a function URL. The catalog and the app are made once, when the
 process starts.
 
-It is deployed as `lambda.api.handler`, with the variables of `arco serve` and `ARCO_ENDPOINT`, the type of the
-endpoint."""
+It is deployed as `lambda.api.handler`, with the variables of `arco serve` and `ARCO_ENDPOINT`, the type of the endpoint
+(`http-api`, `rest-api` or `function-url`). A missing or invalid variable fails the start of the process."""
 
 import asyncio
 import os

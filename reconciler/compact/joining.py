@@ -44,8 +44,9 @@ class MatchedEdges:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Joins runs in OpenLineage events with commits, by reading four system tables, all at one state: `lineage_events`,
-    `commits`, `tables` and `lineage`; `catalogs` are the names of the catalog for clients."""
+    """Joins runs in OpenLineage events with commits, by reading four system tables in the states in which they were
+    opened: `lineage_events` (`events`), `commits`, `tables` (`versions`) and `lineage`. `catalogs` are the names of the
+    catalog for clients."""
 
     events: OpenTable
     commits: OpenTable
@@ -60,8 +61,8 @@ class Join:
         yield from self._edges(here, batch)
 
     def servo_edges(self, since: int) -> Iterator[Row]:
-        """Iterates over an edge for each commit by a Servo task in the batches of `commits` after the number `since`,
-        unless the table `lineage` has it."""
+        """Iterates over an edge for each commit by a Servo task that added snapshots, in the batches of `commits` after
+        the number `since`, unless the table `lineage` has the edge."""
         where = both(equal("source_kind", "Servo"), after("batch", since))
         for rows in self.commits.batches(where, *_COMMIT_COLUMNS):
             made = [commit for commit in _made(rows.to_pylist()) if commit.is_servo]

@@ -35,7 +35,8 @@ class Observer(WorkObserver, Protocol):
     """The interface of what receives the events of a run of `maintain`, besides those of the work on tables."""
 
     def on_plan(self, table_plan: TablePlan) -> None:
-        """Receives the plan of a table that has policies: the steps that are due, and those that are held back."""
+        """Receives the plan of a table that has policies: the steps that are due (there may be none), and the
+        procedures that are held back."""
         ...
 
     def on_skip(self, table: TableRef, reason: str) -> None:

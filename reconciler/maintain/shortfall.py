@@ -18,7 +18,7 @@ REWRITE = "replace"
 class Shortfall:
     """The files that a procedure was to rewrite and did not: how many were expected, how many of these are missing, how
     many Iceberg reports as failed before their commit (it does not count those with a failed commit), and how many
-    snapshots other writers committed during the call."""
+    snapshots other writers committed during the call, without rewrites."""
 
     expected: int
     missing: int

@@ -105,7 +105,8 @@ class SystemTables:
 
 @dataclass(slots=True)
 class OpenTable:
-    """A system table as a job has opened it, at one state. A commit replaces it by the state that the commit made."""
+    """A system table as a job has opened it, at one state: reads do not see later commits of other runs. A commit
+    through this object moves it to the state that the commit made."""
 
     definition: SystemTable
     table: Table
