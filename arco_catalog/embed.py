@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["RunningCatalog", "open_app", "serving"]
 
 GRACE_SECONDS = 30
-"""How long requests under way may take once the server is to stop."""
+"""How long requests under way may take once the server is to stop; the server then drops them."""
 
 _LOCAL = HttpOptions(health=True, allowed_hosts=())
 """As `arco serve` on loopback: web pages of a browser on this machine are refused."""
@@ -62,7 +62,8 @@ _LOCAL = HttpOptions(health=True, allowed_hosts=())
 
 @dataclass(frozen=True, slots=True)
 class RunningCatalog:
-    """A catalog that is being served: its URL, the warehouse that it serves, and the URL of its store."""
+    """A catalog that `serving` serves over HTTP while the context lasts: the URL of the server on this machine (`uri`),
+    the name of the one warehouse, and the URL of the store as the caller gave it."""
 
     uri: str
     warehouse: str
@@ -86,13 +87,15 @@ async def open_app(
     http: HttpOptions | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[App]:
-    """An ASGI app that serves one warehouse of the store at a URL; the store is closed with the context.
+    """Yields an ASGI app that serves one warehouse of the store at a URL, and closes the store with the context.
 
     A store in S3 or Azure is configured by the `AWS_*` or `AZURE_*` variables in `environment`, None being that of this
-    process: apps over different accounts may share one.
+    process: apps over different accounts may share one. Tables may also be at the `allowed_locations`, outside of the
+    store. Without `http` the default options apply, which do not refuse web pages of a browser.
 
-    The app authenticates nobody. Over a store that ignores conditional writes it is read-only. Raises `ValueError` for
-    a bad URL, warehouse or location, and `storage_backends.StoreError` if the store does not answer.
+    The app authenticates no callers: every request may do everything. Over a store that ignores conditional writes it
+    is read-only. Raises `ValueError` for a bad URL, warehouse or location, and `storage_backends.StoreError` if the
+    store does not answer.
     """
     settings = Settings(parse_warehouse(warehouse))
     known = os.environ if environment is None else environment
@@ -110,10 +113,12 @@ def serving(
     allowed_locations: Sequence[str] = (),
     http: HttpOptions | None = None,
 ) -> Iterator[RunningCatalog]:
-    """Serves one warehouse on a free port of 127.0.0.1, from a thread of this process, until the context ends.
+    """Serves one warehouse on a free port of 127.0.0.1, from a thread of this process, until the context ends; requests
+    under way then have `GRACE_SECONDS` to finish.
 
     Without `http`, web pages of a browser on this machine are refused, as by `arco serve` on loopback, and `/health`
-    answers. Raises what `open_app` raises, and `ModuleNotFoundError` without the extra `serve`.
+    answers. Raises at the start what `open_app` raises, and `ModuleNotFoundError` without the extra `serve`; raises at
+    the end of the context the error that stopped the server before.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = _Server(listener, store, warehouse, allowed_locations, _LOCAL if http is None else http)
@@ -154,7 +159,8 @@ class _Server:
                 self.ready.set_exception(error)
 
     def stop(self) -> None:
-        """Lets requests under way finish, and ends."""
+        """Makes the server stop after requests under way, at the latest after `GRACE_SECONDS`. Returns at once; the
+        caller joins the thread."""
         if self._server is not None:
             self._server.should_exit = True
 

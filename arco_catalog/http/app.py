@@ -37,10 +37,11 @@ def create_app(
     authentication: Authentication | None = None,
     guard: Callable[[Handle], Handle] | None = None,
 ) -> "App":
-    """Returns an app that serves the catalogs in `warehouses` by their names, or those of `realms`, with these
-    `options` or the default ones. If `telemetry` is given, every request is reported to it. If `authentication` is
-    given, it must accept a request before a catalog serves it. `guard` wraps the layer that serves requests in one that
-    may refuse them. The caller closes the catalogs after the app's last request."""
+    """Returns an app that serves the catalogs in `warehouses` by their names, with these `options` or the default ones.
+    With `realms` it serves the catalogs of these realms instead, and also the management API and the endpoint for
+    tokens. If `telemetry` is given, every request is reported to it. If `authentication` is given, it must accept the
+    caller of a request, except on public routes such as `/health`. `guard` wraps the layer that serves requests in one
+    that may refuse them. The caller closes the catalogs after the app's last request."""
     options = options or HttpOptions()
     routes = (*HEALTH, *ROUTES) if options.health else ROUTES
     if realms is not None:

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from arco_catalog.iceberg.errors import Forbidden, UnsupportedMediaType
 
 ANY = "*"
-"""In the list of allowed hosts: every name is allowed."""
+"""In the list of allowed hosts: every host name is safe, so nothing protects from DNS rebinding."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
 REMEMBERED_HOSTS = 256
@@ -29,9 +29,9 @@ def check_page(
     allowed_hosts: tuple[str, ...],
     allowed_origins: tuple[str, ...] = (),
 ) -> None:
-    """Raises `Forbidden` if the `Host` in these headers is not allowed, or if a web page of another origin sent the
-    request, unless `allowed_origins` contains that origin. A header that is missing passes its check. `server` is the
-    address at which the request arrived, None if unknown."""
+    """Raises `Forbidden` if the `Host` in these headers is not safe (`_is_allowed`), from whatever page the request
+    comes, or if a web page of another origin sent the request, unless `allowed_origins` contains that origin. Headers
+    that are missing are not required. `server` is the address at which the request arrived, None if unknown."""
     host = headers.get("host")
     if host is not None:
         allowed = _remembered if len(host) <= REMEMBERED_HOST_BYTES else _is_allowed
@@ -55,8 +55,9 @@ def check_page(
 
 
 def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -> bool:
-    """Whether a `Host` header is safe from DNS rebinding: an IP address, a name of loopback, or an allowed name. If the
-    operator allowed no names, every header is safe unless the request arrived at a loopback address."""
+    """Whether a `Host` header is safe from DNS rebinding: it has an IP address, a name of loopback, or a name in
+    `allowed_hosts`, which may also be `ANY`. If `allowed_hosts` is empty, every header is safe unless the request
+    arrived at a loopback address (`server`)."""
     match = _HOST.fullmatch(host)
     name = match[1].lower().rstrip(".") if match is not None else ""
     if name and (_is_address(name) or name == "localhost" or name.endswith(".localhost")):
@@ -70,9 +71,9 @@ _remembered = lru_cache(REMEMBERED_HOSTS)(_is_allowed)
 
 
 def check_media_type(headers: Mapping[str, str], allowed: Collection[str], *, needs_body: bool) -> None:
-    """Raises `UnsupportedMediaType` unless the Content-Type is one of the `allowed` types of JSON; without `needs_body`
-    it may be missing. A web page cannot send these types to another origin without a preflight, so the check also stops
-    requests that a page forged."""
+    """Raises `UnsupportedMediaType` unless the Content-Type is one of the `allowed` types of JSON, with any parameters;
+    without `needs_body` it may be missing or empty. A web page cannot send these types to another origin without a
+    preflight, so the check also stops requests that a page forged."""
     given = headers.get("content-type", "").strip()
     if not given and not needs_body:
         return

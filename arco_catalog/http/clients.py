@@ -34,7 +34,7 @@ def path(raw: bytes) -> str:
 
 def request_id(scope: Scope, headers: Mapping[str, str]) -> str | None:
     """Returns the client's `X-Request-Id`, or else the request id of API Gateway; None if neither has the form of an
-    id."""
+    id: at most 128 ASCII letters, digits and characters of `_=+/.:-`."""
     return _id(headers.get("x-request-id")) or _id(_gateway(scope).get("requestId"))
 
 
@@ -45,7 +45,8 @@ def invocation(scope: Scope) -> str | None:
 
 
 def trace_parent(headers: Mapping[str, str]) -> TraceParent | None:
-    """Returns the W3C `traceparent` header and the trace id in it; None if it is missing or malformed."""
+    """Returns the W3C `traceparent` header and the trace id in it; None if the header is missing or malformed, or has
+    the trace id of zeros."""
     text = headers.get("traceparent")
     match = None if text is None else _TRACEPARENT.fullmatch(text.strip())
     return None if match is None else TraceParent(match[0], match[1])

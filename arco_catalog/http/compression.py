@@ -8,7 +8,8 @@ from arco_catalog.http.responses import Response
 from arco_catalog.planning.answer_limit import AnswerLimit
 
 WORTHWHILE_BYTES = 64 << 10
-"""Larger responses are checked against the host's limit, and compressed on a server with the option `gzip`."""
+"""Only larger responses are compared with the host's limit. On a server with the option `gzip` they are compressed, if
+the client accepts it."""
 ALWAYS_BYTES = 1 << 20
 """Larger responses are compressed on every server, if the client accepts it."""
 
@@ -35,8 +36,8 @@ def accepts_gzip(headers: Mapping[str, str]) -> bool:
 
 
 def is_compressed(options: HttpOptions, headers: Mapping[str, str], size: int) -> bool:
-    """Whether a response of `size` bytes is compressed: the client accepts gzip, and the size is above
-    `compressed_from`."""
+    """Whether a response of `size` bytes is compressed although the host could carry it as it is: the client accepts
+    gzip, and the size is above `compressed_from`."""
     return size > compressed_from(options) and accepts_gzip(headers)
 
 

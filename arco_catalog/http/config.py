@@ -64,7 +64,10 @@ def _discovery(policy: KeyPolicy, lifetime_ms: int) -> JsonObject:
 
 async def health(context: RequestContext) -> Response:
     """Returns 200 with the warehouses of the process, and for each the reason why it is read-only, null if it is not.
-    It sends no request to the store, because a slow store is no reason to restart the server."""
+    It sends no request to the store, because a slow store is no reason to restart the server.
+
+    On a server with realms the list of warehouses is empty.
+    """
     warehouses: list[JsonValue] = [
         {"name": name, "read_only_because": catalog.settings.read_only_because}
         for name, catalog in context.service.warehouses.items()

@@ -29,8 +29,10 @@ from arco_catalog.state.memory import Hold
 @dataclass(kw_only=True, eq=False)
 class DecodedRequest:
     """A request at its route, decoded. `template` is the path of the route, and `params` are the decoded segments in
-    the template's places. `body` is None on routes without one; `body_bytes` is its length as it was sent, and `form` a
-    form as it was sent. `id` is the request's id in telemetry."""
+    the template's places. `body` is the JSON object that was sent, None on routes without one and for an optional body
+    that is empty; `body_bytes` is the length in which it was sent. `form` is a form as it was sent, empty on all other
+    routes. `hold` accounts for the memory of the request. `id` is the request's id in telemetry, None without
+    telemetry."""
 
     options: HttpOptions
     template: str
@@ -46,17 +48,17 @@ class DecodedRequest:
 
     @cached_property
     def namespace(self) -> Namespace:
-        """The namespace in the path. Raises `BadRequest`."""
+        """The namespace in the path. Raises `BadRequest` if it is no valid name of a namespace."""
         return decode_namespace(self.params["namespace"], self.options.namespace_separator)
 
     @cached_property
     def table(self) -> str:
-        """The table in the path. Raises `BadRequest`."""
+        """The table in the path. Raises `BadRequest` if it is no valid name."""
         return check_name(self.params["table"], "table")
 
     @cached_property
     def view(self) -> str:
-        """The view in the path. Raises `BadRequest`."""
+        """The view in the path. Raises `BadRequest` if it is no valid name."""
         return check_name(self.params["view"], "view")
 
     def path_name(self, parameter: str) -> str:
@@ -87,8 +89,9 @@ class DecodedRequest:
         return spelling_of(self.headers)
 
     def check_new(self, name: str, what: str) -> str:
-        """Returns the name of a new object, if later requests of this client can send it in a path. Raises
-        `BadRequest` otherwise, with a message that begins with `what`."""
+        """Returns the name of a new object, if later requests of this client can send it in a path, and it has no
+        control characters. Raises `BadRequest` otherwise, with a message that begins with `what`. It does not call
+        `check_name`."""
         return check_routable(name, what, self.options.unroutable, self.spelling)
 
     def new_name(self) -> str:
@@ -103,7 +106,8 @@ class DecodedRequest:
             self.check_new(name, "table")
 
     def renaming(self) -> tuple[Identifier, Identifier]:
-        """Returns the source and the destination in the body of a rename. Raises `BadRequest`."""
+        """Returns the source and the destination in the body of a rename. Raises `BadRequest` if one of them is missing
+        or invalid, or if later requests could not send the new name in a path."""
         separator = self.options.namespace_separator
         source = required_identifier(self.fields, "source", separator)
         destination = required_identifier(self.fields, "destination", separator)
@@ -113,7 +117,7 @@ class DecodedRequest:
     @cached_property
     def canonical_path(self) -> str:
         """The path in one encoding, however the client encoded it; different paths differ in it. An idempotency key is
-        bound to it, and receipts contain it. Raises `BadRequest`."""
+        bound to it, and receipts contain it. Raises `BadRequest` for an invalid namespace."""
         levels: list[str] = []
         for level in self.template.split("/"):
             if level == "{namespace}":

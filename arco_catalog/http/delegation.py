@@ -40,9 +40,9 @@ MAX_STAGED = 5
 
 
 async def of_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
-    """Returns the access to a table's files that the caller's grants allow, in a way that the request's header lists;
-    `NOT_DELEGATED` if there is none. Raises `Unavailable`, and `InternalError` if the cloud denies the server the
-    credentials."""
+    """Returns the access to a table's files that the caller's grants allow, in a way that the request's header lists:
+    vended credentials if it lists both ways and the catalog can vend them. Returns `NOT_DELEGATED` if there is none.
+    Raises `Unavailable`, and `InternalError` if the cloud denies the server the credentials."""
     return await _delegated(context, session, name, await table_access(session, context.namespace, name, state))
 
 
@@ -100,9 +100,10 @@ async def sign(context: RequestContext) -> Response:
 
 
 async def _access(context: RequestContext, session: Session) -> Access | None:
-    """Returns the access to the files of the table in the path or, if there is none, of the table staged under this
-    name at the locations in the query. Returns None if the catalog gives no access to the table. Raises the errors of
-    `load_table`, also `NoSuchTable` if neither table gives access."""
+    """Returns the caller's access to the files of the table in the path, None if the catalog gives none. If there is no
+    such table, returns the access to the files of a table that the caller may stage under this name at the locations in
+    the query. Raises the errors of `load_table`: `NoSuchTable` also if the query has no location or more than
+    `MAX_STAGED`, or if staging the table there gives no access."""
     namespace, name = context.namespace, context.table
     try:
         state = await load_table(session, namespace, name)
@@ -159,7 +160,7 @@ def _path(context: RequestContext, name: str, what: str, staged: Sequence[str]) 
 
 def with_access(body: JsonObject, delegated: DelegatedAccess) -> JsonObject:
     """Returns the body of a response about a staged table with the configuration and the credentials of the access to
-    its files; without access the body as it is."""
+    the table's files; without access the body as it is."""
     if delegated.way is None:
         return body
     listed: list[JsonValue] = [*delegated.credentials_json]

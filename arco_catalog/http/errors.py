@@ -1,5 +1,5 @@
-"""Error responses of the catalog's API: the one table from the class of an error to the status and type that the client
-gets.
+"""Error responses of the catalog's API: the table from the class of an error to the status and type that the client
+gets. Only errors of idempotency keys have other entries in the Polaris dialect, and one on commit routes.
 
 Clients choose what to do by the type. So every type is one of the specification or of its reference implementation; for
 a status without one (405, 413, 415) it is the nearest in meaning. Only `AnswerTooLargeException`, for a response that
@@ -69,11 +69,13 @@ _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
 
 def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Response:
     """Returns the error response for a request that raised `error`. `commits` is true on routes whose 5xx mean that the
-    outcome is unknown; on others an error of the store gives the response of an unavailable service, or of a refusal by
+    outcome is unknown: there an error of the store, an `InternalError` or an unexpected exception gives the response of
+    an unknown outcome. On others an error of the store gives the response of an unavailable service, or of a refusal by
     the store. The `dialect` decides on the response about an idempotency key that was used for another request, or
     whose request is in progress.
 
-    An unexpected exception is logged with its traceback, and its response contains nothing of it.
+    An unexpected exception and an `InternalError` are logged with their tracebacks. The response contains the message
+    of an `InternalError`, but nothing of an unexpected exception.
     """
     match error:
         # Code that writes reports the outcome itself, so a store's error that arrives here comes from a read.
@@ -104,8 +106,8 @@ def unknown_reason(error: Exception) -> e.UnknownReason:
 
 
 def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """Returns an error response in the form that the specification defines for all errors, with these `headers`; `kind`
-    is the type of the error in its body."""
+    """Returns an error response with this status and these `headers`, in the form that the specification defines for
+    all errors; `kind` is the type of the error in the body."""
     body = dumps({"error": {"message": message, "type": kind, "code": status}})
     return Response(status, body, headers, error_type=kind)
 

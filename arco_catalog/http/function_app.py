@@ -22,10 +22,10 @@ async def function_app(
 ) -> App:
     """Returns the app of a function, with the stores that `catalog` has open.
 
-    With `ARCO_AUTH` the app serves authenticated callers: the realms of the store, or `catalog` if
-    `served_by_function` returns no realms. Without it, the app serves `catalog` to every caller that the gateway lets
-    in, but rejects all requests once it has read that the store has a realm; with `ARCO_AUTHORIZATION=off` it does not
-    look for one. Raises `ValueError` for an invalid variable, and `StoreError` if the store does not answer.
+    With `ARCO_AUTH` the app serves authenticated callers: the realms of the store, or `catalog` if `served_by_function`
+    returns no realms. Without it, the app serves `catalog` to every caller that the gateway lets in, but refuses
+    requests once it has found a realm in the store (`RealmGuard`); with `ARCO_AUTHORIZATION=off` it does not look for
+    one. Raises `ValueError` for an invalid variable, and `StoreError` if the store does not answer.
     """
     one = {catalog.settings.warehouse: catalog}
     if AUTH.read(environment):

@@ -61,7 +61,8 @@ class HttpRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The app's response to a request of Azure Functions, as the parts of an `azure.functions.HttpResponse`."""
+    """The app's response to a request of Azure Functions: status, headers and body, from which the function makes an
+    `azure.functions.HttpResponse`."""
 
     status: int
     headers: Mapping[str, str]
@@ -93,9 +94,9 @@ async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) 
 
 
 def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller:
-    """Returns the caller that App Service authenticated, by the object id of the user or application. If the id is
-    missing, the caller has the reason in `unidentified_because`. An unauthenticated endpoint has `NO_CALLER`: clients
-    can send these headers themselves there. Header names are in lower case."""
+    """Returns the caller that App Service authenticated, by the object id of the user or application. If the claims or
+    the id are missing, the caller has the reason in `unidentified_because`. An unauthenticated endpoint has
+    `NO_CALLER`: clients can send these headers themselves there. Header names are in lower case."""
     if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
         return NO_CALLER
     claims = _claims(headers.get(PRINCIPAL, ""))

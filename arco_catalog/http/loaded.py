@@ -20,8 +20,9 @@ def load_response(
 ) -> Response:
     """Returns the response to a load of a table or view, with the configuration and credentials of the access in
     `delegated`. It is compressed if `part`, the compressed metadata of `state`, is given and the host can carry the
-    result. It has no labels if they would make it larger than the host can carry, because governance must not prevent
-    the load."""
+    result; the caller gives it only for a client that accepts gzip. It has no labels if they would make it larger than
+    the host can carry, because governance must not prevent the load. If it is too large even so, the layer `Encoding`
+    raises `AnswerTooLarge`."""
     limit = answer_limit(context.options, context.headers) if part is not None or state.governance else None
     if part is not None:
         response = _compressed_response(state, headers, delegated, part)

@@ -20,7 +20,8 @@ MAX_NAME_BYTES = 255
 
 
 def check_name(name: str, what: str) -> str:
-    """Returns the name if a level of a namespace or another object may have it. Raises `BadRequest`, whose message
+    """Returns the name if a level of a namespace or another object may have it: it has 1 to `MAX_NAME_BYTES` bytes in
+    UTF-8, is neither `.` nor `..`, and has no control characters. Raises `BadRequest` otherwise, with a message that
     begins with `what`."""
     if not name:
         raise BadRequest(f"{what} must not be empty")
@@ -36,9 +37,10 @@ def check_name(name: str, what: str) -> str:
 
 
 def check_routable(name: str, what: str, unroutable: str, spelling: Spelling) -> str:
-    """Returns the name if a new object may have it. Raises `BadRequest` if it contains a control character, one of the
-    `unroutable` characters, which paths lose on their way to this server, or one that the client does not escape in
-    paths, according to its `spelling`."""
+    """Returns the name if a new object may have it besides what `check_name` requires. Raises `BadRequest` if it
+    contains a character that changes the display of text, one of the `unroutable` characters, which paths lose on their
+    way to this server, or one that the client does not escape in paths, according to its `spelling`; the message begins
+    with `what`."""
     control = first_control_character(name)
     if control is not None:
         raise BadRequest(f"{what} must not contain the character {control}: {name!r}")
@@ -64,8 +66,8 @@ def creates(change: JsonObject) -> bool:
 
 
 def check_namespace(levels: Sequence[str], what: str, separator: str) -> Namespace:
-    """Returns the levels as a namespace. Raises `BadRequest` if they are too many or too few, or if a level is invalid
-    or contains the `separator`."""
+    """Returns the levels as a namespace. Raises `BadRequest` if they are not 1 to `MAX_LEVELS`, or if a level is no
+    valid name or contains the `separator`; `what` names the namespace in the message."""
     if not 1 <= len(levels) <= MAX_LEVELS:
         raise BadRequest(f"{what} must have 1 to {MAX_LEVELS} levels, not {len(levels)}")
     for level in levels:

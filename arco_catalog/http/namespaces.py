@@ -11,7 +11,8 @@ from arco_catalog.state.worker_threads import off_loop
 
 def paging(context: RequestContext) -> Paging:
     """Returns the page that the query requests: its token, None for a listing without pages and empty for the first
-    page, and the size, None for the default. Raises `BadRequest`."""
+    page, and the size, None for the default. Raises `BadRequest` if a parameter occurs twice, or the size is no integer
+    of at least 1."""
     return Paging(context.query.one("pageToken"), context.query.positive("pageSize"))
 
 

@@ -28,14 +28,17 @@ class HttpOptions:
 
     `namespace_separator` is the separator of a namespace's levels that clients are to use in paths. `max_body_bytes` is
     the limit of a body's size, `body_seconds` the time in which it must arrive, and `max_body_depth` the limit of its
-    nested JSON. With `gzip` responses above 64 KB, not only above 1 MB, are compressed for clients that accept it.
-    `payload_bytes` is the size of a response that the host can carry; None sets no limit. `unroutable` are characters
-    that paths lose on their way to this server, so names of new objects may not contain them. `health` adds the route
-    `/health`. `allowed_hosts` are the host names of this server besides those of loopback; requests of foreign web
-    pages are refused unless it is None, for an app behind a gateway that authenticates callers. Web pages of
-    `allowed_origins` are accepted. `source_principals` are patterns of principals that may name the source of a change
-    (source.py). `request_memory_bytes` is the memory that all running requests share, and `memory_seconds` the time for
-    which a request waits for its part of it.
+    nested JSON, in levels. With `gzip` responses above 64 KB, not only above 1 MB, are compressed for clients that
+    accept it. `payload_bytes` is the size of a response that the host can carry; None sets no limit. `unroutable` are
+    characters that paths lose on their way to this server, so names of new objects may not contain them. `health` adds
+    the route `/health`.
+
+    `allowed_hosts` are the host names of this server besides IP addresses and names of loopback. If it is None, for an
+    app behind a gateway that authenticates callers, web pages are not refused; if it is empty, every host name is
+    allowed, except at a loopback address; otherwise only the names in it. Unless it is None, requests of foreign web
+    pages are refused, except of pages of `allowed_origins`, which can also read responses. `source_principals` are
+    patterns of principals that may name the source of a change (source.py). `request_memory_bytes` is the memory that
+    all running requests share, and `memory_seconds` the time for which a request waits for its part of it.
     """
 
     default_warehouse: str | None = None

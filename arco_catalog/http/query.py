@@ -56,7 +56,7 @@ class Query:
 
     def positive(self, name: str) -> int | None:
         """Returns the value of an integer parameter of the query, None if it is absent. Raises `BadRequest` for any
-        value but an integer of at least 1, and if it occurs more than once."""
+        value but an integer of at least 1 with at most 18 digits, and if it occurs more than once."""
         value = self.one(name)
         if value is None:
             return None

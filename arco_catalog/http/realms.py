@@ -104,8 +104,9 @@ class ServedRealms:
 
 
 async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
-    """Returns the entry of the catalog with a name, None if the realm has none. Unless it must be `fresh`, an entry in
-    the cached HEAD of the realm is enough. Raises `Forbidden` if the realm does not exist."""
+    """Returns the entry of the catalog with a name, None if the current HEAD of the realm has none. Unless it must be
+    `fresh`, an entry in the cached HEAD of the realm is enough. Raises `Forbidden` if it reads HEAD and the realm does
+    not exist."""
     known = None if fresh else state.cached_head()
     if known is not None:
         with suppress(SegmentGone):  # segments of an old cached HEAD may have been deleted: read HEAD again then

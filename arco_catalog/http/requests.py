@@ -105,12 +105,14 @@ class Request:
         return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
 
     async def take_head(self) -> None:
-        """Takes memory for a large head (`head_bytes`). Raises `Unavailable` if there is none in time."""
+        """Takes memory for path, query and headers, `HEAD_WEIGHT` times their size. The caller does this if they have
+        more than `LARGE_HEAD_BYTES`. Raises `Unavailable` if there is none in time."""
         await self._take(HEAD_WEIGHT * self.head_bytes)
 
     async def body(self, options: HttpOptions) -> bytes:
-        """Takes memory for the body, reads all of it, and returns it. Raises `PayloadTooLarge`, `BadRequest` for a body
-        with a Content-Encoding, `SlowBody`, `Unavailable` if there is no memory in time, and `ClientGone`."""
+        """Takes memory for the body, reads all of it, and returns it. Raises `PayloadTooLarge` for more than
+        `max_body_bytes` of the options, `BadRequest` for a body with a Content-Encoding, `SlowBody` if it does not
+        arrive within `body_seconds`, `Unavailable` if there is no memory in time, and `ClientGone`."""
         coding = self.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body uncompressed")

@@ -140,14 +140,14 @@ def registration(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def commit(context: DecodedRequest) -> Sequence[Requirement]:
-    """Returns the requirements of a commit to the table in the path: the privilege of each of its updates, or
-    TABLE_WRITE_PROPERTIES without updates; if it creates the table, TABLE_CREATE on the namespace."""
+    """Returns the requirements of a commit to the table in the path: the privileges of the updates, or
+    TABLE_WRITE_PROPERTIES without updates; if it creates the table, only TABLE_CREATE on the namespace."""
     return _updates(context.fields.values, Securable(context.namespace, context.table))
 
 
 def transaction(context: DecodedRequest) -> Sequence[Requirement]:
-    """Returns the requirements of the commits to all tables of a transaction, without duplicates. Raises `BadRequest`
-    for a body without valid identifiers of tables."""
+    """Returns the requirements of the commits to all tables of a transaction, as `commit` has them for one table,
+    without duplicates. Raises `BadRequest` for a body without valid identifiers of tables."""
     required: list[Requirement] = []
     for place, change in enumerate(context.fields.required("table-changes", list_of(OBJECT))):
         fields = Fields(change, f"request.table-changes[{place}]")

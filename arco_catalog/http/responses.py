@@ -37,8 +37,8 @@ _JSON = (_exact("Content-Type"), b"application/json")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response: a status, headers, and a JSON body, which may be empty. `error_type` is the type in the body of
-    an error."""
+    """An HTTP response: a status, headers, and a JSON body, which may be empty or compressed. `error_type` is the type
+    in the body of an error, None for any other response."""
 
     status: int
     body: bytes = b""
@@ -101,9 +101,9 @@ def table_response(
 def around_metadata(
     state: TableState, *, config: bool, delegated: DelegatedAccess = NOT_DELEGATED
 ) -> tuple[bytes, bytes]:
-    """Returns the bytes of a response's body before and after the metadata of a table or view. They contain the
-    metadata location, the configuration for the client if `config` is true, the credentials if `delegated` has any,
-    and the labels if the table or view has a governance document."""
+    """Returns the bytes of a response's body before and after the metadata of a table or view. Before is the metadata
+    location; after are the field `config` (with the client's configuration for the access) if `config` is true, the
+    credentials of the access, if it has any, and the labels if the table or view has a governance document."""
     location = dumps({"metadata-location": state.metadata_location})
     fields: JsonObject = {"config": {**delegated.config}} if config else {}
     if delegated.credentials:

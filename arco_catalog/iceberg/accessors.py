@@ -25,7 +25,7 @@ def table_uuid(metadata: JsonObject) -> str | None:
 
 
 def location(metadata: JsonObject) -> str:
-    """Returns the table's base location."""
+    """Returns the base location of the table or view."""
     return cast(str, metadata["location"])
 
 
@@ -58,7 +58,8 @@ def manifest_lists(metadata: JsonObject) -> tuple[str, ...]:
 
 
 def leading_files(metadata: JsonObject) -> tuple[str, ...]:
-    """Returns the files to which a document refers directly, each once: manifest lists, and files of statistics."""
+    """Returns the files to which a document refers directly, each once: manifest lists, manifests of old snapshots
+    without a list, and files of column and partition statistics."""
     statistics: list[str | None] = []
     for name in ("statistics", "partition-statistics"):
         files = cast("list[JsonObject]", metadata.get(name) or [])
@@ -80,7 +81,8 @@ def added_leading_files(commit: Commit) -> tuple[str, ...]:
 
 
 def allows_deletes(metadata: JsonObject) -> bool:
-    """Whether the table allows that its files are deleted (`gc.enabled`); true without that property."""
+    """Whether the table allows that its files are deleted: its property `gc.enabled` is `true` in any case of letters,
+    or missing."""
     properties = cast("dict[str, str]", metadata.get("properties") or {})
     return properties.get(props.GC_ENABLED, "true").lower() == "true"
 
@@ -102,8 +104,8 @@ def visible_snapshots_only(metadata: JsonObject) -> JsonObject:
 
 
 def explicit_locations(request: Commit | CreateTable) -> tuple[str, ...]:
-    """Returns every location that a request names, each once: the table's own, and those to which its properties direct
-    engines to write.
+    """Returns every location that a request for a table names, each once: the table's own, and those to which its
+    properties direct engines to write data or metadata. A request that names none gives an empty tuple.
 
     These are compared with the allowed locations (docs/design/state.md#rule-2).
     """
@@ -119,7 +121,8 @@ def written_locations(metadata: JsonObject) -> tuple[str, ...]:
 
 
 def locations_in(updates: Iterable[object]) -> tuple[str, ...]:
-    """Returns every location that updates of a table or a view name, each once."""
+    """Returns every location that updates of a table or a view name, each once: in `SetLocation`, and in properties
+    that direct engines to write. Other updates are ignored."""
     named: list[str | None] = []
     for update in updates:
         if isinstance(update, SetLocation):

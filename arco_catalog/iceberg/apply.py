@@ -27,13 +27,14 @@ def apply_commit(
     """Returns the table's next metadata, None if the commit changes nothing. `base`, the present metadata, is never
     changed.
 
-    `base` is None if the table `name` does not exist; otherwise `base_location` is the location of its metadata file.
-    `now_ms` is the time in milliseconds since 1970; the time in the result is always later than the time in the base. A
-    create that names no location or uuid gets `default_location` or `new_uuid`. `checkpoint` is called between updates.
+    `base` is None if the table `name` does not exist; otherwise `base_location` is the location of its metadata file,
+    for the metadata log. `now_ms` is the time in milliseconds since 1970; the time in the result is always later than
+    the time in the base. A create that names no location or uuid gets `default_location` or `new_uuid`. `checkpoint` is
+    called between updates.
 
     Raises what `checkpoint` raises, `CommitFailed` if a requirement fails or the commit is based on too old a state of
-    the table, `BadRequest` if an update is not allowed, and `NoSuchTable` if there is no table and the commit does not
-    create it.
+    the table, `BadRequest` if an update or the resulting metadata is not allowed, and `NoSuchTable` if there is no
+    table and the commit does not create it.
     """
     draft = TableDraft(base, format_version=_initial_version(commit), now_ms=now_ms)
     if draft.base is not None:

@@ -35,8 +35,8 @@ SUMMARIES_READ = 100
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A client's commit to one table: the requirements and updates in the request's order, and their names in the
-    request, in lower case."""
+    """A client's commit to one table: the requirements and updates in the request's order; and the names by which the
+    request has them in `type` and `action`, in lower case."""
 
     requirements: tuple[TableRequirement, ...]
     updates: tuple[TableUpdate, ...]
@@ -85,7 +85,8 @@ def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
 
 
 def required_refs(commit: Commit) -> tuple[AssertRefSnapshotId, ...]:
-    """Returns the first requirements on branches and tags, at most `REFS_COMPARED`."""
+    """Returns the first `REFS_COMPARED` requirements of a commit on snapshots of branches and tags, or all if there are
+    fewer."""
     found = (each for each in commit.requirements if isinstance(each, AssertRefSnapshotId))
     return tuple(islice(found, REFS_COMPARED))
 
@@ -138,8 +139,9 @@ class NamedObjects(Generic[T]):
         return (name for name in dict.fromkeys(self.names) if name not in self.readers)
 
     def parsed(self, checkpoint: Checkpoint) -> tuple[T, ...]:
-        """Returns the objects, each read by the parser of its name. Raises `BadRequest`, and what `checkpoint` raises.
-        All names must be known."""
+        """Returns the objects, each read by the parser of its name. Raises `BadRequest` for an object that does not
+        match, and what `checkpoint` raises, which is called before every object. All names must be known
+        (`refuse_unknown`)."""
         meant: list[T] = []
         for name, place in self.entries:
             checkpoint()

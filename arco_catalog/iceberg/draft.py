@@ -31,8 +31,8 @@ DEFAULT_PREVIOUS_VERSIONS = 100
 
 
 class TableDraft:
-    """The metadata that a commit or create makes: updates change `metadata` and the lookups, and `finish` makes a
-    document of them."""
+    """The next metadata of a table while a commit or create changes it: updates change `metadata`, which begins as a
+    copy of the complete `base`, and the lookups; `finish` makes a document of them."""
 
     def __init__(self, base: JsonObject | None, *, format_version: int, now_ms: int) -> None:
         self.base = complete(base) if base is not None else None
@@ -73,12 +73,12 @@ class TableDraft:
 
     @cached_property
     def schemas(self) -> NumberedObjects[Schema]:
-        """The schemas. `finish` writes changes of this lookup back."""
+        """The schemas by id. `finish` writes changes of this lookup back."""
         return numbered_schemas(self.metadata["schemas"])
 
     @cached_property
     def specs(self) -> NumberedObjects[PartitionSpec]:
-        """The partition specs. `finish` writes changes of this lookup back."""
+        """The partition specs by id. `finish` writes changes of this lookup back."""
         specs = self.metadata["partition-specs"]
         return NumberedObjects(
             specs, lambda spec: spec.get("spec-id", 0), lambda spec: len(spec["fields"]), spec_meaning
@@ -86,13 +86,13 @@ class TableDraft:
 
     @cached_property
     def field_ids(self) -> dict[tuple[int, str], int]:
-        """The ids of the partition fields in all specs, by source and transform. A caller that adds a spec must add its
-        fields."""
+        """The ids of the partition fields in all specs, by source id and canonical transform. A caller that adds a spec
+        must add the fields of the spec here."""
         return known_field_ids(self.metadata["partition-specs"])
 
     @cached_property
     def orders(self) -> NumberedObjects[SortOrder]:
-        """The sort orders. `finish` writes changes of this lookup back."""
+        """The sort orders by id. `finish` writes changes of this lookup back."""
         orders = self.metadata["sort-orders"]
         return NumberedObjects(
             orders, lambda order: order.get("order-id", 0), lambda order: len(order["fields"]), order_meaning
@@ -117,8 +117,9 @@ class TableDraft:
 
     def finish(self, base_location: str | None) -> JsonObject | None:
         """Returns the document of the table's next metadata, None if it equals the base. `base_location` is the
-        location of the metadata file of the base, for the metadata log. Raises `BadRequest` if an invariant is
-        broken."""
+        location of the metadata file of the base, for the metadata log. Raises `BadRequest` if the location is missing,
+        the uuid is missing from format version 2 on, the default spec or order does not fit the current schema, the
+        snapshot log has impossible times, or the property of the encryption key was changed."""
         self._write_lookups_back()
         self._settle_snapshot_log()
         if self.metadata == self.base:

@@ -40,8 +40,8 @@ def next_metadata_version(previous_location: str | None) -> int:
 
 
 def metadata_directory(metadata: JsonObject, location: str) -> str:
-    """Returns the folder of metadata files, without a slash at its end: `write.metadata.path`, else
-    `<location>/metadata`."""
+    """Returns the folder of metadata files, without a slash at its end: the property `write.metadata.path`, else
+    `<location>/metadata`, where `location` is the base location of the table or view."""
     chosen = _properties(metadata).get(props.METADATA_PATH)
     return props.strip_trailing_slash(chosen or f"{props.strip_trailing_slash(location)}/metadata")
 
@@ -59,11 +59,11 @@ def uses_gzip(metadata: JsonObject) -> bool:
 def files_that_left_the_log(
     old: JsonObject | None, new: JsonObject, *, old_file: str | None = None, registered_from: str | None = None
 ) -> list[str]:
-    """Returns the metadata files that may be deleted once `new` is committed: those that only `old` lists, and that the
-    table has written itself. The file that it was `registered_from`, and every file before that in its log, belongs to
-    another catalog; so do all that `old` lists if `old_file` is that file.
+    """Returns the metadata files that may be deleted once `new` is committed: those that only `old`, the metadata
+    before, lists, and that the table has written itself. The file that it was `registered_from`, and every file before
+    that in its log, belongs to another catalog; so do all that `old` lists if it was read from that file (`old_file`).
 
-    Empty unless the table has `write.metadata.delete-after-commit.enabled`.
+    Empty without `old`, and unless `new` has the property `write.metadata.delete-after-commit.enabled`.
     """
     if old is None or not props.is_true(_properties(new), props.DELETE_AFTER_COMMIT):
         return []

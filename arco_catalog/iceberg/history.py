@@ -76,8 +76,9 @@ def _stale(reason: str) -> CommitFailed:
 
 
 def set_snapshot_ref(draft: TableDraft, name: str, ref: SnapshotRef) -> None:
-    """Creates or moves a branch or tag. The snapshot of main is also the table's current snapshot, and each of its
-    moves adds an entry to the snapshot log. Raises `BadRequest` for an invalid ref or an unknown snapshot."""
+    """Creates, moves or changes a branch or tag; one that is equal already stays, without a check of the snapshot. The
+    snapshot of main is also the table's current snapshot, and each of its changes adds an entry to the snapshot log.
+    Raises `BadRequest` for an invalid ref or an unknown snapshot."""
     check_ref(name, ref)
     snapshot_id = ref["snapshot-id"]
     if not draft.refs.set(name, ref):

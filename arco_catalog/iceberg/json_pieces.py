@@ -137,8 +137,9 @@ def _is_heavy(run: list[object], budget: int) -> bool:
 
 
 def let_go(document: object) -> None:
-    """Empties an array or object that is no longer needed, part by part. Python frees all that one step drops within
-    that step, with its global lock held; so each step drops little."""
+    """Empties an array or object that is no longer needed, and all arrays and objects inside it, which must not be in
+    use elsewhere, part by part. Python frees all that one step drops within that step, with its global lock held; so
+    each step drops little."""
     left = [document]
     while left:
         container = left.pop()

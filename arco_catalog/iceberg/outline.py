@@ -16,6 +16,6 @@ def outline(document: JsonObject) -> JsonObject:
 
 
 def let_long_parts_go(document: JsonObject) -> None:
-    """Frees the parts that `outline` leaves out, piece by piece. Freeing the whole document at once would block every
-    thread until it is done."""
+    """Frees the parts of a document that `outline` leaves out, piece by piece: they are empty afterwards. Freeing the
+    whole document at once would block every thread until it is done."""
     let_go([value for name, value in document.items() if name not in _OUTLINED])

@@ -53,7 +53,7 @@ def last_field_id(specs: Iterable[PartitionSpec]) -> int:
 
 
 def numbered(spec: PartitionSpec) -> PartitionSpec:
-    """Returns the spec with field ids from 1000 on, in order."""
+    """Returns the spec with the field ids 1000, 1001 and so on, in order, in place of any ids that the fields have."""
     fields: list[PartitionField] = [
         {**field, "field-id": FIRST_FIELD_ID + position} for position, field in enumerate(spec["fields"])
     ]
@@ -61,7 +61,8 @@ def numbered(spec: PartitionSpec) -> PartitionSpec:
 
 
 def known_field_ids(specs: Iterable[PartitionSpec]) -> dict[tuple[int, str], int]:
-    """Returns the ids of partition fields by source and transform."""
+    """Returns the ids of the partition fields in these specs, by source id and canonical transform. Fields without an
+    id are left out."""
     return {
         (field["source-id"], canonical(field["transform"])): field["field-id"]
         for spec in specs
@@ -71,11 +72,12 @@ def known_field_ids(specs: Iterable[PartitionSpec]) -> dict[tuple[int, str], int
 
 
 def with_field_ids(spec: PartitionSpec, known: Mapping[tuple[int, str], int], last_id: int) -> PartitionSpec:
-    """Returns the spec with an id in every field. Raises `BadRequest` if only some have one.
+    """Returns the spec with an id in every field. Raises `BadRequest` if only some have one; a spec in which all have
+    one is returned as it is.
 
-    If none has one, a field gets the id that `known` has for its source and transform, else the next id after
-    `last_id`. The reference implementation numbers them from 1000 again, and so would give one id to two different
-    fields.
+    If none has one, a field gets the id that `known` has for its source and transform, unless a field before it has
+    taken that, else the next id after `last_id`. The reference implementation numbers them from 1000 again, and so
+    would give one id to two different fields.
     """
     missing = sum("field-id" not in field for field in spec["fields"])
     if missing == 0:
@@ -146,5 +148,5 @@ def _check_source(field: PartitionField, columns: Columns) -> None:
 
 def has_sequential_ids(spec: PartitionSpec) -> bool:
     """Whether the field ids are 1000, 1001, ... in order, as v1 tables require (their manifests store fields by
-    position)."""
+    position). All fields must have ids."""
     return all(field["field-id"] == FIRST_FIELD_ID + position for position, field in enumerate(spec["fields"]))

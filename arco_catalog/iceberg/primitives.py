@@ -45,7 +45,7 @@ def same_uuid(one: str, other: str) -> bool:
 
 def base_name(type_name: str) -> str:
     """Returns a type's name without its parameters, for example `decimal` for `decimal(9,2)`; empty if there is no such
-    type."""
+    type, or if a decimal's precision is above 38."""
     if type_name in _PLAIN:
         return type_name
     for name, pattern in _PARAMETERISED.items():
@@ -61,7 +61,7 @@ def canonical(type_name: str) -> str:
 
 
 def minimum_version(type_name: str) -> int:
-    """Returns the first format version that has this type."""
+    """Returns the first format version that has this type: 3, or 1 for all other types, unknown ones included."""
     return 3 if base_name(type_name) in _SINCE_V3 else 1
 
 

@@ -65,7 +65,8 @@ def may_be_set(name: str) -> bool:
 
 
 def refuse_reserved(names: Iterable[str]) -> None:
-    """Raises `BadRequest` if clients may not set one of these names."""
+    """Raises `BadRequest`, which lists them, if some of these names begin with `arco.` or `polaris.`: clients may not
+    set or remove such properties."""
     invalid = sorted(name for name in names if not may_be_set(name))
     reserved = [name for name in invalid if is_reserved(name)]
     if reserved:
@@ -75,7 +76,8 @@ def refuse_reserved(names: Iterable[str]) -> None:
 
 
 def refuse_too_many(properties: object) -> None:
-    """Raises `BadRequest` if a request has more properties than `MAX_PROPERTIES`, before any of them is checked."""
+    """Raises `BadRequest` if a request sets or removes more than `MAX_PROPERTIES` properties. `properties` is what the
+    request has in that place, before any check of it; a value without a length is accepted."""
     count = len(properties) if isinstance(properties, Sized) else 0
     if count > MAX_PROPERTIES:
         raise BadRequest(
@@ -85,8 +87,8 @@ def refuse_too_many(properties: object) -> None:
 
 
 def refuse_empty_paths(properties: Properties) -> None:
-    """Raises `BadRequest` if a property directs engines to the empty path: some take it for the root of the file
-    system, others fail."""
+    """Raises `BadRequest` if a property that directs engines to write data or metadata elsewhere has the empty path:
+    some engines take it for the root of the file system, others fail."""
     for name in (METADATA_PATH, *DATA_PATHS):
         if properties.get(name) == "":
             raise BadRequest(f"Table property {name} must not be empty: remove it to write below the table's location")

@@ -51,7 +51,7 @@ class Refs:
         return True
 
     def of_snapshots(self, snapshot_ids: Iterable[int]) -> list[str]:
-        """Returns the names of all refs to these snapshots."""
+        """Returns the names of all refs to these snapshots, in the order of `snapshot_ids`."""
         return [name for snapshot_id in snapshot_ids for name in self._names.get(snapshot_id, ())]
 
     def stored(self) -> dict[str, SnapshotRef]:

@@ -21,7 +21,8 @@ _Ids = TypedDict("_Ids", {"schema-id": int, "identifier-field-ids": list[int]}, 
 
 
 class StructField(_Defaults):
-    """One column of a schema, or field of a nested struct: id, name, type, whether it is required, and its defaults."""
+    """One column of a schema, or field of a nested struct: id, name, type, whether it is required, a comment (`doc`),
+    and its defaults."""
 
     id: int
     name: str
@@ -53,7 +54,8 @@ MapType = TypedDict(
 
 
 class Schema(StructType, _Ids):
-    """The columns of a table or view at one time."""
+    """A schema of a table or view: its columns, its id, and the ids of its identifier fields. Requests may leave out
+    the ids."""
 
 
 # Recursion in Python must end somewhere before the interpreter's own limit does.
@@ -104,8 +106,8 @@ def _field(nested: Callable[[JsonValue], Type]) -> Callable[[JsonValue], StructF
 
 
 def SCHEMA(value: JsonValue) -> Schema:  # noqa: N802 - a shape
-    """Returns the value as a schema. Raises `ShapeError` for any other value. `columns_by_id` checks that its ids are
-    unique."""
+    """Returns the value as a schema. Raises `ShapeError` for any other value. Whether ids are unique is not checked
+    here, but by `columns_by_id`."""
     if isinstance(value, dict) and value.get("type") not in ("struct", None):
         raise ShapeError("a schema is a struct").inside("type")
     fields = list_of(_field(_type))
@@ -142,7 +144,7 @@ class Column:
 
 
 class Columns(dict[int, Column]):
-    """The columns of a schema by id, and their ids by full name."""
+    """The columns of a schema at every level by id; `ids` has the ids by full name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,8 +183,8 @@ def _children(of: Type, parent: Column | None) -> Iterator[Column]:
 
 
 class NameBudget:
-    """The number of characters that the full names of columns may still have together in one commit, so that deeply
-    nested schemas do not cost too much."""
+    """The number of characters that the full names of columns may yet repeat from the names of their parents in one
+    commit, so that deeply nested schemas do not cost too much. It begins with `MAX_REPEATED_NAMES`."""
 
     def __init__(self) -> None:
         self._left = MAX_REPEATED_NAMES
@@ -198,8 +200,9 @@ class NameBudget:
 
 
 def columns_by_id(schema: Schema, budget: NameBudget | None = None) -> Columns:
-    """Returns every column by its id. Raises `BadRequest` if two columns have one id or one full name, and if the full
-    names have too many characters, by themselves or together with all others that were taken from the budget."""
+    """Returns every column of a schema, at every level, by its id. Raises `BadRequest` if two columns have one id or
+    one full name, if the full names have more than `MAX_NAMES` characters, or if the names of parents that they repeat
+    exceed what is left of the `budget`, which is given for a commit."""
     by_id = Columns()
     by_name = by_id.ids
     characters = repeated = 0
@@ -229,8 +232,9 @@ MAX_PROBLEMS = 20
 
 
 def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
-    """Checks the schema for this format version. Raises `BadRequest` for an identifier field, default or type that the
-    version does not allow."""
+    """Checks the schema, of which `columns` are all columns, for this format version. Raises `BadRequest` for an
+    identifier field that cannot be one, a default that does not fit its type, a required column of type unknown, and a
+    type or default that the version does not have."""
     for column_id in schema.get("identifier-field-ids", []):
         _check_identifier(column_id, columns.get(column_id))
     for column in columns.values():

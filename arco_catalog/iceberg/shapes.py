@@ -173,8 +173,9 @@ STRINGS = map_of(STRING)
 def record(
     kind: type[T], required: Mapping[str, Shape[object]], optional: Mapping[str, Shape[object]] | None = None
 ) -> Shape[T]:
-    """Returns a check that accepts an object with these fields, typed as the `TypedDict` `kind`. It does not check
-    other fields."""
+    """Returns a check that accepts an object with these fields, typed as the `TypedDict` `kind`. A `required` field
+    must be present and not null; an `optional` one may be missing, and is left out of the result if it is null. Other
+    fields stay as they are."""
     shapes = {**required, **(optional or {})}
 
     def shape(value: JsonValue) -> T:

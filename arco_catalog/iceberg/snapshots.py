@@ -66,8 +66,8 @@ _snapshot = record(
 
 
 def SNAPSHOT(value: JsonValue) -> Snapshot:  # noqa: N802 - a shape
-    """Returns the value as a snapshot with a manifest list; in v1 tables it may list the manifests themselves, as
-    `manifests`. Raises `ShapeError`."""
+    """Returns the value as a snapshot with a manifest list or, as in v1 tables, a list of the manifests (`manifests`),
+    in tables of any format version. Raises `ShapeError` for any other value."""
     snapshot = _snapshot(value)
     if "manifest-list" not in snapshot and "manifests" not in snapshot:
         raise ShapeError("missing required field 'manifest-list'")
@@ -116,7 +116,8 @@ def branch(snapshot_id: int) -> SnapshotRef:
 
 
 def check_ref(name: str, ref: SnapshotRef) -> None:
-    """Raises `BadRequest` if main is a tag, if a tag has rules for snapshots, or if a limit is not positive."""
+    """Raises `BadRequest` if main is a tag, if a tag has rules for snapshots (`min-snapshots-to-keep`,
+    `max-snapshot-age-ms`), or if a number or age of the retention is not positive."""
     if name == MAIN and ref["type"] != "branch":
         raise BadRequest(f"Cannot set {MAIN} to a tag, it must be a branch")
     keep, snapshot_age, ref_age = (
@@ -147,8 +148,8 @@ def retained_log(
     current: int | None,
     any_removed: bool,
 ) -> list[SnapshotLogEntry]:
-    """Returns the snapshot log without the entries of snapshots that are not among `snapshots`, or that were main only
-    within the commit (`intermediate`). Raises `BadRequest` if its last entry is then not the `current` snapshot.
+    """Returns the snapshot log without the entries of snapshots that `snapshots` lacks, or that were main only within
+    the commit (`intermediate`). Raises `BadRequest` if its last entry is then not the `current` snapshot.
 
     If the commit removed snapshots (`any_removed`), all entries before that of a removed snapshot are left out, too: if
     only that entry were left out, its predecessor would seem to have been current for longer than it was.

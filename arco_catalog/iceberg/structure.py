@@ -33,8 +33,8 @@ from arco_catalog.iceberg.updates import resolved_id
 
 
 def assign_uuid(draft: TableDraft, uuid: str) -> None:
-    """Sets the uuid of a table that has none. Raises `BadRequest` for another uuid of an existing table, because
-    readers would take it for another table."""
+    """Sets the uuid of a new table, or of an existing one that has none. Raises `BadRequest` for another uuid than an
+    existing table has, because readers would take it for another table; an equal one changes nothing."""
     known = draft.metadata["table-uuid"]
     same = same_uuid(known, uuid)
     if draft.base is not None and known and not same:
@@ -58,8 +58,9 @@ def upgrade_format_version(draft: TableDraft, version: int) -> None:
 
 
 def add_schema(draft: TableDraft, schema: Schema) -> None:
-    """Stores a schema under the id of an equal one, else under the next id. Raises `BadRequest` for a schema that is
-    not valid."""
+    """Stores a schema under the id of an equal one, else under the next id. It becomes the one that `LAST_ADDED` stands
+    for, not the current one. Raises `BadRequest` for a schema that is not valid, and for column ids that are reserved
+    for metadata columns."""
     columns = columns_by_id(schema, draft.names)
     check_schema(schema, columns, draft.metadata["format-version"])
     if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
@@ -84,14 +85,16 @@ def set_current_schema(draft: TableDraft, schema_id: int) -> None:
 
 
 def remove_schemas(draft: TableDraft, schema_ids: list[int]) -> None:
-    """Removes schemas. Raises `BadRequest` for the current one. The client must assert that no branch needs them."""
+    """Removes schemas. Raises `BadRequest` for the current one; unknown ids are ignored. Whether a branch needs them is
+    for client to assert."""
     if draft.metadata["current-schema-id"] in schema_ids:
         raise BadRequest("Cannot remove the current schema")
     draft.schemas.remove(schema_ids)
 
 
 def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
-    """Stores a spec under the id of an equal one, else under the next id. Raises `BadRequest` for a spec that is not
+    """Stores a partition spec under the id of an equal one, else under the next id, with ids for fields that have none.
+    It becomes the one that `LAST_ADDED` stands for, not the default. Raises `BadRequest` for a spec that is not
     valid."""
     spec_id = draft.specs.id_of(spec)
     if spec_id is not None:
@@ -123,7 +126,8 @@ def set_default_spec(draft: TableDraft, spec_id: int) -> None:
 
 
 def remove_specs(draft: TableDraft, spec_ids: list[int]) -> None:
-    """Removes specs. Raises `BadRequest` for the default one. The client must assert that no branch needs them."""
+    """Removes partition specs. Raises `BadRequest` for the default one; unknown ids are ignored. Whether a branch needs
+    them is for the client to assert."""
     if draft.metadata["default-spec-id"] in spec_ids:
         raise BadRequest("Cannot remove the default partition spec")
     draft.specs.remove(spec_ids)
@@ -131,7 +135,8 @@ def remove_specs(draft: TableDraft, spec_ids: list[int]) -> None:
 
 def add_sort_order(draft: TableDraft, order: SortOrder) -> None:
     """Stores an order under the id of an equal one, else under the next id. An order without fields always has the id
-    0. Raises `BadRequest` for an order that is not valid."""
+    0. It becomes the one that `LAST_ADDED` stands for, not the default. Raises `BadRequest` for an order that is not
+    valid."""
     order_id = draft.orders.id_of(order)
     if order_id is None:
         check_order(order, draft.current_columns())
@@ -154,7 +159,7 @@ def set_default_sort_order(draft: TableDraft, order_id: int) -> None:
 
 
 def set_properties(draft: TableDraft, properties: dict[str, str]) -> None:
-    """Sets properties. Raises `BadRequest` for a codec of metadata files that readers do not know."""
+    """Sets properties; others stay. Raises `BadRequest` for a codec of metadata files other than `none` and `gzip`."""
     codec = properties.get(METADATA_COMPRESSION, "none")
     if codec.lower() not in ("none", "gzip"):
         raise BadRequest(f"Invalid codec name: {codec} ({METADATA_COMPRESSION} must be none or gzip)")

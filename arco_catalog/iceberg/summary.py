@@ -23,8 +23,8 @@ _COUNTS = {
 
 
 def table_summary(metadata: JsonObject, newest: int) -> JsonObject:
-    """Returns schema, partitioning, sort order, branches and tags, size, and the `newest` last snapshots, the latest
-    first."""
+    """Returns what people want to know of a table: schema, partitioning, sort order, properties, branches and tags, the
+    size by the current snapshot, and the latest snapshots, at most `newest`, the latest first."""
     snapshots = _objects(metadata.get("snapshots"))
     current = current_snapshot_id(metadata)
     latest = sorted(snapshots, key=lambda snapshot: _number(snapshot, "timestamp-ms"), reverse=True)[:newest]
@@ -47,7 +47,8 @@ def table_summary(metadata: JsonObject, newest: int) -> JsonObject:
 
 
 def view_summary(metadata: JsonObject) -> JsonObject:
-    """Returns schema and SQL of the current version."""
+    """Returns what people want to know of a view: the schema and all representations (SQL) of the current version, the
+    properties, and the number of versions."""
     current = metadata.get("current-version-id")
     versions = _objects(metadata.get("versions"))
     version = _find(versions, "version-id", current)
@@ -65,7 +66,9 @@ def view_summary(metadata: JsonObject) -> JsonObject:
 
 
 def table_concerns(metadata: JsonObject) -> list[str]:
-    """Returns a sentence for each property of the table that makes it slow or large, with the remedy."""
+    """Returns a sentence with the remedy for each problem of a table: more than `MANY_SNAPSHOTS` snapshots; more than
+    `MANY_DATA_FILES` data files of an average size below `SMALL_FILE_BYTES`; more delete files than `DELETE_FILE_SHARE`
+    of the data files. Files are counted by the summary of the current snapshot."""
     snapshots = _objects(metadata.get("snapshots"))
     size = _size(snapshots, current_snapshot_id(metadata))
     concerns: list[str] = []

@@ -20,7 +20,8 @@ from arco_catalog.iceberg.updates import LAST_ADDED, LOCATION
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """A client's request for a new table. Its ids of columns are the client's, and have a meaning only within the
-    request."""
+    request. `location` is None if the catalog chooses it. With `stage` the request creates nothing: the client gets the
+    metadata, and a later commit creates the table."""
 
     schema: Schema
     name: str = ""
@@ -32,7 +33,8 @@ class CreateTable:
 
 
 def parse_create_table(body: JsonValue) -> CreateTable:
-    """Reads a `CreateTableRequest`. Raises `BadRequest` for a request that does not match the specification."""
+    """Reads a `CreateTableRequest`. Raises `BadRequest` for a request that does not match the specification, for too
+    many or reserved properties, and for an empty path in them. `new_table_metadata` checks the rest."""
     request = Fields(check(OBJECT, body, "request"))
     props.refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}

@@ -27,7 +27,8 @@ def canonical(transform: str) -> str:
 
 
 def check_transform(transform: str) -> None:
-    """Raises `BadRequest` for a known transform with a missing or invalid parameter.
+    """Raises `BadRequest` for `bucket` or `truncate` without a valid parameter, which is an integer of 1 to 9 digits
+    and not 0.
 
     Unknown transforms are accepted: readers must ignore those that they do not know.
     """

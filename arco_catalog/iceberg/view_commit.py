@@ -101,8 +101,8 @@ VIEW_REQUIREMENTS: dict[str, Callable[[Fields], AssertViewUuid]] = {
 
 @dataclass(frozen=True, slots=True)
 class ViewCommit:
-    """A client's commit to one view: the requirements and updates in the request's order, and their names in the
-    request, in lower case."""
+    """A client's commit to one view: the requirements and updates in the request's order; and the names by which the
+    request has them in `type` and `action`, in lower case."""
 
     requirements: tuple[AssertViewUuid, ...]
     updates: tuple[ViewUpdate, ...]
@@ -243,8 +243,9 @@ class ViewDraft:
         self.log_entry = {"timestamp-ms": time, "version-id": version_id}
 
     def finish(self) -> JsonObject | None:
-        """Returns the document of the view's next metadata, None if it equals the base. Raises `BadRequest` if the
-        commit loses a dialect without permission, or the size of the history is not positive."""
+        """Returns the document of the view's next metadata, with at most as many versions as the history may have, None
+        if it equals the base. Raises `BadRequest` if the current version lacks a dialect that the one before had,
+        unless the property `replace.drop-dialect.allowed` is true, and if the size of the history is not positive."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)
         if self.metadata == self.base:

@@ -24,7 +24,8 @@ FIRST_VERSION_ID = 1
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """A client's request for a new view."""
+    """A client's request for a new view: the schema, the first version with its SQL, the properties, and the location,
+    None if the catalog chooses it."""
 
     schema: Schema
     version: ViewVersion
@@ -34,7 +35,8 @@ class CreateView:
 
 
 def parse_create_view(body: JsonValue) -> CreateView:
-    """Reads a `CreateViewRequest`. Raises `BadRequest` for a request that does not match the specification."""
+    """Reads a `CreateViewRequest`. Raises `BadRequest` for a request that does not match the specification, for too
+    many or reserved properties, and for an empty path in them. `new_view_metadata` checks the rest."""
     request = Fields(check(OBJECT, body, "request"))
     refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}
@@ -52,8 +54,9 @@ def parse_create_view(body: JsonValue) -> CreateView:
 def new_view_metadata(
     request: CreateView, *, location: str, view_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject:
-    """Returns the first metadata of a view at `location`: version 1 with schema 0, at the time `now_ms`. Raises
-    `BadRequest`, and what `checkpoint` raises.
+    """Returns the first metadata of a view at `location`: version 1 with schema 0, at the time `now_ms` in milliseconds
+    since 1970. Raises `BadRequest` for an invalid schema and for a version without a query, with a representation that
+    is not SQL, or with two queries of one dialect; raises what `checkpoint` raises.
 
     Column ids stay the client's, because no data files refer to them.
     """

@@ -98,8 +98,9 @@ def complete_view(metadata: JsonObject) -> ViewMetadata:
 
 
 def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-    """Returns `metadata` itself if it is that of a view on which this catalog can commit. Raises `BadRequest`
-    otherwise, and what `checkpoint` raises."""
+    """Returns `metadata` itself if it is that of a view on which this catalog can commit: complete, in format version
+    1, with unique ids, and with the current version and the schema of that. Raises `BadRequest` otherwise, and what
+    `checkpoint` raises."""
     document = check(OBJECT, metadata, "metadata")
     view = complete_view(check(_VIEW_METADATA, document, "metadata"))
     checkpoint()
@@ -121,12 +122,12 @@ def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadl
 
 
 def current_version(view: ViewMetadata) -> ViewVersion:
-    """Returns the current version of the view, which must be among its versions."""
+    """Returns the current version of the view. Raises `StopIteration` if the list of versions does not have it."""
     return next(version for version in view["versions"] if version["version-id"] == view["current-version-id"])
 
 
 def is_sql(representation: Representation) -> bool:
-    """Whether a representation is SQL text."""
+    """Whether a representation is of type `sql`, in any case of letters."""
     return representation["type"].lower() == "sql"
 
 

@@ -80,7 +80,10 @@ class Tasks:
 
     async def list(self, context: RequestContext) -> Response:
         """Returns one page of the caller's tasks, and the token of the next page unless it is the last one. A page may
-        be empty though it is not the last."""
+        be empty though it is not the last.
+
+        The tasks of all callers are divided into pages, and a page has only the tasks that this caller has submitted.
+        """
         after = context.query.one("page_token") or ""
         found, following = await self.service.tasks(self._session(context), context.caller.principal, after)
         body: JsonObject = {"tasks": [record(stored.task, whole=False) for stored in found]}

@@ -38,8 +38,8 @@ class TaskAuthenticator:
 
 @dataclass(frozen=True, slots=True)
 class CertificateCallers:
-    """An ASGI app that identifies each caller by the subject of its client certificate before the `inner` app. The
-    caller of a request without one is unidentified, and the inner app rejects it."""
+    """An ASGI app that identifies the caller of a request by the subject of the client certificate, and calls the
+    `inner` app. The caller of a request without a certificate is unidentified, and the inner app rejects it."""
 
     inner: Asgi
 

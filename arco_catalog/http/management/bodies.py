@@ -51,7 +51,8 @@ GRANT = Wrapper("grant", frozenset({"type", "privilege", "namespace", "tableName
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A principal or role as a request to the management API describes it."""
+    """A principal or role as a request to the management API describes it. `federated` is false if the request does not
+    have the field."""
 
     name: str
     properties: dict[str, str]

@@ -16,7 +16,7 @@ class Errors:
         self._policy = policy
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, and returns its response, or an error response in the form of the specification for
+        """Calls the layer inside, and returns its response, or an error response in the form of the specification for
         what was raised. Raises only `ClientGone`: then no client is left to read a response."""
         try:
             return await self._inner(request)

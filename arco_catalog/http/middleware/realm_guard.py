@@ -25,8 +25,9 @@ _LOG = logging.getLogger(__name__)
 
 class RealmGuard:
     """The layer that refuses requests while the store of `catalog` has a realm, at its root or under one of the names
-    in `realms`. The first request checks the store, and later the first one after each `CHECK_INTERVAL_MS`: a read runs
-    concurrently with the check, and a change waits for it."""
+    in `realms`. The first request checks the store, and after `CHECK_INTERVAL_MS` the next one does so: a read runs
+    concurrently with the check, and a change waits for it. So a realm that is made in between is noticed only after
+    that time; after a check that failed or found a realm, every request makes another."""
 
     def __init__(self, inner: Handle, catalog: Catalog, realms: Sequence[str] = ()) -> None:
         self._inner = inner
@@ -35,9 +36,9 @@ class RealmGuard:
         self._checked_ms: int | None = None
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, and returns its response. If the last check of the store is older than
-        `CHECK_INTERVAL_MS`, it makes another: a change waits for that, a read runs concurrently. Raises `Forbidden` if
-        the store has a realm, and `Unavailable` if the store fails."""
+        """Passes the request on, and returns its response. Unless a check in the last `CHECK_INTERVAL_MS` found no
+        realm, it makes another: a change waits for that, a read runs concurrently. Raises `Forbidden` if the store has
+        a realm, and `Unavailable` if the store fails."""
         if self._is_known():
             return await self._inner(request)
         if request.method not in _READS:
