@@ -109,9 +109,9 @@ def receipt_writes(
     snapshots: Iterable[int] = (),
     engine: str | None = None,
 ) -> ReceiptWrites:
-    """Returns the writes of an attempt's receipts for the metadata file `new` of an entity. They contain the author and
-    the request, which the metadata does not, and the kinds of requirements and updates, the ids of added snapshots, and
-    the engine, None if it is not known (docs/design/reconciliation.md)."""
+    """Returns the writes, not made yet, of an attempt's pending and committed receipts for the metadata file `new` of
+    an entity. They contain the author and the request, which the metadata does not, and the kinds of requirements and
+    updates, the ids of added snapshots, and the engine, None if it is not known (docs/design/reconciliation.md)."""
     caller = context.caller
     snapshot_ids: list[JsonValue] = [*snapshots]
     details: JsonObject = {

@@ -43,8 +43,8 @@ def check_time(notification: Notification, now_ms: int) -> None:
 
 
 def check_order(notification: Notification, namespace: Namespace, name: str, last: int | None) -> None:
-    """Raises `AlreadyExists` for a notification that is not later than the last one that was applied to the name;
-    `last` is None if there was none."""
+    """Raises `AlreadyExists` for a notification with a time that is not later than `last`, the time of the last one
+    that was applied to the name, in milliseconds; `last` is None if there was none, and any time will do."""
     if last is not None and notification.at <= last:
         raise AlreadyExists(
             f"A notification with a newer timestamp has been admitted for table {dotted(namespace, name)}: "

@@ -1,4 +1,4 @@
-"""The steps of a commit, which the commit loop takes in order: write, make ready, swap, follow up."""
+"""The steps of a commit, which the commit loop takes in order: first writes, make ready, swap, writes after it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable

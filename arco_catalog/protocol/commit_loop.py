@@ -38,8 +38,8 @@ MAX_PAUSE_IN_DOUBT_S = 0.25
 
 
 class CommitLoop(Generic[V]):
-    """Makes the commit of one request, or refuses it, after as many tries as it takes. It is used for one request
-    only."""
+    """Makes the commit of one request, or refuses it, after as many tries as it takes until the request's deadline. It
+    is used for one request only."""
 
     def __init__(self, session: Session, mutation: Mutation[V], guard: IdempotencyGuard, attempts: Attempts) -> None:
         self.session = session

@@ -6,7 +6,8 @@ from arco_catalog.state.restoration import describe_copy
 
 
 class CatalogIsCopy(BadRequest):
-    """A job that deletes files was started on a copy of a catalog, which an operator must adopt first."""
+    """The error of a job that deletes files and was started on a copy of a catalog, which an operator must adopt first
+    (`arco adopt`)."""
 
 
 async def require_original(session: Session) -> None:

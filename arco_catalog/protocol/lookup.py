@@ -38,8 +38,9 @@ def _resume(steps: Steps[T]) -> Needs | _StepsResult[T]:
 
 
 async def carry_out(state: State, index: Index, steps: Steps[T], size: int = 0) -> T:
-    """Runs a computation on the index, loads the segments that it needs, and returns the result. It runs in a worker
-    thread unless `size`, the bytes of its input, is small. Raises `SegmentGone`, and what the computation raises."""
+    """Runs a computation on the index, loads the segments that it needs from the store, and returns the result. It runs
+    in a worker thread unless `size`, the bytes of its input, is small. Raises `SegmentGone` if a segment was deleted
+    meanwhile, and what the computation raises."""
     while True:
         match await off_loop(size, lambda: _resume(steps)):
             case _StepsResult(value):
@@ -61,7 +62,8 @@ def carry_out_loaded(index: Index, steps: Steps[T]) -> T | None:
 
 
 async def load(state: State, index: Index, needs: Needs) -> None:
-    """Loads the segments that lookups need and that are not loaded. Raises `SegmentGone`."""
+    """Loads the segments of the index that lookups need and that are not loaded. Raises `SegmentGone` if one was
+    deleted meanwhile."""
     for _ in range(ROUNDS):
         missing = index.missing(needs)
         if not missing:

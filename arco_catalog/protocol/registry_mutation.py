@@ -173,7 +173,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
 
 
 def registry_operation(session: Session, kind: str, attempt: Attempt, change: Change) -> Operation:
-    """Returns the entry of a change in the registry's history: the attempt's id, the kind, the caller with the detail
-    of the change, and the answer."""
+    """Returns the entry of a change in the registry's history, which is not written here: the attempt's id, the kind,
+    the caller with the detail of the change, and the answer."""
     detail: JsonObject = {**session.request.by, **change.detail}
     return Operation(attempt.id, kind, detail, encode_answer(change.answer))

@@ -46,7 +46,8 @@ RealmStanding: TypeAlias = tuple[Standing | None, tuple[str, int] | None]
 
 class JudgementCache:
     """Caches the rights of identities, and which requirements of requests were allowed, by the HEAD on which they were
-    found, which never changes. Bounded, and without refusals."""
+    found, which never changes. Refusals are not cached. Both parts have at most `max_entries` entries; the one that was
+    added first makes room."""
 
     def __init__(self, max_entries: int = 4_096) -> None:
         self._max_entries = max_entries
