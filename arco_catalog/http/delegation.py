@@ -47,9 +47,9 @@ async def of_table(context: RequestContext, session: Session, name: str, state: 
 
 
 async def of_new_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
-    """Returns the access to the files of a table that this request created, as `of_table` does. It raises neither
-    `CatalogError` nor `StoreError`: it logs them and returns `NOT_DELEGATED`, because an error would hide from the
-    client that the table exists."""
+    """Returns the access to the files of a table that this request created, as `of_table` does. Of `CatalogError` and
+    `StoreError` it raises none: it logs them and returns `NOT_DELEGATED`, because an error would hide from the client
+    that the table exists."""
     try:
         return await of_table(context, session, name, state)
     except (CatalogError, StoreError) as error:

@@ -86,9 +86,9 @@ class WithRawPath:
 def adapt(adapter: Handler, app: WithRawPath) -> Handler:
     """Wraps `adapter`, which is Mangum around `app`, so that it accepts any event.
 
-    An event that is not a request of this endpoint (a test from the console, a warmer) gets a 400, because an exception
-    would log the event, return a stack trace to the client and trigger an alarm. An error after the request has reached
-    the app is raised, because only the app can tell the outcome of the request.
+    An event that is not a request of this endpoint (a test from the console, a warmer) is logged as an error and gets a
+    400, because an exception would log the event, return a stack trace to the client and trigger an alarm. An error
+    after the request has reached the app is raised, because only the app can tell the outcome of the request.
     """
 
     def handler(event: Any, context: Any) -> dict[str, Any]:

@@ -32,8 +32,8 @@ POLARIS_REALM = "POLARIS"
 class RealmService:
     """The realms of a server by their names; `default` is the realm of a request that names none. New secrets of
     principals are made from `entropy`, and `secrets` hashes and verifies them. Without `authentication` every caller
-    may do everything, for a server on a laptop; unless rights are `judged`, every authenticated caller may. Without a
-    `token_endpoint` the server issues no tokens."""
+    may do everything, for a server on a laptop; unless rights are `judged`, every caller that is authenticated may.
+    Without a `token_endpoint` the server issues no tokens."""
 
     realms: Mapping[str, Realm]
     default: str

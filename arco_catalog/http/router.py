@@ -19,7 +19,7 @@ REMEMBERED_PATH_BYTES = 512
 @dataclass(frozen=True, slots=True)
 class Match:
     """The result of finding a path: the routes of the path by their methods, and the decoded values of the template's
-    parameters."""
+    parameters. The path may have no route for the request's method."""
 
     routes: Mapping[str, Route]
     params: Mapping[str, str]

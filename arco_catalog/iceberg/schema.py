@@ -119,7 +119,8 @@ def SCHEMA(value: JsonValue) -> Schema:  # noqa: N802 - a shape
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a schema at any level: a field of a struct, or the element, key or value of a collection. `name` is
-    its full name, with the names of all columns that contain it, joined by dots."""
+    its full name, with the names of all columns that contain it, joined by dots; `parent` is the column that contains
+    it directly, None at the top level. Only fields have defaults."""
 
     id: int
     name: str

@@ -86,7 +86,7 @@ def set_current_schema(draft: TableDraft, schema_id: int) -> None:
 
 def remove_schemas(draft: TableDraft, schema_ids: list[int]) -> None:
     """Removes schemas. Raises `BadRequest` for the current one; unknown ids are ignored. Whether a branch needs them is
-    for client to assert."""
+    for the client to assert."""
     if draft.metadata["current-schema-id"] in schema_ids:
         raise BadRequest("Cannot remove the current schema")
     draft.schemas.remove(schema_ids)

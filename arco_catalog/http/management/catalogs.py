@@ -65,7 +65,8 @@ async def update(context: RequestContext) -> Response:
 
 
 def _check_storage(context: RequestContext, storage: JsonObject) -> None:
-    """Raises `BadRequest` for a storage configuration that is invalid, or that the operator's policy does not allow."""
+    """Raises `BadRequest` for a storage configuration that is invalid, or that the operator's policy does not allow.
+    Without a policy of the deployment the default `StoragePolicy` decides."""
     policy = context.sessions.required_realm.deployment.storage_policy
     (StoragePolicy() if policy is None else policy()).check(parse_storage_config(storage))
 
