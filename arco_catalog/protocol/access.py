@@ -14,7 +14,7 @@ from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
-from arco_catalog.state.needs import Steps
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.registry import RegistryState
 
 
@@ -56,9 +56,10 @@ class Access(ABC):
         `BadRequest` if the caller may not name a source."""
 
     @abstractmethod
-    def judge_loaded(self, index: Index) -> bool:
+    def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         """Whether the loaded segments of this index and the caller's rights, as last read, show that the request is
-        allowed; False if it is not, or if a segment is missing. Reads nothing."""
+        allowed; False if it is not, or if a segment is missing. Reads nothing. Appends the lookups in the index to
+        `lookups`."""
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
@@ -98,7 +99,7 @@ class UnrestrictedAccess(Access):
     async def judge(self, state: State, head: RegistryState) -> None:
         return None
 
-    def judge_loaded(self, index: Index) -> bool:
+    def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         return True
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:

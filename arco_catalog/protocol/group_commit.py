@@ -19,7 +19,9 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
+from arco_catalog.state.bell import Bell
 from arco_catalog.state.index import Edits, Growing
+from arco_catalog.state.needs import Needs
 from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, PreconditionFailed, StoreError, StoreUnavailable
 
@@ -37,13 +39,18 @@ FALL_BACK = PreconditionFailed(None, 0)
 """The outcome of a request that must fall back to the driver: nothing of it was sent."""
 
 
+MUST_PROPOSE = PreconditionFailed(None, 0)
+"""The outcome of a request that must propose its change to the process that leads: nothing of it was sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replan:
     """One request's change of the registry, planned again on the HEAD on which a shared registry commit is built: the
-    edits of the index, and the operation for the history."""
+    edits of the index, the operation for the history, and the lookups in the index on which both depend."""
 
     edits: Edits
     operation: Operation
+    lookups: Sequence[Needs]
 
     @property
     def size(self) -> int:
@@ -93,6 +100,12 @@ class Batch:
                 member.sent, member.outcome = None, outcome
 
 
+async def _read_bell(state: State, head: RegistryState) -> Bell:
+    """Reads the bell of the registry; returns one that has never rung if the registry is of a version without
+    proposals."""
+    return await state.bell() if head.allows_cancellations else Bell()
+
+
 @contextmanager
 def _in_batch(members: Iterable[PendingCommit]) -> Iterator[None]:
     for member in members:
@@ -136,8 +149,9 @@ class GroupCommitter:
         """Commits a request's change: by its own commit if it wrote one and no other request holds the lock or waits,
         else in a batch that it leads or joins.
 
-        Returns `PreconditionFailed` if that commit lost, or if the request must fall back to the driver; the request's
-        own id may be in HEAD nevertheless, as after any compare-and-swap. Raises `CommitStateUnknown` if the deadline
+        Returns `FALL_BACK` if the request must fall back to the driver, and another `PreconditionFailed` if its commit
+        lost or the request must propose its change; its own id may be in HEAD nevertheless, as after any
+        compare-and-swap. Raises `CommitStateUnknown` if the deadline
         passes while the outcome is unknown, `StoreUnavailable` if nothing was sent, and what `revalidate` raises.
         """
         if own is not None and not self._lock.locked() and not self._queue:
@@ -207,12 +221,14 @@ class GroupCommitter:
         win, at most `MAX_ROUNDS` times. It returns as soon as the leader has an outcome or error. After the last round
         the leader's request alone falls back to the driver; one of the others leads next."""
         for _ in range(MAX_ROUNDS):
+            is_cached = self._made_cached_head
             head = await self._base_head(leader.state)
             replans = self._replan_all(head, leader)
             if leader not in replans:
                 return
             with _in_batch([member for member in replans if member is not leader]):
-                outcome = await self._commit_batch(leader.state, head, replans)
+                may_propose = head.allows_cancellations and not is_cached
+                outcome = await self._commit_batch(leader.state, head, replans, may_propose=may_propose)
             if not leader.is_pending:
                 return
             if outcome is not None:
@@ -220,24 +236,30 @@ class GroupCommitter:
         leader.outcome = FALL_BACK
 
     async def _commit_batch(
-        self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan]
+        self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan], *, may_propose: bool
     ) -> Applied | PreconditionFailed | None:
         """Makes one commit of all replanned changes, and returns the outcome; None if one of the requests must not be
-        sent, so that nothing was sent. Only if the commit applied is that the outcome of the requests: otherwise they
-        wait again."""
+        sent, so that nothing was sent. The outcome of the requests is that of the commit if it applied, or if they may
+        propose their changes; otherwise they wait again. They must propose, with nothing sent, if the proposals of
+        other processes wait."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():
             edits |= replan.edits
         operations = [replan.operation for replan in replans.values()]
         commit = await PreparedCommit.of(state, head, edits, operations)
-        await gather(commit.put(), *(self._revalidate(member, head) for member in replans))
+        first_writes = gather(commit.put(), *(self._revalidate(member, head) for member in replans))
+        bell, _ = await gather(_read_bell(state, head), first_writes)
+        if bell.has_rung(head.bell):
+            for member in replans:
+                member.outcome = member.outcome or MUST_PROPOSE
+            return None
         if not all(self._may_be_sent(member) for member in replans):
             return None
         batch = Batch(commit, list(replans))
         for member in batch.members:
             member.sent = batch
         outcome = await self._send(commit, state)
-        batch.resolve(outcome if isinstance(outcome, Applied) else None)
+        batch.resolve(outcome if may_propose or isinstance(outcome, Applied) else None)
         return outcome
 
     async def _base_head(self, state: State) -> RegistryState:

@@ -1,14 +1,18 @@
 """The execution of a commit to the registry: a registry commit of its own, which is written with the other first
 writes, or one that it shares with other requests of this process (docs/design/group-commit.md)."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.commit_execution import CommitExecution, Revalidate
-from arco_catalog.protocol.group_commit import PendingCommit, Replan
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.group_commit import FALL_BACK, PendingCommit, Replan
 from arco_catalog.protocol.planned_commit import RegistryCommit, Write
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.protocol.registry_mutation import RegistryReadSet, registry_operation
+from arco_catalog.state.proposal import Proposal
+from arco_catalog.state.reads import Reads
 from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, PreconditionFailed
 
@@ -23,6 +27,9 @@ class RegistryExecution(CommitExecution):
         self.group_committer = session.catalog.group_committer
         self.own: PreparedCommit | None = None
         """The registry commit that this request wrote for itself alone."""
+        self.may_propose = plan.head.allows_cancellations
+        self.must_propose = False
+        """Whether proposals of other processes wait for the next registry commit."""
 
     def first_writes(self) -> list[Write]:
         attempt = self.commit.attempt
@@ -39,19 +46,54 @@ class RegistryExecution(CommitExecution):
             change = self.commit.change
             operations = [registry_operation(self.session, self.commit.planner.kind, self.commit.attempt, change)]
             own = await PreparedCommit.of(self.state, self.commit.head, change.edits, operations)
-            await own.put()
+            await gather(own.put(), self.look_for_proposals())
         self.own = own
 
-    async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
-        if self.group_committer is None:
-            assert self.own is not None
-            return await self.own.swap()
+    async def look_for_proposals(self) -> None:
+        """Reads the bell, unless the registry is of a version without proposals."""
+        if self.may_propose:
+            self.must_propose = (await self.state.bell()).has_rung(self.commit.head.bell)
 
+    async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         async def revalidate_at(head: RegistryState) -> bool:
             return await revalidate(RegistryReadSet.at(self.state, head))
 
-        member = PendingCommit(self.state, self.replan, revalidate_at, self.session.seconds_left)
+        if not self.must_propose:
+            outcome = await self.swap_alone_or_shared(revalidate_at)
+            if outcome is FALL_BACK or isinstance(outcome, Applied) or not self.may_propose:
+                return outcome
+        return await self.propose(revalidate_at)
+
+    async def swap_alone_or_shared(
+        self, revalidate: Callable[[RegistryState], Awaitable[bool]]
+    ) -> Applied | PreconditionFailed:
+        """Commits without a proposal, as `GroupCommitter.commit` does."""
+        if self.group_committer is None:
+            assert self.own is not None
+            return await self.own.swap()
+        member = PendingCommit(self.state, self.replan, revalidate, self.session.seconds_left)
         return await self.group_committer.commit(member, self.own)
+
+    async def propose(self, revalidate: Callable[[RegistryState], Awaitable[bool]]) -> Applied | PreconditionFailed:
+        """Commits through a proposal, which other processes may commit, too: this process lost the compare-and-swap of
+        HEAD, or would compete with those that wait. Returns `FALL_BACK`, with nothing proposed, if the request must
+        fall back to the driver. Raises as `revalidate` and `ProposedCommit.run` do."""
+        from arco_catalog.protocol.proposed_commit import ProposedCommit  # a cold start does not pay for it
+
+        head = await self.state.head()
+        replan = self.replan(head)
+        if replan is None or not await revalidate(head):
+            return FALL_BACK
+        proposal = Proposal.of(
+            head,
+            replan.operation,
+            replan.edits,
+            Reads.of(head, replan.lookups),
+            base=head.sequence,
+            written_ms=self.commit.attempt.now_ms,
+        )
+        self.session.check_deadline()
+        return await ProposedCommit(self.session, proposal, head).run()
 
     def replan(self, head: RegistryState) -> Replan | None:
         """Replans the change on the HEAD that a leader chose. Returns None if the change can't be replanned or allowed

@@ -25,7 +25,8 @@ from arco_catalog.protocol.rebuilding import rebuilt
 from arco_catalog.state.access import CLAIM_AGE_MS, State
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.needs import Steps
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.reads import recorded
 from arco_catalog.state.registry import Operation, RegistryState
 
 
@@ -137,19 +138,20 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return fresher
 
     def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
-        read_set = RegistryReadSet.at(self.state, head)
+        read_set, lookups = RegistryReadSet.at(self.state, head), list[Needs]()
         try:
             if self.needs_base(read_set):
                 return None
-            steps = self.change_again(plan.change, read_set, plan.attempt)
+            steps = recorded(self.change_again(plan.change, read_set, plan.attempt), lookups)
             change = carry_out_loaded(read_set.head.index, steps)
         except (Refusal, PendingTransaction):
             return None
-        if not self.session.access.judge_loaded(read_set.head.index):
+        if not self.session.access.judge_loaded(read_set.head.index, lookups):
             return None
         if not isinstance(change, Change) or not change.is_made_by(plan.change):
             return None
-        return Replan(change.edits, registry_operation(self.session, self.kind, plan.attempt, change))
+        operation = registry_operation(self.session, self.kind, plan.attempt, change)
+        return Replan(change.edits, operation, lookups)
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """Returns the answer that the registry commit of the attempt stores, made whole by `rebuilt`. Raises

@@ -31,6 +31,7 @@ from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.reads import recorded
 from arco_catalog.state.realm import catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
 
@@ -174,11 +175,11 @@ class CatalogAccess(RestrictedAccess):
             error.denied = hidden.denied
             raise error from None
 
-    def judge_loaded(self, index: Index) -> bool:
+    def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         if self.standing is None or not self._exists or (self.names_source and not self.standing.names_sources):
             return False
         try:
-            return carry_out_loaded(index, self._steps(index, self.standing)) is True
+            return carry_out_loaded(index, recorded(self._steps(index, self.standing), lookups)) is True
         except Refusal:
             return False
 
@@ -250,9 +251,9 @@ class RealmAccess(RestrictedAccess):
             raise no_such_principal()
         self._judge(standing)
 
-    def judge_loaded(self, index: Index) -> bool:
+    def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         try:
-            standing = carry_out_loaded(index, standing_of(index, self.identity))
+            standing = carry_out_loaded(index, recorded(standing_of(index, self.identity), lookups))
             if standing is None:
                 return False
             self._judge(standing)

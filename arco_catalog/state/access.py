@@ -4,13 +4,14 @@ the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.bell import Bell
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record, text
 from arco_catalog.state.index import Edits, no_segments
@@ -113,6 +114,8 @@ class Caches:
     pointers: ByteCache[str, CacheEntry[Pointer]]
     values: ByteCache[str, JsonObject]
     head: CacheEntry[RegistryState] | None = None
+    bell: Bell = field(default_factory=Bell)
+    """The bell as it was read or rung last."""
     logged_policy: KeyPolicy | None = None
     """The policy of keys for which the log has a warning that the server's differs."""
 
@@ -260,6 +263,28 @@ class State:
             message = f"The registry's history no longer reaches back to commit {commit_id}"
             raise CommitStateUnknown(message, "evidence-lost")
         return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
+
+    async def bell(self) -> Bell:
+        """Reads the bell of the registry, and caches it."""
+        known = self._caches.bell
+        match await self.store.get(self.paths.bell, known.version):
+            case Found(body, version):
+                self._caches.bell = Bell(text(parse_record(body, self.paths.bell), "id"), version)
+            case Unchanged():
+                return known
+            case _:
+                self._caches.bell = Bell()
+        return self._caches.bell
+
+    async def ring(self, bell: Bell) -> Bell:
+        """Gives the bell a fresh id, unless another process has changed it since it was read, and returns the bell. It
+        is read if the outcome is unknown."""
+        when, ring_id = ABSENT if bell.version is None else Matches(bell.version), self._runtime.ulid()
+        outcome = await self.store.put(self.paths.bell, dumps({"version": 1, "id": ring_id}), when)
+        if not isinstance(outcome, Applied):
+            return await self.bell()
+        self._caches.bell = Bell(ring_id, outcome.version)
+        return self._caches.bell
 
     def loaded_segment(self, segment: str) -> Segment | None:
         """Returns a segment that this request has loaded or the process has cached; None otherwise. What it returns

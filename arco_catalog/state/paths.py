@@ -74,6 +74,24 @@ class Paths:
         return f"{self.entity_values}{kind}/{value_id}.json"
 
     @property
+    def proposals(self) -> str:
+        """Prefix of the keys of all proposals: changes of the registry that any process may commit."""
+        return f"{self.state}/core/proposals/"
+
+    def proposal(self, attempt: str, base: int) -> str:
+        """Returns the key of the proposal of an attempt with this base. Keys are in the order of the attempts' ids."""
+        return f"{self.proposals}{attempt}-{base}.json"
+
+    def read_proposal(self, key: str) -> str:
+        """Returns the id of the attempt in the key of a proposal."""
+        return key.removeprefix(self.proposals).partition("-")[0]
+
+    @property
+    def bell(self) -> str:
+        """The key of the bell, an object that changes when a process stores a proposal."""
+        return f"{self.state}/core/bell.json"
+
+    @property
     def page_key(self) -> str:
         """The object key of the record with the secret by which a realm seals page tokens."""
         return f"{self.state}/core/page_key.json"
@@ -307,6 +325,8 @@ OBJECT_KINDS = (
     ObjectKind("registry-commit", "core/commits/"),
     ObjectKind("registry-index", "core/index/"),
     ObjectKind("registry-value", "core/entities/"),
+    ObjectKind("proposal", "core/proposals/", backed_up=False),
+    ObjectKind("bell", "core/bell.json", backed_up=False, collected=False),
     ObjectKind("page-key", "core/page_key.json", collected=False),
     ObjectKind("pointer", "iceberg_pointers/"),
     ObjectKind("marker", "iceberg_idempotency/"),

@@ -18,7 +18,9 @@ from arco_catalog.state.needs import Needs, Scan, Steps, T
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import encode_line
 
-_HISTORY = frozenset({"id", "parent", "sequence", "at_ms", "operations", "recent", "before", "cancelled", "index"})
+_HISTORY = frozenset(
+    {"id", "parent", "sequence", "at_ms", "operations", "recent", "before", "cancelled", "bell", "index"}
+)
 """The fields of HEAD that belong to one commit and to the history. All others count as read."""
 
 

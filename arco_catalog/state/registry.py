@@ -187,6 +187,16 @@ class RegistryState:
     def _cancelled_attempts(self) -> frozenset[str]:
         return frozenset(attempt for attempts in self.cancelled().values() for attempt in attempts)
 
+    @property
+    def bell(self) -> str | None:
+        """The id of the bell after which all proposals were considered in this commit or one before it; None if there
+        was none."""
+        return optional_text(self.document, "bell")
+
+    def with_bell(self, bell: str | None) -> "RegistryState":
+        """Returns this state of the registry with the id of another bell, which the next commit stores."""
+        return self if bell == self.bell else replace(self, document={**self.document, "bell": bell})
+
     def remembers(self, since: int) -> bool:
         """Whether `recent` lists every commit made after sequence number `since`, and `cancelled` their
         cancellations."""

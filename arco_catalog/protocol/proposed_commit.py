@@ -1,0 +1,205 @@
+"""A commit to the registry through a proposal, for a request that lost the compare-and-swap of HEAD to another process
+(docs/design/registry.md#proposals).
+
+The request stores its planned change as a proposal. Then it looks at HEAD until a registry commit, of whichever
+process, has committed or cancelled its attempt. One of the waiting requests leads: it makes one registry commit for all
+proposals.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from arco_catalog.planning.proposals import Capacity, Leading, lead
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.group_commit import MAX_BYTES, MAX_REQUESTS
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.protocol.mutation import AttemptAborted
+from arco_catalog.protocol.prepared_commit import PreparedCommit
+from arco_catalog.state.access import State
+from arco_catalog.state.proposal import Proposal
+from arco_catalog.state.proposal_store import MAX_AGE_MS, NO_ENTROPY, ProposalStore
+from arco_catalog.state.registry import Operation, RegistryState
+from arco_catalog.state.runtime import ulid_of
+from storage_backends import Applied, StoreError, Version
+
+CAPACITY = Capacity(MAX_REQUESTS, MAX_BYTES)
+"""How much one registry commit may take in."""
+OUTCOME_MS = 1_000
+"""How much time a leader's compare-and-swap must have until the leader's own deadline."""
+MIN_LOOK_SECONDS, MAX_LOOK_SECONDS = 0.02, 1.0
+"""How long a request waits between two looks at HEAD, at least and at most."""
+PATIENCE = 4, 12
+"""How often a request that is not the first of those it found waiting sees HEAD unmoved before it leads, at least and
+at most; the number is drawn, so that not all of them lead at once."""
+
+NO_VERSION = Version("")
+
+
+class ProposedCommit:
+    """The commit of one request's change through a proposal. It is used once."""
+
+    def __init__(self, session: Session, proposal: Proposal, head: RegistryState) -> None:
+        """Makes the commit of a proposal that was planned on `head`."""
+        self._session = session
+        self._state = session.state
+        self._store = ProposalStore(session.state)
+        self._stored = [proposal]
+        """The proposal, and the same with later bases."""
+        self._head = head
+        """The HEAD that was read last: up to this one the attempt has neither been committed nor cancelled."""
+        self._bell = session.catalog.caches.bell
+        self._look_s = MAX_LOOK_SECONDS
+        """How long it waits, roughly, between two looks at HEAD: as long as a write took."""
+        self._read: dict[str, Proposal] = {}
+        """The proposals that were read, by their keys."""
+        self._before: set[str] = set()
+        """The attempts whose proposals were stored, and have smaller ids, and whose end has not been seen."""
+
+    async def run(self) -> Applied:
+        """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
+        `AttemptAborted` if it was cancelled: it can never commit; and `StoreError`, also past the deadline, and
+        `CommitStateUnknown` while it may still be committed: the stored proposal stays."""
+        is_committed = await self._wait(await self._begin())
+        await self._session.run_in_background(self._delete())
+        if not is_committed:
+            raise AttemptAborted
+        return Applied(self._head.version or NO_VERSION, self._session.now_ms())
+
+    async def _begin(self) -> Mapping[str, str]:
+        """Stores the proposal, rings the bell, and then lists the proposals that are stored. Returns them: the attempts
+        by the keys. Records those that go before it."""
+        session, own = self._session, self._stored[0].attempt
+        began_ms = session.runtime.boot_ms()
+        await gather(self._store.put(self._stored[0]), self._ring())
+        self._look_s = min(MAX_LOOK_SECONDS, max(MIN_LOOK_SECONDS, (session.runtime.boot_ms() - began_ms) / 1000))
+        listed = await self._list()
+        living = ulid_of(session.now_ms() - session.settings.request_ms, NO_ENTROPY)
+        self._before = {each for each in listed.values() if living <= each < own and not _has_ended(self._head, each)}
+        return listed
+
+    async def _wait(self, listed: Mapping[str, str] | None) -> bool:
+        """Waits, and leads in turn, until the attempt has ended; returns whether it is committed. `listed` are the
+        proposals that were listed after the bell was read."""
+        patience, stood = self._patience(), 0
+        while True:
+            must_wait = True
+            if not self._before or stood >= patience:
+                must_wait = not await self._lead(listed)
+                patience, stood = 2 * patience, 0
+            if must_wait:
+                await self._session.runtime.sleep(self._look_s * (0.5 + self._session.runtime.random()))
+            listed, before = None, self._head.version
+            is_committed = await self._look()
+            if is_committed is not None:
+                return is_committed
+            self._session.check_deadline()
+            if self._head.version == before:
+                stood += 1
+            else:
+                stood = 0
+                await self._propose_again_if_forgotten()
+                await self._ring()
+
+    def _patience(self) -> int:
+        least, most = PATIENCE
+        return least + int(self._session.runtime.random() * (most - least))
+
+    async def _look(self) -> bool | None:
+        """Reads HEAD, unless this process has just read it, and returns whether the attempt is committed, False if it
+        is cancelled, None if neither. Forgets the attempts before it that have ended."""
+        since = self._head.sequence
+        head = self._state.cached_head(int(self._look_s * 500)) or await self._state.head()
+        if head.version == self._head.version:
+            return None
+        self._before = {each for each in self._before if not _has_ended(head, each)}
+        found = await find_end(self._state, head, self._stored[0].attempt, since)
+        self._head = head
+        return found
+
+    async def _propose_again_if_forgotten(self) -> None:
+        """Stores the proposal with HEAD as its base if HEAD no longer lists all commits since the last base: others
+        could not know whether the attempt has ended."""
+        if not self._head.remembers(self._stored[-1].base):
+            again = replace(self._stored[-1], base=self._head.sequence)
+            self._stored.append(again)
+            await self._store.put(again)
+
+    async def _ring(self) -> None:
+        """Rings the bell if no process has rung it since all proposals were considered."""
+        if not self._bell.has_rung(self._head.bell):
+            self._bell = await self._state.ring(self._bell)
+
+    # Leading.
+
+    async def _lead(self, listed: Mapping[str, str] | None) -> bool:
+        """Makes one registry commit that takes in all proposals that still hold, and cancels those that do not: the
+        `listed` ones on the HEAD that was read last, or, if they are None, those of now on the HEAD of now. Returns
+        whether there was anything to do; another process may have moved HEAD first."""
+        session, state = self._session, self._state
+        async with session.lock_registry():
+            head, listed = (self._head, listed) if listed is not None else await self._read_again()
+            read_ms = session.now_ms()
+            proposals = await self._proposals(head, listed)
+            steps = lead(head, proposals, CAPACITY, read_ms, session.settings.request_ms)
+            leading = await carry_out(state, head.index, steps)
+            operations = [*leading.operations, *_cancellations(leading, session.runtime.ulid())]
+            if not operations:
+                return False
+            considered = head if leading.is_full else head.with_bell(self._bell.id)
+            commit = await PreparedCommit.of(state, considered, leading.changes, operations)
+            await commit.put()
+            session.check_deadline(OUTCOME_MS)
+            await commit.swap()
+            return True
+
+    async def _read_again(self) -> tuple[RegistryState, Mapping[str, str]]:
+        """Reads the bell, then HEAD and the list of proposals: one that is stored after the list rings the bell."""
+        self._bell = await self._state.bell()
+        return await gather(self._state.head(), self._list())
+
+    async def _list(self) -> Mapping[str, str]:
+        return await self._store.attempts(self._session.now_ms() - MAX_AGE_MS)
+
+    async def _proposals(self, head: RegistryState, listed: Mapping[str, str]) -> Sequence[Proposal]:
+        """Returns the proposals whose attempts have not ended by this HEAD, those of this request included."""
+        waiting = {key for key, attempt in listed.items() if not _has_ended(head, attempt)}
+        self._read = {key: each for key, each in self._read.items() if key in waiting}
+        await gather(*(self._fetch(key) for key in waiting if key not in self._read))
+        return [*self._read.values(), *self._stored]
+
+    async def _fetch(self, key: str) -> None:
+        found = await self._store.read(key)
+        if found is not None:
+            self._read[key] = found
+
+    async def _delete(self) -> None:
+        """Deletes the proposals of the attempt, at best effort: a collection deletes what is left."""
+        try:
+            await self._store.delete(self._stored)
+        except StoreError as error:
+            self._session.note_failed_write("the deletion of a proposal", error)
+
+
+def _has_ended(head: RegistryState, attempt: str) -> bool:
+    """Whether HEAD lists an attempt as committed or cancelled."""
+    return head.commit_of(attempt) is not None or head.is_cancelled(attempt)
+
+
+def _cancellations(leading: Leading, operation: str) -> Sequence[Operation]:
+    """Returns the operation, with this id, that cancels what no longer holds; nothing if there is nothing to cancel."""
+    return [Operation(operation, "cancel", {}, None, cancels=leading.cancels)] if leading.cancels else []
+
+
+async def find_end(state: State, head: RegistryState, attempt: str, since: int) -> bool | None:
+    """Returns whether an attempt is committed, False if it is cancelled, and None if it is neither by this HEAD. It was
+    neither at the sequence number `since`. Reads history backwards if HEAD does not list all commits since. Raises
+    `CommitStateUnknown` if these were deleted."""
+    while True:
+        if head.commit_of(attempt) is not None:
+            return True
+        if head.is_cancelled(attempt):
+            return False
+        if head.remembers(since) or head.before is None:
+            return None
+        head = await state.registry_commit(head.before)

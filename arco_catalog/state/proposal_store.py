@@ -1,0 +1,47 @@
+"""The stored proposals of a registry (docs/design/registry.md#proposals)."""
+
+from collections.abc import Iterable
+
+from arco_catalog.state.access import State
+from arco_catalog.state.proposal import Proposal
+from arco_catalog.state.runtime import ulid_of
+from storage_backends import Found
+
+MAX_AGE_MS = 120_000
+"""How old a proposal may be, by the id of its attempt, for other processes to read it: longer than any request
+takes."""
+NO_ENTROPY = bytes(10)
+
+
+class ProposalStore:
+    """Reads and writes the proposals of one registry. Methods raise `StoreError`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._paths = state.paths
+
+    async def put(self, proposal: Proposal) -> None:
+        """Stores a proposal."""
+        await self._state.create(self._paths.proposal(proposal.attempt, proposal.base), proposal.body)
+
+    async def attempts(self, since_ms: int) -> dict[str, str]:
+        """Returns the keys of the proposals whose attempts began after a time, by their ids, each with the id of its
+        attempt, in the order of these ids."""
+        oldest, found, after = ulid_of(max(0, since_ms), NO_ENTROPY), list[str](), None
+        while True:
+            page = await self._state.store.list(self._paths.proposals, after)
+            found += (entry.key for entry in page.entries)
+            if page.after is None:
+                break
+            after = page.after
+        by_key = {key: self._paths.read_proposal(key) for key in sorted(found)}
+        return {key: attempt for key, attempt in by_key.items() if attempt >= oldest}
+
+    async def read(self, key: str) -> Proposal | None:
+        """Returns a stored proposal, None if it was deleted. Raises `InternalError` for a damaged one."""
+        found = await self._state.store.get(key)
+        return Proposal.parse(found.body, key) if isinstance(found, Found) else None
+
+    async def delete(self, proposals: Iterable[Proposal]) -> None:
+        """Deletes stored proposals."""
+        await self._state.store.delete_many([self._paths.proposal(each.attempt, each.base) for each in proposals])
