@@ -35,6 +35,7 @@ class Kind(StrEnum):
     HINT = "hint"
     CHECKPOINT = "checkpoint"
     REPORT = "report"
+    PROPOSAL = "proposal"
 
 
 WHY: Mapping[Kind, str] = {
@@ -54,6 +55,7 @@ WHY: Mapping[Kind, str] = {
     Kind.HINT: "its task has ended, or never came",
     Kind.CHECKPOINT: "what it was noted for has been collected",
     Kind.REPORT: "it is older than receipts are kept",
+    Kind.PROPOSAL: "it is so old that no process takes it in",
 }
 
 
@@ -72,6 +74,8 @@ class Retention:
     markers_ms: int = 2 * DAY_MS
     """Counted from slot 0 of a marker. No request takes over an older marker, which may be partly collected."""
     decisions_ms: int = 3 * DAY_MS
+    proposals_ms: int = DAY_MS
+    """For proposals of processes that died: longer than any other process reads them."""
     markers: bool = True
     """Whether markers are collected, and decisions, to which markers may refer."""
     margin_ms: int = HOUR_MS

@@ -29,9 +29,9 @@ OUTCOME_MS = 1_000
 """How much time a leader's compare-and-swap must have until the leader's own deadline."""
 MIN_LOOK_SECONDS, MAX_LOOK_SECONDS = 0.02, 1.0
 """How long a request waits between two looks at HEAD, at least and at most."""
-PATIENCE = 4, 12
-"""How often a request that is not the first of those it found waiting sees HEAD unmoved before it leads, at least and
-at most; the number is drawn, so that not all of them lead at once."""
+MIN_PATIENCE, MAX_PATIENCE = 4, 12
+"""How often a request that is not the first of those it found waiting sees HEAD unmoved before it leads: a number that
+is drawn, so that not all of them lead at once."""
 
 NO_VERSION = Version("")
 
@@ -70,9 +70,9 @@ class ProposedCommit:
         """Stores the proposal, rings the bell, and then lists the proposals that are stored. Returns them: the attempts
         by the keys. Records those that go before it."""
         session, own = self._session, self._stored[0].attempt
-        began_ms = session.runtime.boot_ms()
+        sent_ms = session.runtime.boot_ms()
         await gather(self._store.put(self._stored[0]), self._ring())
-        self._look_s = min(MAX_LOOK_SECONDS, max(MIN_LOOK_SECONDS, (session.runtime.boot_ms() - began_ms) / 1000))
+        self._look_s = min(MAX_LOOK_SECONDS, max(MIN_LOOK_SECONDS, (session.runtime.boot_ms() - sent_ms) / 1000))
         listed = await self._list()
         living = ulid_of(session.now_ms() - session.settings.request_ms, NO_ENTROPY)
         self._before = {each for each in listed.values() if living <= each < own and not _has_ended(self._head, each)}
@@ -102,8 +102,7 @@ class ProposedCommit:
                 await self._ring()
 
     def _patience(self) -> int:
-        least, most = PATIENCE
-        return least + int(self._session.runtime.random() * (most - least))
+        return MIN_PATIENCE + int(self._session.runtime.random() * (MAX_PATIENCE - MIN_PATIENCE))
 
     async def _look(self) -> bool | None:
         """Reads HEAD, unless this process has just read it, and returns whether the attempt is committed, False if it

@@ -82,10 +82,6 @@ class Paths:
         """Returns the key of the proposal of an attempt with this base. Keys are in the order of the attempts' ids."""
         return f"{self.proposals}{attempt}-{base}.json"
 
-    def read_proposal(self, key: str) -> str:
-        """Returns the id of the attempt in the key of a proposal."""
-        return key.removeprefix(self.proposals).partition("-")[0]
-
     @property
     def bell(self) -> str:
         """The key of the bell, an object that changes when a process stores a proposal."""

@@ -34,7 +34,7 @@ class ProposalStore:
             if page.after is None:
                 break
             after = page.after
-        by_key = {key: self._paths.read_proposal(key) for key in sorted(found)}
+        by_key = {key: key.removeprefix(self._paths.proposals).partition("-")[0] for key in sorted(found)}
         return {key: attempt for key, attempt in by_key.items() if attempt >= oldest}
 
     async def read(self, key: str) -> Proposal | None:

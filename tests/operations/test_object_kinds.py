@@ -9,12 +9,17 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.reports import take_report
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.bell import Bell
 from arco_catalog.state.checkpoints import Checkpoints
 from arco_catalog.state.file_directories import FileDirectories, read_entities, shard_of, write_shard
 from arco_catalog.state.floors import raise_floors, read_floors
 from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.paths import OBJECT_KINDS, ObjectKind, Paths, object_kind
+from arco_catalog.state.proposal import Proposal
+from arco_catalog.state.proposal_store import ProposalStore
+from arco_catalog.state.reads import Reads
+from arco_catalog.state.registry import Operation
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.fsck.check import check
@@ -78,6 +83,11 @@ async def a_catalog_with_all_kinds() -> CatalogFixture:
     await session.state.page_key()
     removed = Location.parse("memory:///wh/warehouse/db/x/metadata/00000-x.metadata.json")
     await claim(session.state, removed, Claim.REMOVED, entity="x", claim_id=fixture.runtime.ulid())
+    head = await session.state.head()
+    operation = Operation(fixture.runtime.ulid(), "create-table", {}, None)
+    proposal = Proposal.of(head, operation, {}, Reads.of(head, []), base=head.sequence, written_ms=1)
+    await ProposalStore(session.state).put(proposal)
+    await session.state.ring(Bell())
     aside = session.state.paths.kept_aside(fixture.runtime.ulid(), session.state.paths.manifest)
     await session.state.create(aside, b"{}")
     await fixture.another().commit(set_property("p", "z"), "b")

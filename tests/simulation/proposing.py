@@ -62,7 +62,7 @@ def creates_of_many_processes(clients: SimulatedClients) -> list[Awaitable[None]
 
 @scenario("t")
 def creates_without_keys_of_many_processes(clients: SimulatedClients) -> list[Awaitable[None]]:
-    """As above, without keys: nobody asks again."""
+    """Without keys no request is sent a second time."""
     return [
         one_after_another(
             *(partial(clients.create, f"{n}-{process}", process, name=f"{process}-{n}", key=False) for n in range(3))

@@ -21,6 +21,7 @@ from arco_catalog.upkeep.collection.hints import put_missing_hints
 from arco_catalog.upkeep.collection.markers import collect_markers
 from arco_catalog.upkeep.collection.pipeline import read_progress
 from arco_catalog.upkeep.collection.pointers import collect_pointers
+from arco_catalog.upkeep.collection.proposals import collect_proposals
 from arco_catalog.upkeep.collection.receipts import collect_receipts
 from arco_catalog.upkeep.collection.registry import collect_registry
 from arco_catalog.upkeep.collection.reports import collect_reports
@@ -79,6 +80,7 @@ async def _collect_catalog(run: Run, runner: BatchRunner) -> None:
         lambda: put_missing_hints(run),
         lambda: collect_checkpoints(run, entities),
         lambda: collect_reports(run, entities, runner),
+        lambda: collect_proposals(run, entities, runner),
     )
     first = run.session.runtime.now_ms() % len(parts)
     for part in (*parts[first:], *parts[:first]):

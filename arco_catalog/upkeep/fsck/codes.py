@@ -305,6 +305,11 @@ class Code(StrEnum):
         "the key that seals a realm's page tokens is damaged: listings end after their first page",
         "delete the object: the next listing creates another, and listings under way start again",
     )
+    PROPOSAL_UNREADABLE = _error(
+        "proposal-unreadable",
+        "a proposal, or the bell that announces proposals, is damaged: requests that read it fail",
+        "delete the object: the bell is made again, and the change of a proposal has to be made again",
+    )
     CATALOG_MISSING = _error(
         "catalog-missing",
         "a catalog of the realm has no state: all of it is gone",

@@ -17,6 +17,7 @@ from arco_catalog.state.marker import COLLECTED, Slot
 from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.paths import Paths, commit_key, kind_in_state
 from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.purge_chunks import Chunk
 from arco_catalog.state.registry_floor import parse_registry_floor
 from arco_catalog.state.tombstone import PURGING
@@ -91,6 +92,8 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
         paths.all_file_directories: _readable(Code.CHECKPOINT_UNREADABLE, parse_shard),
         paths.all_purge_chunks: _readable(Code.CHECKPOINT_UNREADABLE, lambda key, found: Chunk.parse(found.body, key)),
         paths.operational: _readable(Code.CHECKPOINT_UNREADABLE, lambda key, found: parse_record(found.body, key)),
+        paths.proposals: _readable(Code.PROPOSAL_UNREADABLE, lambda key, found: Proposal.parse(found.body, key)),
+        paths.bell: _readable(Code.PROPOSAL_UNREADABLE, lambda key, found: text(parse_record(found.body, key), "id")),
         paths.page_key: _readable(
             Code.PAGE_KEY_UNREADABLE, lambda key, found: text(parse_record(found.body, key), "key")
         ),

@@ -1,0 +1,15 @@
+"""Deletes old proposals, which processes left that died. No record refers to them, so their age decides
+(docs/design/registry.md#proposals)."""
+
+from functools import partial
+
+from arco_catalog.planning.collection import Kind
+from arco_catalog.upkeep.collection.batch_runner import BatchRunner, delete_all, run_older
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.run import Run
+
+
+async def collect_proposals(run: Run, entities: Entities, runner: BatchRunner) -> None:
+    """Deletes proposals that are older than a request may be by far."""
+    work = partial(delete_all, kind=Kind.PROPOSAL)
+    await run_older(runner, run, entities, run.paths.proposals, run.retention.proposals_ms, work)
