@@ -62,7 +62,7 @@ static: .venv/.dev
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
 	$(BIN)/mypy azure_functions/*.py
 
-test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files (CI=true: lint and runs of the compatibility kit, too)
+test: lacks .venv/.dev $(FETCHED) ## All tests, and the short demo on local files (CI=true: lint, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
 	+@$(BESIDE) $(PARTS:%=timed/%)
 
@@ -81,19 +81,18 @@ endif
 # together: tests-of-the-rest.
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
-LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short rck-short) \
-  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static rck-short)
+LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short) \
+  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static)
 ON_PYTHONS := $(patsubst %,tests-on-%,$(filter-out $(MISSING:python%=%),$(lastword $(OTHER_PYTHONS))))
 PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest $(ON_PYTHONS) tests/engines tests/simulation tests/cli tests/lambda_ tests/infra \
-  tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging \
-  rck-short)
+  tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be, or to collect garbage on threads of its
 # own, costs more than it saves.
-$(FOLDERS) tests-of-the-rest test-thorough demo-short rck-serve rck-lambda rck-short: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+$(FOLDERS) tests-of-the-rest test-thorough demo-short rck-serve rck-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
-.PHONY: $(FOLDERS) tests-of-the-rest demo-short rck-serve rck-lambda rck-short
+.PHONY: $(FOLDERS) tests-of-the-rest demo-short rck-serve rck-lambda
 $(FOLDERS): .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet $@
 
@@ -117,10 +116,6 @@ rck-serve: .venv/.dev $(KITS)
 
 rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
-
-# The older kit; tests/engines has the newest, and `make rck` has both, through the zip for Lambda and S3 too.
-rck-short: .venv/.dev $(KITS)
-	$(BIN)/python -m tools.rck --kit 1.10.1 --store local
 
 .PHONY: test-pythons
 test-pythons: CORE += upkeep http

@@ -26,7 +26,6 @@ VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
 FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
-CI_KITS := $(if $(filter true,$(CI)),$(KITS))
 FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
 
 # Every list of pinned Python packages.

@@ -120,6 +120,7 @@ async def test_a_client_that_retries_loses_and_doubles_nothing(
     await assert_receipts_agree(server, t, u)
 
 
+@pytest.mark.slow  # compact/test_exactly_once.py has each of these fates each time
 async def test_a_gateway_that_times_out_after_the_commit_is_retried_too(
     server: Server, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ async def test_a_gateway_that_times_out_after_the_commit_is_retried_too(
     await assert_every_commit_once(server, catalog)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "version"),
     [
@@ -146,6 +148,7 @@ async def test_a_client_that_gets_no_answer_knows_nothing_and_its_commits_stand(
     await assert_every_commit_once(server, catalog)
 
 
+@pytest.mark.slow
 async def test_an_answer_that_has_begun_is_not_asked_for_again(
     server: Server, catalog: Catalog, tmp_path: Path
 ) -> None:

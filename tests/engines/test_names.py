@@ -49,6 +49,7 @@ def test_trino_spells_names_so_that_the_catalog_finds_them(trino: Sql, local_lak
         assert (name,) not in local_lake.bystander.list_namespaces()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BEYOND_TRINO)
 def test_trino_puts_a_table_s_name_into_its_location_where_not_every_character_may_be(
     trino: Sql, local_lake: Lake, name: str

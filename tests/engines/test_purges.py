@@ -43,6 +43,7 @@ def test_tables_of_spark_that_pyiceberg_purges(spark: Sql, lake: Lake, version: 
     assert spark(f"SELECT count(*) FROM {lake.name}.spark{version}.v") == [(4,)]
 
 
+@pytest.mark.slow
 def test_what_spark_purges_itself_leaves_nothing_and_nothing_to_do(spark: Sql, lake: Lake) -> None:
     """Iceberg's Spark deletes the files, and sends a plain drop, unless it is told to leave that to the catalog."""
     session = Session(spark, lake, SPARK)

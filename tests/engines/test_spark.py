@@ -109,7 +109,13 @@ def test_a_table_takes_another_shape(spark: Sql, either_lake: Lake, namespace: s
 
 
 @pytest.mark.parametrize(
-    ("version", "mode"), [(1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "merge-on-read")]
+    ("version", "mode"),
+    [
+        (1, "copy-on-write"),
+        pytest.param(2, "copy-on-write", marks=pytest.mark.slow),
+        pytest.param(2, "merge-on-read", marks=pytest.mark.slow),
+        (3, "merge-on-read"),
+    ],
 )
 def test_rows_change_in_every_format(spark: Sql, local_lake: Lake, version: int, mode: str) -> None:
     spark("CREATE NAMESPACE IF NOT EXISTS rest.formats")
@@ -251,6 +257,7 @@ def test_a_metadata_file_becomes_a_table_again(spark: Sql, either_lake: Lake, na
     assert either_lake.rows(f"{bare(namespace)}.found") == [(0,), (1,), (2,), (7,)]
 
 
+@pytest.mark.slow
 def test_files_of_a_parquet_table_become_an_iceberg_table(spark: Sql, local_lake: Lake) -> None:
     spark("CREATE NAMESPACE rest.taken_over")
     spark("CREATE TABLE spark_catalog.default.plain (id BIGINT, half INT) USING parquet PARTITIONED BY (half)")
@@ -288,6 +295,7 @@ def test_views(spark: Sql, either_lake: Lake, namespace: str) -> None:
     assert either_lake.bystander.list_views(bare(namespace)) == []
 
 
+@pytest.mark.slow
 def test_what_spark_cannot_do_for_reasons_of_its_own(spark: Sql, local_lake: Lake) -> None:
     spark("CREATE NAMESPACE rest.limits_of_spark")
     spark("CREATE TABLE rest.limits_of_spark.t (id BIGINT) TBLPROPERTIES ('format-version' = '3')")

@@ -243,6 +243,7 @@ def test_a_view_belongs_to_the_engine_that_made_it(trino: Sql, spark: Sql, eithe
     assert either_lake.bystander.list_views("views_of_both") == []
 
 
+@pytest.mark.slow
 def test_what_trino_cannot_do_for_reasons_of_its_own(trino: Sql, local_lake: Lake) -> None:
     trino("CREATE SCHEMA rest.limits")
     trino("CREATE TABLE rest.limits.t (id bigint, day date) WITH (partitioning = ARRAY['month(day)', 'bucket(id, 4)'])")

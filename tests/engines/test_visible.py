@@ -29,6 +29,12 @@ def asker(spark: Sql, walled: Walled) -> str:
     return SPARK_USER
 
 
+@pytest.fixture(params=["trino", pytest.param("spark", marks=pytest.mark.slow)])
+def ask(request: pytest.FixtureRequest, spark: Sql, trino_as: Ask, asker: str) -> Sql:
+    """Each engine in turn, asked by that reader: Spark with `make test-thorough`."""
+    return trino_as(asker) if request.param == "trino" else spark
+
+
 def seen(ask: Sql, table: SystemTable, walled: Walled) -> dict[str, int]:
     """How many rows are shown about what, by its name as it is today."""
     rows = ask(f"SELECT entity, count(*) FROM {NAME}.system.visible_{table.name} GROUP BY entity")
@@ -104,9 +110,8 @@ def test_both_engines_show_the_rows_of_what_may_be_loaded_today(
         assert seen(ask, table, walled) == shown
 
 
-def test_views_are_shown_to_readers_of_views(walled: Walled, spark: Sql, trino_as: Ask, asker: str) -> None:
-    for ask in (trino_as(asker), spark):
-        assert seen(ask, tables.VIEWS, walled) == {"sales.v": 1}
+def test_views_are_shown_to_readers_of_views(walled: Walled, ask: Sql) -> None:
+    assert seen(ask, tables.VIEWS, walled) == {"sales.v": 1}
 
 
 def test_of_an_edge_the_end_that_may_not_be_seen_is_not_told(
@@ -130,12 +135,11 @@ def test_of_an_edge_the_end_that_may_not_be_seen_is_not_told(
         assert None not in by_names[within]
 
 
-def test_what_is_said_in_words_of_others_is_not_told(spark: Sql, trino_as: Ask, asker: str) -> None:
-    for ask in (trino_as(asker), spark):
-        [row] = ask(f"SELECT DISTINCT explanation FROM {NAME}.system.visible_maintenance")
-        assert tuple(row) == (None,)
-        [row] = ask(f"SELECT DISTINCT summary, checkpoint FROM {NAME}.system.visible_tasks")
-        assert tuple(row) == (None, None)
+def test_what_is_said_in_words_of_others_is_not_told(ask: Sql) -> None:
+    [row] = ask(f"SELECT DISTINCT explanation FROM {NAME}.system.visible_maintenance")
+    assert tuple(row) == (None,)
+    [row] = ask(f"SELECT DISTINCT summary, checkpoint FROM {NAME}.system.visible_tasks")
+    assert tuple(row) == (None, None)
 
 
 @pytest.mark.slow

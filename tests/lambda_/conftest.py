@@ -22,6 +22,11 @@ from tools.support.asgi_client import Answer
 from tools.support.s3_servers import S3Server
 
 WAREHOUSE = "wh"
+ONE_ENDPOINT = [
+    Endpoint.HTTP_API,  # test_endpoints.py, and authentication/test_gateway.py, have the events of each
+    *(pytest.param(each, marks=pytest.mark.slow) for each in Endpoint if each is not Endpoint.HTTP_API),
+]
+"""Each kind of endpoint, all but one of them with `make test-thorough`: for what is the same behind each."""
 _numbers = itertools.count(1)
 
 
@@ -93,12 +98,12 @@ Start = Callable[..., AbstractContextManager[Caller]]
 
 
 @pytest.fixture
-def start(archive: Path, tmp_path: Path) -> Start:
+def start(folder: Path, tmp_path: Path) -> Start:
     """Starts a gateway over a function with these variables; the function's log is `function.log`."""
 
     @contextmanager
     def started(
-        environment: dict[str, str], endpoint: Endpoint = Endpoint.HTTP_API, *options: str, zipped: Path = archive
+        environment: dict[str, str], endpoint: Endpoint = Endpoint.HTTP_API, *options: str, zipped: Path = folder
     ) -> Iterator[Caller]:
         with running(zipped, endpoint, tmp_path / "function.log", environment, *options) as uri:
             yield Caller(uri)
@@ -108,7 +113,7 @@ def start(archive: Path, tmp_path: Path) -> Start:
 
 @pytest.fixture(scope="session")
 def behind(
-    archive: Path, deployed: Callable[[], dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+    folder: Path, deployed: Callable[[], dict[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Endpoint], Caller]]:
     """A function that returns a client of the API behind an endpoint. Each endpoint is started once for all tests."""
     callers: dict[Endpoint, Caller] = {}
@@ -117,7 +122,7 @@ def behind(
 
         def start(endpoint: Endpoint) -> Caller:
             if endpoint not in callers:
-                gateway = running(archive, endpoint, logs / f"{endpoint}.log", deployed())
+                gateway = running(folder, endpoint, logs / f"{endpoint}.log", deployed())
                 callers[endpoint] = Caller(stack.enter_context(gateway))
             return callers[endpoint]
 

@@ -6,12 +6,12 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from arco_catalog.http.lambda_adapter import Endpoint
-from tests.lambda_.conftest import WAREHOUSE, Start
+from tests.lambda_.conftest import ONE_ENDPOINT, WAREHOUSE, Start
 
 CONFIG = f"/v1/config?warehouse={WAREHOUSE}"
 
 
-@pytest.mark.parametrize("endpoint", list(Endpoint))
+@pytest.mark.parametrize("endpoint", ONE_ENDPOINT)
 def test_clients_reach_a_function_below_the_path_and_without_it(
     start: Start, deployed: Callable[[], dict[str, str]], endpoint: Endpoint
 ) -> None:

@@ -47,14 +47,14 @@ def large_table(home: str) -> JsonObject:
 
 
 def test_a_table_too_large_to_answer_with_says_so_and_how_to_read_it(
-    archive: Path, deployed: Callable[[], dict[str, str]], s3_server: S3Server, tmp_path: Path
+    folder: Path, deployed: Callable[[], dict[str, str]], s3_server: S3Server, tmp_path: Path
 ) -> None:
     environment = deployed()
     home = f"{environment['ARCO_STORE']}/{WAREHOUSE}/warehouse/big"
     body = dumps(large_table(home))
     assert len(body) > PAYLOAD
     put(s3_server, f"{home}/metadata/1.metadata.json", body)
-    with running(archive, Endpoint.HTTP_API, tmp_path / "log", environment) as uri:
+    with running(folder, Endpoint.HTTP_API, tmp_path / "log", environment) as uri:
         caller = Caller(uri)
         caller.post(f"/v1/{WAREHOUSE}/namespaces", {"namespace": ["db"]})
         register = {"name": "big", "metadata-location": f"{home}/metadata/1.metadata.json"}

@@ -17,13 +17,13 @@ NAMESPACE = f"/v1/{WAREHOUSE}/namespaces/db"
 
 
 def test_the_function_tells_of_each_request_in_a_line_of_metrics_and_of_no_secret(
-    archive: Path, deployed: Callable[[], dict[str, str]], tmp_path: Path
+    folder: Path, deployed: Callable[[], dict[str, str]], tmp_path: Path
 ) -> None:
     log, environment = tmp_path / "log", deployed()
     environment["AWS_SECRET_ACCESS_KEY"] = f"{PLANTED}-aws"
     runtime = SystemRuntime()
     key = uuid7(runtime.now_ms(), runtime)
-    with running(archive, Endpoint.HTTP_API, log, {**environment, "ARCO_LOG_LEVEL": "debug"}) as uri:
+    with running(folder, Endpoint.HTTP_API, log, {**environment, "ARCO_LOG_LEVEL": "debug"}) as uri:
         caller = Caller(uri)
         secret = ("Authorization", f"Bearer {PLANTED}-token")
         statuses = [

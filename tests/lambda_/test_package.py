@@ -32,6 +32,7 @@ def names(archive: Path) -> list[PurePosixPath]:
         return [PurePosixPath(name) for name in opened.namelist()]
 
 
+@pytest.mark.slow
 def test_built_elsewhere_and_later_it_is_the_same_byte_for_byte(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

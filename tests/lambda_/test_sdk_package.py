@@ -32,6 +32,7 @@ def api_of(archive: Path, log: Path, environment: dict[str, str]) -> Iterator[Ca
         yield Caller(uri)
 
 
+@pytest.mark.slow
 def test_the_api_works_by_the_sdk(sdk_archive: Path, deployed: Deploy, tmp_path: Path) -> None:
     table = {"name": "t", "schema": schema("a")}
     with api_of(sdk_archive, tmp_path / "log", deployed()) as api:
@@ -42,12 +43,13 @@ def test_the_api_works_by_the_sdk(sdk_archive: Path, deployed: Deploy, tmp_path:
     assert str(loaded.json["metadata-location"]).startswith("s3://lambda-")
 
 
-def test_the_zip_without_it_says_that_it_lacks_it(archive: Path, deployed: Deploy, tmp_path: Path) -> None:
-    with api_of(archive, tmp_path / "log", deployed()) as api:
+def test_the_zip_without_it_says_that_it_lacks_it(folder: Path, deployed: Deploy, tmp_path: Path) -> None:
+    with api_of(folder, tmp_path / "log", deployed()) as api:
         assert api.get("/v1/wh/namespaces").status >= 500
     assert "aiohttp is not installed" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_it_is_small_and_has_the_models_of_two_services(sdk_archive: Path) -> None:
     with zipfile.ZipFile(sdk_archive) as opened:
         names = [PurePosixPath(name) for name in opened.namelist()]
@@ -57,6 +59,7 @@ def test_it_is_small_and_has_the_models_of_two_services(sdk_archive: Path) -> No
     assert {name.parts[2] for name in names if models in name.parents and len(name.parts) > 3} == {"s3", "sts"}
 
 
+@pytest.mark.slow
 def test_every_compiled_module_is_there_for_every_platform(sdk_archive: Path) -> None:
     with zipfile.ZipFile(sdk_archive) as opened:
         names = opened.namelist()

@@ -12,7 +12,7 @@ from botocore.session import Session  # type: ignore[import-untyped]
 from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject
 from tests.cli.in_process import arco
-from tests.lambda_.conftest import Caller, Start
+from tests.lambda_.conftest import ONE_ENDPOINT, Caller, Start
 from tests.lambda_.test_realm import ADA, KEY, MANAGEMENT, bearer, token
 from tools.gateway.events import API_ID
 from tools.support.asgi_client import Answer
@@ -102,13 +102,7 @@ def session_of(loaded: Answer) -> Mapping[str, Any]:
     return config
 
 
-@pytest.mark.parametrize(
-    "endpoint",
-    [
-        Endpoint.HTTP_API,  # test_realm.py has each of them, each time
-        *(pytest.param(each, marks=pytest.mark.slow) for each in Endpoint if each is not Endpoint.HTTP_API),
-    ],
-)
+@pytest.mark.parametrize("endpoint", ONE_ENDPOINT)
 def test_a_realm_behind_each_kind_of_gateway_from_its_first_login_to_vended_credentials(
     start: Start, deployed: Callable[[], dict[str, str]], s3_server: S3Server, endpoint: Endpoint
 ) -> None:

@@ -34,7 +34,7 @@ async def serve(options: argparse.Namespace, folder: Path) -> None:
 def main() -> int:
     """Serve the function of a zip as the command line describes. Returns 0 after a signal."""
     parser = argparse.ArgumentParser(prog="gateway", description=__doc__)
-    parser.add_argument("--zip", type=Path, required=True, help="the zip that `make package` builds")
+    parser.add_argument("--zip", type=Path, required=True, help="the zip that `make package` builds, or its folder")
     parser.add_argument("--endpoint", choices=list(Endpoint), default=Endpoint.HTTP_API, help="the type of endpoint")
     parser.add_argument("--handler", default=API, help=f"default {API}")
     parser.add_argument("--stage", help="the stage to call, by default `live` for a REST API")

@@ -51,7 +51,11 @@ async def open_gateway(
 
 @contextmanager
 def unzipped(archive: Path) -> Iterator[Path]:
-    """Extract a zip to a temporary folder, and yield the folder. It is deleted on exit."""
+    """Extract a zip to a temporary folder, and yield the folder. It is deleted on exit. A folder is one that was
+    extracted before, which is yielded as it is."""
+    if archive.is_dir():
+        yield archive
+        return
     with TemporaryDirectory(prefix="arco-zip-") as folder, zipfile.ZipFile(archive) as opened:
         opened.extractall(folder)
         yield Path(folder)
@@ -61,8 +65,8 @@ def unzipped(archive: Path) -> Iterator[Path]:
 def running(
     archive: Path, endpoint: Endpoint, log: Path, environment: Mapping[str, str], *options: str
 ) -> Iterator[str]:
-    """Run a gateway to the API of a zip in another process, and yield its URI. Raises `RuntimeError` if the process
-    does not start, or does not stop with exit status 0."""
+    """Run a gateway to the API of a zip, or of its folder, in another process, and yield its URI. Raises `RuntimeError`
+    if the process does not start, or does not stop with exit status 0."""
     command: list[str | Path] = [
         sys.executable,
         "-m",
