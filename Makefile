@@ -209,6 +209,9 @@ infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply 
 trace: .venv/.dev ## The way of loads and commits through the code, down to the store calls (ARGS=--all: every function)
 	@$(BIN)/python -m tools.trace $(ARGS)
 
+bench-creates: .venv/.dev ## Creates by many processes at once, in the time of a simulated world (ARGS="2x1 64x1 --version 1")
+	$(BIN)/python -m tests.simulation.contention $(ARGS)
+
 # tools/bench has a program for each: appends, calls, cold, cost, history, hostile, peers, purge_neighbours. The first lines
 # of each, and its --help, describe what it measures.
 bench-peers: .jars/reference-server/complete

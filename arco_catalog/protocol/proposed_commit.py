@@ -21,7 +21,8 @@ from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.proposal_store import MAX_AGE_MS, NO_ENTROPY, ProposalStore
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import ulid_of
-from storage_backends import Applied, StoreError, Version
+from storage_backends import Applied, StoreError, StoreUnavailable, Version
+from storage_backends.backoff import pause_s, poll_pause_s
 
 CAPACITY = Capacity(MAX_REQUESTS, MAX_BYTES)
 """How much one registry commit may take in."""
@@ -29,9 +30,16 @@ OUTCOME_MS = 1_000
 """How much time a leader's compare-and-swap must have until the leader's own deadline."""
 MIN_LOOK_SECONDS, MAX_LOOK_SECONDS = 0.02, 1.0
 """How long a request waits between two looks at HEAD, at least and at most."""
-MIN_PATIENCE, MAX_PATIENCE = 4, 12
-"""How often a request that is not the first of those it found waiting sees HEAD unmoved before it leads: a number that
-is drawn, so that not all of them lead at once."""
+LOOK_GROWTH = 1.25
+"""By how much that time grows with each look at a HEAD that has not moved."""
+MIN_PATIENCE_MS, MAX_PATIENCE_MS = 1_000, 3_000
+"""How long HEAD may stand still before a request leads that is not the first of those it found waiting: the first one
+may be dead. The time is drawn, so that not all of them lead at once."""
+
+INTERVAL_MS = 1_000
+"""How long a leader lets HEAD stand before it swaps, where the store limits how often an object is written."""
+LIMITED_MS = 60_000
+"""How long a process takes a store for one that does so, after a swap that showed it."""
 
 NO_VERSION = Version("")
 
@@ -81,28 +89,27 @@ class ProposedCommit:
     async def _wait(self, listed: Mapping[str, str] | None) -> bool:
         """Waits, and leads in turn, until the attempt has ended; returns whether it is committed. `listed` are the
         proposals that were listed after the bell was read."""
-        patience, stood = self._patience(), 0
+        runtime = self._session.runtime
+        patience_ms = pause_s(runtime.random(), MAX_PATIENCE_MS, MIN_PATIENCE_MS)
+        moved_ms, look_s = runtime.boot_ms(), self._look_s
         while True:
-            must_wait = True
-            if not self._before or stood >= patience:
+            must_wait, stands_ms = True, runtime.boot_ms() - moved_ms
+            if stands_ms >= (patience_ms if self._before else self._interval_ms()):
                 must_wait = not await self._lead(listed)
-                patience, stood = 2 * patience, 0
+                patience_ms, moved_ms = 2 * patience_ms, runtime.boot_ms()
             if must_wait:
-                await self._session.runtime.sleep(self._look_s * (0.5 + self._session.runtime.random()))
+                await runtime.sleep(poll_pause_s(runtime.random(), look_s))
             listed, before = None, self._head.version
             is_committed = await self._look()
             if is_committed is not None:
                 return is_committed
             self._session.check_deadline()
             if self._head.version == before:
-                stood += 1
+                look_s = min(MAX_LOOK_SECONDS, LOOK_GROWTH * look_s)
             else:
-                stood = 0
+                moved_ms, look_s = runtime.boot_ms(), self._look_s
                 await self._propose_again_if_forgotten()
                 await self._ring()
-
-    def _patience(self) -> int:
-        return MIN_PATIENCE + int(self._session.runtime.random() * (MAX_PATIENCE - MIN_PATIENCE))
 
     async def _look(self) -> bool | None:
         """Reads HEAD, unless this process has just read it, and returns whether the attempt is committed, False if it
@@ -145,12 +152,30 @@ class ProposedCommit:
             operations = [*leading.operations, *_cancellations(leading, session.runtime.ulid())]
             if not operations:
                 return False
-            considered = head if leading.is_full else head.with_bell(self._bell.id)
+            considered = head.with_bell(self._bell.id) if len(leading.operations) <= 1 and not leading.is_full else head
             commit = await PreparedCommit.of(state, considered, leading.changes, operations)
             await commit.put()
             session.check_deadline(OUTCOME_MS)
-            await commit.swap()
+            await self._swap(commit)
             return True
+
+    async def _swap(self, commit: PreparedCommit) -> None:
+        """Swaps HEAD. If the store delays that for much longer than other writes, it limits how often one object is
+        written: leaders in this process then let HEAD stand for a second, for a minute."""
+        runtime = self._session.runtime
+        sent_ms = runtime.boot_ms()
+        try:
+            await commit.swap()
+        except StoreUnavailable:  # it was not applied: another leader may succeed, and else this one tries again
+            self._session.stats.conflicts += 1
+        now_ms = runtime.boot_ms()
+        if now_ms - sent_ms > max(INTERVAL_MS / 2, 4_000 * self._look_s):
+            self._session.catalog.caches.head_limited_ms = now_ms + LIMITED_MS
+
+    def _interval_ms(self) -> int:
+        """Returns how long HEAD must stand before this request may swap it."""
+        is_limited = self._session.runtime.boot_ms() < self._session.catalog.caches.head_limited_ms
+        return INTERVAL_MS if is_limited else 0
 
     async def _read_again(self) -> tuple[RegistryState, Mapping[str, str]]:
         """Reads the bell, then HEAD and the list of proposals: one that is stored after the list rings the bell."""

@@ -14,7 +14,7 @@ from arco_catalog.protocol.registry_mutation import RegistryReadSet, registry_op
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.reads import Reads
 from arco_catalog.state.registry import RegistryState
-from storage_backends import Applied, PreconditionFailed
+from storage_backends import Applied, PreconditionFailed, StoreUnavailable
 
 
 class RegistryExecution(CommitExecution):
@@ -59,9 +59,14 @@ class RegistryExecution(CommitExecution):
             return await revalidate(RegistryReadSet.at(self.state, head))
 
         if not self.must_propose:
-            outcome = await self.swap_alone_or_shared(revalidate_at)
-            if outcome is FALL_BACK or isinstance(outcome, Applied) or not self.may_propose:
-                return outcome
+            try:
+                outcome = await self.swap_alone_or_shared(revalidate_at)
+            except StoreUnavailable:  # it was not applied: the store may limit how often HEAD is written
+                if not self.may_propose:
+                    raise
+            else:
+                if outcome is FALL_BACK or isinstance(outcome, Applied) or not self.may_propose:
+                    return outcome
         return await self.propose(revalidate_at)
 
     async def swap_alone_or_shared(

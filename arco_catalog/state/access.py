@@ -116,6 +116,8 @@ class Caches:
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""
+    head_limited_ms: int = 0
+    """Until when, by the clock since boot, the store is taken for one that limits how often HEAD is written."""
     logged_policy: KeyPolicy | None = None
     """The policy of keys for which the log has a warning that the server's differs."""
 

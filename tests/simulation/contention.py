@@ -1,0 +1,200 @@
+"""How long changes of the registry take, and how many calls, where many processes make them at once. `make
+bench-creates` prints it for a number of processes and clients, in the time of a simulated world.
+
+Each client makes changes one after the other, each under a key: tables that it creates, or creates, renames and drops.
+The store answers every call after about 20 ms. It may allow one write of HEAD a second, as Google Cloud Storage does,
+and refuse others, which a backend sends another time after a pause.
+"""
+
+import argparse
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.rename import rename_table
+from arco_catalog.protocol.catalog import Settings
+from storage_backends import Applied, ObjectStore, StoreUnavailable
+from storage_backends.backoff import full_jitter
+from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.measuring import Kind
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.runtime import SimRuntime, wall_ms
+from tests.support.registry_versions import raise_version
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.wrapped_stores import WrappedStore
+
+LATENCY_S = 0.02
+MAX_STEPS = 200_000_000
+HEADINGS = "processes x clients   a second   p50     p99   worst s   calls a change   swaps of HEAD a second   errors"
+T = TypeVar("T")
+Client = Callable[[CatalogFixture, str], Awaitable[None]]
+
+
+@dataclass
+class Contention:
+    """The result of a run: the seconds that each change took, the errors by type, and the calls by kind and object."""
+
+    processes: int
+    clients: int
+    seconds: float
+    changes_s: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    swaps: int = 0
+
+    @property
+    def per_second(self) -> float:
+        """Changes made in a second."""
+        return (len(self.changes_s) - self.errors.total()) / self.seconds
+
+    @property
+    def calls_per_change(self) -> float:
+        """Calls of the store for each change."""
+        return self.calls.total() / max(1, len(self.changes_s))
+
+    def quantile(self, share: float) -> float:
+        """The seconds in which this share of the changes ended."""
+        ordered = sorted(self.changes_s)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+    def __str__(self) -> str:
+        """A line of the table with `HEADINGS`."""
+        return (
+            f"{self.processes:>9} x {self.clients:<7} {self.per_second:>10.1f} {self.quantile(0.5):>7.3f} "
+            f"{self.quantile(0.99):>7.3f} {self.quantile(1.0):>7.3f} {self.calls_per_change:>14.1f} "
+            f"{self.swaps / self.seconds:>22.1f}   {dict(self.errors) or 'none'}"
+        )
+
+
+class DistantStore(WrappedStore):
+    """A store that answers a call after about 20 ms, and counts it. It may allow one write of HEAD a second."""
+
+    def __init__(self, inner: ObjectStore, result: Contention, runtime: SimRuntime, last: list[int] | None) -> None:
+        """Makes a store over `inner` that counts calls in `result`. `last` is the time of the last write of HEAD, which
+        processes share; None if HEAD may be written as often as they like."""
+        super().__init__(inner)
+        self._result = result
+        self._runtime = runtime
+        self._last = last
+
+    async def _pass_on(self, kind: Kind, key: str, written: int, call: Callable[[], Awaitable[T]]) -> T:
+        is_swap = kind == "put" and key.endswith("manifest.json")
+        for pause_s in full_jitter(self._runtime.random):
+            await self._runtime.sleep(pause_s + LATENCY_S * (0.35 + 0.3 * self._runtime.random()))
+            self._result.calls[f"{kind} {key.split('/')[2] if key.startswith('wh/_catalog/core') else 'other'}"] += 1
+            self._result.swaps += is_swap
+            if is_swap and self._last is not None and self._runtime.boot_ms() < self._last[0] + 1_000:
+                continue
+            answer = await call()
+            if is_swap and self._last is not None and isinstance(answer, Applied):
+                self._last[0] = self._runtime.boot_ms()
+            await self._runtime.sleep(LATENCY_S * (0.35 + 0.3 * self._runtime.random()))
+            return answer
+        raise StoreUnavailable("the object is written too often")
+
+
+async def create(fixture: CatalogFixture, name: str) -> None:
+    """Creates a table."""
+    await fixture.table(name, key=fixture.key())
+
+
+def mixed(draw: random.Random, mine: list[str], fixture: CatalogFixture, name: str) -> Awaitable[None]:
+    """Creates, renames or drops a table of this client."""
+
+    async def change() -> None:
+        action = draw.choice(("create", "rename", "drop")) if mine else "create"
+        session = fixture.session(key=fixture.key(), path=f"/{action}/{name}")
+        if action == "create":
+            await create(fixture, name)
+            mine.append(name)
+        elif action == "rename":
+            await rename_table(session, (NS, mine[0]), (NS, name))
+            mine[0] = name
+        else:
+            await drop_table(session, NS, mine.pop(0), purge=False)
+
+    return change()
+
+
+def contend(
+    processes: int,
+    clients: int,
+    seconds: float,
+    *,
+    with_proposals: bool = True,
+    one_write_a_second: bool = False,
+    is_mixed: bool = False,
+    seed: int = 1,
+) -> Contention:
+    """Lets clients of several processes change one registry for so many virtual seconds, and returns the result. The
+    registry has version 2 if it is `with_proposals`."""
+    loop = SimulatedLoop(seed, max_steps=MAX_STEPS)
+    result = Contention(processes, clients, seconds)
+    store = MemoryStore(now_ms=lambda: wall_ms(loop))
+    last = [-1_000] if one_write_a_second else None
+
+    def process(name: str) -> CatalogFixture:
+        runtime = SimRuntime(f"{seed}/{name}", loop)
+        return CatalogFixture(DistantStore(store, result, runtime, last), runtime, Settings("wh"))
+
+    async def client(fixture: CatalogFixture, name: str, change: Client, end: float) -> None:
+        number = 0
+        while loop.time() < end:
+            since, number = loop.time(), number + 1
+            try:
+                await change(fixture, f"{name}-{number}")
+            except CatalogError as error:
+                result.errors[type(error).__name__] += 1
+            result.changes_s.append(loop.time() - since)
+
+    async def run() -> None:
+        first = CatalogFixture(store, SimRuntime(f"{seed}/setup", loop), Settings("wh"))
+        await first.namespace()
+        if with_proposals:
+            await raise_version(first.session().state)
+        end = loop.time() + seconds
+        async with asyncio.TaskGroup() as group:
+            for number in range(processes):
+                fixture = process(f"p{number}")
+                for each in range(clients):
+                    draw, mine = random.Random(f"{seed}/{number}/{each}"), list[str]()
+                    change: Client = partial(mixed, draw, mine) if is_mixed else create
+                    group.create_task(client(fixture, f"p{number}c{each}", change, end))
+
+    loop.run(run())
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints a line for each number of processes and clients, such as 16x4."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sizes", nargs="*", default=["1x1", "2x1", "8x1", "16x1", "64x1", "16x4"], metavar="PxC")
+    parser.add_argument("--seconds", type=float, default=10.0, help="virtual seconds of each run (default: 10)")
+    parser.add_argument("--version", type=int, choices=(1, 2), default=2, help="version of the registry (default: 2)")
+    parser.add_argument("--one-write-a-second", action="store_true", help="HEAD takes one write a second, as on GCS")
+    parser.add_argument("--mixed", action="store_true", help="creates, renames and drops instead of creates")
+    chosen = parser.parse_args(arguments)
+    logging.getLogger("arco_catalog").setLevel(logging.ERROR)
+    print(HEADINGS)
+    for size in chosen.sizes:
+        processes, _, clients = size.partition("x")
+        result = contend(
+            int(processes),
+            int(clients or 1),
+            chosen.seconds,
+            with_proposals=chosen.version == 2,
+            one_write_a_second=chosen.one_write_a_second,
+            is_mixed=chosen.mixed,
+        )
+        print(result, flush=True)
+
+
+if __name__ == "__main__":
+    main()

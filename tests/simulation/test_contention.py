@@ -1,0 +1,41 @@
+"""Changes of one registry by many processes at once: in a registry with proposals none of them waits long or fails, and
+a change costs a bounded number of calls. Times are those of the simulated world, so a run is repeatable."""
+
+import logging
+
+import pytest
+
+from tests.simulation.contention import contend
+
+
+@pytest.fixture(autouse=True)
+def no_warnings_about_dropped_writes() -> None:
+    logging.getLogger("arco_catalog").setLevel(logging.ERROR)
+
+
+@pytest.mark.parametrize(("processes", "worst_s", "calls"), [(1, 0.1, 10), (2, 0.5, 18), (12, 0.7, 22)])
+def test_creates_of_several_processes_share_registry_commits(processes: int, worst_s: float, calls: int) -> None:
+    result = contend(processes, 1, seconds=4.0)
+
+    assert not result.errors
+    assert result.quantile(1.0) < worst_s
+    assert result.calls_per_change <= calls
+
+
+def test_mixed_changes_of_several_processes_share_registry_commits() -> None:
+    result = contend(8, 2, seconds=3.0, is_mixed=True)
+
+    assert not result.errors
+    assert result.quantile(1.0) < 1.0
+    assert result.calls_per_change <= 22
+
+
+def test_without_proposals_one_process_starves_another() -> None:
+    assert contend(2, 1, seconds=5.0, with_proposals=False).quantile(1.0) > 2.0
+
+
+def test_where_head_takes_one_write_a_second_changes_share_it() -> None:
+    result = contend(16, 1, seconds=15.0, one_write_a_second=True)
+
+    assert not result.errors
+    assert result.per_second > 5
