@@ -1,9 +1,9 @@
 """Jobs that a queued message starts, by the field `work`, in the catalogs of a deployment:
 
-- `{"version": 1, "work": "reconcile"}` writes missing receipts; with `"entity"` those of one table or view, if it has
-  or had a name: the content of a message is checked and not trusted.
+- `{"version": 1, "work": "reconcile"}` writes missing receipts; with `"entity"` only of that table or view, which HEAD
+  must have, live or dropped: the content of a message is not trusted.
 - `{"version": 1, "work": "tasks"}` executes the tasks that are due; with `"task"` that one task.
-- `{"version": 1, "work": "collect"}` deletes objects that no record refers to, or whose retention is over.
+- `{"version": 1, "work": "collect"}` deletes objects that no record refers to, or that are past their retention.
 """
 
 import logging

@@ -198,8 +198,9 @@ class TimeLimit:
 
 async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
     """Writes the missing receipts of one entity, saves the checkpoint of this walk, and returns the counts. Raises
-    `BadRequest` for an entity that never had a name: the file in its pointer has not become current, and gets no
-    receipt (docs/design/reconciliation.md#reconciler)."""
+    `BadRequest` for an entity that HEAD does not have, live or dropped. That is most often one of a create that did not
+    commit: the file in the pointer has not become current, and gets no receipt
+    (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
         raise BadRequest(
             f"no table or view has the entity id {entity}: the create that made its pointer did not commit"

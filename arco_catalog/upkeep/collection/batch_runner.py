@@ -1,8 +1,8 @@
 """Runs the batches of a collection: in the process that lists the objects, or in others (docs/design/collection.md).
 
-A kind of objects is listed in batches. The decision about the objects of a batch, and their deletion, need nothing from
-other batches: each batch reads its objects again, sets its own fences, and keeps the order of the rules, as a run does
-that ends after it. A decision that needs more than one batch is made in the process that lists.
+The listing of a kind of objects yields batches. A batch is decided and deleted without the others: it rereads the
+objects, sets the fences that they need, and keeps the order of the rules, like a small collection. A decision that
+needs more than one batch is made in the process that lists.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -66,7 +66,8 @@ async def run_all(
 async def run_older(
     runner: BatchRunner, run: Run, entities: Entities, prefix: str, limit_ms: int, work: Work[Listed, None]
 ) -> None:
-    """Runs `work` with `runner` on all objects under a prefix that are older than `limit_ms`, batch by batch."""
+    """Runs `work` with `runner`, batch by batch, on all objects under a prefix that the store wrote more than
+    `limit_ms` milliseconds ago."""
 
     async def listed() -> AsyncGenerator[Batch[Listed, None], None]:
         async with aclosing(run.older(prefix, limit_ms)) as batches:
@@ -77,5 +78,6 @@ async def run_older(
 
 
 async def delete_all(run: Run, entities: Entities, items: Sequence[Listed], *, kind: Kind) -> None:
-    """Deletes all of these objects, and checks nothing again: for this kind the age alone decides."""
+    """Deletes all of these objects without reading them, and counts them under `kind`: for this kind age is the only
+    criterion, and the caller has compared it. A dry run only counts them. `entities` is not used."""
     await run.collect(kind, items)

@@ -10,8 +10,8 @@ from arco_catalog.upkeep.collection.run import Run
 
 
 async def collect_checkpoints(run: Run, entities: Entities) -> None:
-    """Removes the walk checkpoints, the receipt floors and the records of file directories of entities that have
-    neither a name nor a pointer. A dry run only counts these entities."""
+    """Removes the walk checkpoints, the receipt floors and the records of file directories of entities that have no
+    entry in the registry, neither a name nor a tombstone, and no pointer. A dry run only counts these entities."""
     state = run.session.state
     checkpoints = await Checkpoints.read(state)
     recorded = {*checkpoints.by_entity, *await read_floors(state), *await read_entities(state)}

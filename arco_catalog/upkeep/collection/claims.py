@@ -13,8 +13,9 @@ from storage_backends import Listed
 
 
 async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Deletes old claims on metadata files that were claimed for removal and no longer exist. A claim by a registration
-    is kept, since the registered file is in use."""
+    """Deletes claims that are older than the retention of orphans, on metadata files that were claimed for removal and
+    no longer exist. A claim by a registration stays, since the registered file is in use; so does a claim that can't be
+    read, or on a file in no store of this catalog."""
     await run_older(runner, run, entities, run.paths.metadata_claims, run.retention.orphans_ms, _collect)
 
 

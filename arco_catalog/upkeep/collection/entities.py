@@ -92,10 +92,15 @@ class Entities:
         return found
 
     async def ensure_walked(self, entity: str, written_ms: int) -> WalkedEntity | None:
-        """Walks an entity to the end, after its pointer has moved past an object that was written at `written_ms`, and
-        returns the result; fences the pointer if it has not moved. Does not walk an entity twice in a run without need.
-        Returns None if the entity has no name or no pointer, or if its walk is incomplete: then nothing is known about
-        its commits. The state in the pointer of an entity without a name may never have become current."""
+        """Walks an entity to the end, so that every commit up to the current metadata file has a receipt, and returns
+        the result. First fences the pointer, unless it was written at least `Retention.margin_ms` after `written_ms`,
+        the time of an object to delete: commits from before that time can't apply then. A result of this run for which
+        that holds, or that was None, is reused.
+
+        Returns None if nothing is known about the commits, so that the object must not be deleted: the entity has no
+        name or no pointer, the name is the intent of a transaction, the outcome of the fence is unknown, the walk is
+        incomplete, or, in a dry run, a receipt is missing.
+        """
         every = self._known.walked
         known = every.get(entity)
         if entity in every and (known is None or has_moved_past(known.moved_ms, written_ms, self._run.retention)):

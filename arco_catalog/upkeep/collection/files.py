@@ -14,8 +14,9 @@ MAX_COUNTED_BYTES = 256 << 10
 async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: int) -> bool:
     """Deletes a metadata file that an entity made and no longer refers to, unless another table may have registered it.
     `known_ms` is when the object that names the file was written: an object from a backup may name a file that became
-    current after the backup, and such a file is kept (docs/design/collection.md#rule-15). Returns whether the file no
-    longer exists; a dry run deletes nothing, and returns true for a file that it would delete."""
+    current after the backup, and such a file stays (docs/design/collection.md#rule-15). Returns whether the file no
+    longer exists; false for a file in no store of this catalog. A dry run deletes nothing, and returns true for a file
+    that it would delete."""
     restoration = (await run.session.state.head()).restoration
     if restoration is not None and restoration.is_of_the_backup(known_ms):
         return False

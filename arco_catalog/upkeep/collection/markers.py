@@ -79,8 +79,9 @@ class _OldestSlot:
 
 
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
-    """Deletes idempotency markers that are old enough. Returns the time at which the oldest slot that is kept was
-    written; None if none is kept."""
+    """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin; a marker without a
+    final answer is closed and fenced first. Returns the time at which the store wrote the oldest slot of all remaining
+    markers; None if none remains."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:

@@ -39,9 +39,9 @@ class PipelineProgress:
 
 
 async def read_progress(run: Run) -> PipelineProgress:
-    """Reads how far the pipeline has read, from the properties of its tables. If these can't be read, or have no batch
-    yet, nothing counts as read. If both tables are missing, there is no pipeline, so both fields of the result are
-    None. Raises `StoreError`."""
+    """Reads how much the pipeline has read, from the properties of its tables. Nothing counts as read if a table can't
+    be read; of a table that is missing alone, or has no batch yet, nothing of its part counts. If both tables are
+    missing there is no pipeline, so `closed_before` and `sequence` of the result are None. Raises `StoreError`."""
     of_commits = await run.unless_unreadable("the pipeline's commits", _table(run, COMMITS))
     of_events = await run.unless_unreadable("the pipeline's catalog_events", _table(run, CATALOG_EVENTS))
     if of_commits is None or of_events is None:

@@ -18,8 +18,9 @@ MAX_FILES = 1_000_000
 
 
 async def collect_pointers(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Deletes the pointers of creates that never committed, and of entities whose tombstones were collected. The
-    metadata files of a view are deleted before its pointer; those of a table are never deleted here."""
+    """Deletes pointers that are older than the retention of orphans and that no entry of the registry names: of creates
+    that never committed, and of entities with collected tombstones. The metadata files of a view are deleted before the
+    pointer; the files of a table are never deleted here."""
     await run_older(runner, run, entities, run.paths.pointers, run.retention.orphans_ms, _collect)
 
 
@@ -34,8 +35,9 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
 
 
 async def _delete_metadata_of_view(run: Run, key: str) -> bool:
-    """Deletes the metadata files of a view whose pointer is at this key; of a table, none. Returns true if the pointer
-    may be deleted then, false if it no longer exists."""
+    """Deletes the metadata files of a view with the pointer at this key, as far as they may be removed; of a table,
+    none. Returns true if the pointer may be deleted then, also if a file stays; false if the pointer no longer
+    exists."""
     found = await run.read(key)
     if found is None:
         return False

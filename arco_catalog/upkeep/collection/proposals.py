@@ -1,5 +1,5 @@
-"""Deletes old proposals, which processes left that died. No record refers to them, so their age decides
-(docs/design/registry.md#proposals)."""
+"""Deletes old proposals of registry changes, left by processes that died. No record refers to them, so age is the only
+criterion (docs/design/registry.md#proposals)."""
 
 from functools import partial
 
@@ -10,6 +10,6 @@ from arco_catalog.upkeep.collection.run import Run
 
 
 async def collect_proposals(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Deletes proposals that are older than a request may be by far."""
+    """Deletes proposals that are older than `retention.proposals_ms`, which is much longer than a request can last."""
     work = partial(delete_all, kind=Kind.PROPOSAL)
     await run_older(runner, run, entities, run.paths.proposals, run.retention.proposals_ms, work)

@@ -147,8 +147,9 @@ async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Liste
 
 
 async def _may_go(run: Run, entities: Entities, committed: Receipt) -> bool:
-    """Whether an old committed receipt may be deleted. It is kept if its file is current, or if there is still a
-    pending receipt of the same commit, which would otherwise look like one of a commit that never applied."""
+    """Whether an old committed receipt may be deleted. The pending receipt of the commit must be gone, since it would
+    otherwise look like one of a commit that never applied. Besides, either the entity is walked and the receipt's file
+    is no longer current, or the entity has neither a pointer nor a name."""
     if await run.exists(committed.listed.key.replace(f"/{receipt.COMMITTED}/", f"/{receipt.PENDING}/")):
         return False
     walked = await entities.ensure_walked(committed.entity, committed.listed.written_ms)

@@ -34,8 +34,9 @@ class History:
 
 
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
-    """Deletes old registry commits, and the segments and values to which neither HEAD nor the HEAD of a week ago
-    refers. Does nothing if there is no registry yet."""
+    """Deletes registry commits that never were HEAD, and commits past the retention of receipts that the pipeline has
+    read; then the segments and values to which neither HEAD nor the HEAD of a week ago refers, unless the latter is
+    unknown or can't be read. Does nothing if there is no registry yet."""
     found = await run.session.state.store.get(run.paths.manifest)
     if not isinstance(found, Found):
         return

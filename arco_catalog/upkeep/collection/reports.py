@@ -1,5 +1,5 @@
-"""Deletes old reports of scans and commits, which engines have sent. No record refers to them, so their age decides
-(docs/design/collection.md#how-it-works)."""
+"""Deletes old reports of scans and commits, which engines have sent. No record refers to them, so age is the only
+criterion (docs/design/collection.md#how-it-works)."""
 
 from functools import partial
 

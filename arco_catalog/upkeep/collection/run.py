@@ -26,7 +26,8 @@ BATCH = 2_000
 
 
 class Stopped(Exception):
-    """The collection must end before it is done; the next run continues."""
+    """`should_stop` returned true between two steps of a collection, which ends before it is done; the next run
+    continues."""
 
 
 @dataclass
@@ -76,7 +77,8 @@ class Run:
                 yield page.entries, page.now_ms
 
     async def older(self, prefix: str, limit_ms: int) -> AsyncGenerator[Sequence[Listed], None]:
-        """Yields the objects under a prefix that are older than `limit_ms`, in no order, in bounded batches."""
+        """Yields the objects under a prefix that are older than `limit_ms` milliseconds by the store's clock, in no
+        order, in bounded batches."""
         batch: list[Listed] = []
         async with aclosing(self.pages(prefix)) as pages:
             async for entries, now_ms in pages:

@@ -14,8 +14,9 @@ from storage_backends import Listed
 
 
 async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Deletes old tasks that have ended and that the registry does not name, and old hints whose task has ended or was
-    never written. One listing finds both."""
+    """Deletes tasks that have succeeded or failed for good, are older than the retention of tasks, and are in no
+    tombstone of the registry. Also deletes old hints that are due, of tasks that are over, or that have neither a
+    version nor a tombstone. One listing finds both."""
     await run_all(runner, run, entities, _batches(run))
 
 

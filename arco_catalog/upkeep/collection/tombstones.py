@@ -21,9 +21,9 @@ MAX_REMOVED = 100
 
 
 async def collect_tombstones(run: Run, entities: Entities) -> None:
-    """Removes expired tombstones from the registry's index; the drop can't be undone afterwards. A tombstone is kept
-    until all commits of its entity have receipts, since later runs take a commit without a receipt for one that never
-    applied. A dry run only counts them."""
+    """Removes expired tombstones from the registry's index; the drop can't be undone afterwards. A tombstone that is
+    not purged stays until all commits of the entity have receipts or the pointer is gone, since later runs take a
+    commit without a receipt for one that never applied. A dry run only counts them."""
     head, now_ms = await run.session.state.head(), run.session.now_ms()
     expired: list[Tombstone] = []
     async with aclosing(entries_in(run.session.state, head.index, "tombstone\n")) as entries:

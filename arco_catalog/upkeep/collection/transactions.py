@@ -16,8 +16,9 @@ from storage_backends import Applied, Listed
 
 
 async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner, oldest_slot_ms: int | None) -> None:
-    """Deletes the decisions of transactions that are older than every marker slot that was kept; `oldest_slot_ms` is
-    the time of the oldest one, None if none was kept. Settles the intents of committed transactions first."""
+    """Deletes the decisions of transactions that are older than the retention of decisions and than every remaining
+    marker slot; `oldest_slot_ms` is the time of the oldest one, None if none remains. Settles the intents of committed
+    transactions first. A dry run only counts the decisions."""
     if run.delete:
         await settle_lapsed(run.session, should_stop=run.should_stop)
     work = partial(_collect, oldest_slot_ms=oldest_slot_ms)

@@ -72,8 +72,9 @@ class DelegationService:
         return self._state
 
     def check_realm(self, realm: str, of_caller: str | None) -> None:
-        """Raises `Forbidden` if a caller from the realm `of_caller` may not submit a task of `realm`. None stands for a
-        caller that is no principal of a realm."""
+        """Raises `Forbidden` if a caller from the realm `of_caller` may not submit a task of `realm`: the realm must be
+        one of the service, and the caller's own. None as `of_caller` stands for a caller that is no principal of a
+        realm, and may submit tasks of all of them. The operator's `other_realms` are open to every caller."""
         realms = self._access.realms
         if realms is None or realm in self._access.other_realms:
             return

@@ -21,9 +21,9 @@ async def check(examination: Examination, data: Scope | None = None) -> Findings
 
 
 async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
-    """Checks the stored objects of a catalog: the registry, the tables and views that it names, tasks, and other
-    records. Yields the findings. If `data` selects only some tables, checks only the registry, by which the tables are
-    found. Raises `StoreError`."""
+    """Checks the state of a catalog: the registry, the tables and views that it names, tasks, and other records. Yields
+    the findings. If `data` selects only some tables, checks only the registry, by which the tables are found. Raises
+    `StoreError`."""
     parts = (examine_registry, examine_relations, examine_tasks, examine_records)
     for part in parts[:1] if data is not None and data.is_part else parts:
         async for finding in part(examination):

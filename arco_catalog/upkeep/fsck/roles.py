@@ -1,5 +1,6 @@
-"""Checks roles, grants, principals, and attachments of policies in a registry's index. Each relation has an entry from
-both sides, written by one commit (docs/design/access.md#records, docs/design/polaris.md#rule-6)."""
+"""Examines roles, grants, principals, and attachments of policies in a registry's index. A grant, assignment,
+membership or attachment has two entries, one under either side, written by one commit (docs/design/access.md#records,
+docs/design/polaris.md#rule-6)."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -242,9 +242,10 @@ class InventoryWalk:
             self._seen[digest] = number
 
     async def _read(self, files: Sequence[str], *, follow: bool = True) -> None:
-        """Reads metadata files, the newer first, and adds to the buffer the names of each that the file before it does
-        not have. With `follow`, also adds the files of their metadata logs to the files to be read later. Missing files
-        are ignored. Raises `TaskFailed` if the current file has `gc.enabled=false`."""
+        """Reads metadata files, the newer first, and adds to the buffer the names in each that the next newer file does
+        not have. With `follow`, also adds the files of their metadata logs to the files to be read later. A missing
+        file is only noted, so that no later lease reads it. Raises `TaskFailed` if the current file has
+        `gc.enabled=false`."""
         read = [read_metadata_file(self._execution, file, self._buffer.missing, _Names.of) for file in files]
         for file, names in zip(files, await gather(*read) if read else [], strict=True):
             if names is None:

@@ -51,8 +51,9 @@ class ArchiveWriter:
         self.bytes = 0
 
     def begin(self, first: JsonObject) -> None:
-        """Opens the partial file, and writes the first member, `first`, which describes the catalog. Raises
-        `FileExistsError` if the archive exists, and `FileNotFoundError` if its folder does not."""
+        """Opens the partial file, in place of one that an interrupted backup left, and writes the first member,
+        `first`, which describes the catalog. Raises `FileExistsError` if the archive exists, and `FileNotFoundError` if
+        its folder does not."""
         if self._file.exists():
             raise FileExistsError(f"{self._file} exists: remove it, or write the archive to another file")
         if not self._file.parent.is_dir():

@@ -199,7 +199,7 @@ def _with_answer(search: PointerSearch, leaf: Commit, answers: Mapping[str, Json
 
 async def abort_transactions_on(session: Session, entities: Collection[str]) -> Sequence[str]:
     """Aborts every undecided transaction that changes one of these entities: its intents were lost with the pointers,
-    and it must not commit without them. Returns the ids of the aborted transactions."""
+    and it must not commit without them. Returns the ids of these transactions."""
     aborted: list[str] = []
     prefix = session.state.paths.transactions
     async for each in list_objects(session.state, prefix):

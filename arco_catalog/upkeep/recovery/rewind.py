@@ -31,10 +31,11 @@ class Change:
 async def rewind(
     session: Session, versions: KeptVersions, at_ms: int, *, dry: bool, report: Callable[[str], None]
 ) -> JsonObject:
-    """Rewinds every object of the catalog's state to the version that it had at the instant `at_ms`; with `dry` only
-    counts them. `report` is called with a line for each key that changes. Returns the counts. Raises `BadRequest` if
-    there was no HEAD at that time or the bucket keeps no versions, `CommitFailed` if another process changes an object,
-    and `StoreError`."""
+    """Rewinds every object of the catalog's state to the version that it had at the instant `at_ms`, in milliseconds
+    since 1970; with `dry` only counts them. `report` is called with a line for each key that changes. Returns the
+    counts of objects that were restored, and of newer ones that were hidden by a delete. Raises `BadRequest` if there
+    was no HEAD at that time or the bucket keeps no versions, `CommitFailed` if another process changes an object, and
+    `StoreError`."""
     paths = session.state.paths
     if not await versions.enabled():
         raise BadRequest(
