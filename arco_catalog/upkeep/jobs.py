@@ -101,8 +101,8 @@ async def _reconcile(message: Fields, workplace: Workplace) -> None:
         raise BadRequest(f"invalid entity id {entity[:64]!r}: expected a ULID")
     if stats.stopped or stats.incomplete:
         raise RetryLater(
-            f"the reconciliation of {stats.incomplete} tables and views is not complete, stopped for lack of time: "
-            f"{stats.stopped}, not read: {stats.unreadable[:MAX_REASONS]}"
+            f"the reconciliation of {stats.incomplete} tables and views is not complete: the message must be delivered "
+            f"once more. Out of time: {stats.stopped}. Could not be read: {stats.unreadable[:MAX_REASONS]}"
         )
 
 
@@ -148,7 +148,7 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
             workplace.report(catalog.name, stats)
             total.add(stats)
     if total.stopped:
-        raise Unfinished("the time of this run ended before all due tasks were executed")
+        raise Unfinished("the time of this run is over, and due tasks are left: the next run executes them")
 
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
@@ -166,9 +166,15 @@ async def _collect(message: Fields, workplace: Workplace) -> None:
             workplace.report_collection(catalog.name, stats)
             total.add(stats)
     if total.unreadable:
-        _LOG.error("%s records could not be read: %s", total.unreadable_count, total.unreadable[:MAX_REASONS])
+        _LOG.error(
+            "a collection did not delete objects, since %s records could not be read, such as %s",
+            total.unreadable_count,
+            total.unreadable[:MAX_REASONS],
+        )
     if total.stopped:
-        left = f"the time of this run ended before all collections; {total.count} objects were collected"
+        left = (
+            f"the time of this run ended before all collections, after {total.count} deletes: another run does the rest"
+        )
         raise Unfinished(left) if total.count else RetryLater(left)
 
 

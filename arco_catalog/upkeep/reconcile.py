@@ -203,7 +203,8 @@ async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldSto
     (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
         raise BadRequest(
-            f"no table or view has the entity id {entity}: the create that made its pointer did not commit"
+            f"no table or view has the entity id {entity}, live or dropped, so no receipts are written: check the id. "
+            "The create of this entity may not have committed, or the tombstone was collected"
         )
     checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])
     done = await walk(session, entity, checkpoints.by_entity.get(entity), should_stop=TimeLimit(session, should_stop))
@@ -249,7 +250,7 @@ async def walk_batch(
                 )
         except TimeoutError:
             stats = ReconcileStats(walked=1, incomplete=1)
-            stats.fails(f"{entity}: its walk did not end in time")
+            stats.fails(f"{entity}: the walk did not end within the time of this run, and the next run continues it")
             return WalkResult(stats, None)
 
     return await gather(*(turn(pointer.entity) for pointer in batch))

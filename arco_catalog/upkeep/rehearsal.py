@@ -35,5 +35,7 @@ class Rehearsal:
         try:
             change = await carry_out(mutation.state, head.index, mutation.change(read_set, self._attempt))
         except PendingTransaction as met:
-            raise Unavailable(f"Transaction {met.transaction} over this name is under way: try again") from met
+            raise Unavailable(
+                f"Transaction {met.transaction}, which uses this name, is not decided: try once more in a minute"
+            ) from met
         return replace(head, index=head.index.edited(change.edits)) if isinstance(change, Change) else head

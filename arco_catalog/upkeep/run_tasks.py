@@ -43,5 +43,5 @@ async def run_tasks(
             stats.stopped = True
         except (CatalogError, StoreError) as error:
             stats.error = f"catalog {catalog.name}: {error}"
-            _LOG.error("tasks of %s", stats.error)
+            _LOG.error("due tasks could not be executed: %s", stats.error)
         yield catalog, stats

@@ -196,6 +196,8 @@ def _count_error(session: Session, stats: ReconcileStats, entity: str, error: Ex
     if session.late() and isinstance(error, StoreError):
         return True
     if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):
-        _LOG.error("walking the commits of entity %s failed unexpectedly", entity, exc_info=error)
+        _LOG.error(
+            "the reconciler's walk of entity %s failed unexpectedly, and other entities go on", entity, exc_info=error
+        )
     stats.fails(f"{entity}: {error}" if str(error) else f"{entity}: {type(error).__name__}")
     return False

@@ -142,7 +142,7 @@ async def test_a_task_that_failed_is_reported_and_submitted_again(purged: PurgeF
     failed = await purged.arco("show", purged.task, "--follow")
     assert failed.code == 1
     assert "status       FAILURE\n" in failed.out
-    assert "is gone: find it again by arco restore" in failed.out
+    assert "is gone, and the table's files can't be found without it" in failed.out
     listed = json.loads((await purged.arco("--json")).out)
     assert [(each["task_id"], each["status"]) for each in listed] == [(purged.task, "FAILURE")]
     assert json.loads((await purged.arco("run", "--json")).out) == {"executed": 0}

@@ -236,7 +236,9 @@ async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(s
     stats = await scenario.run(budget_ms=2_000)
 
     assert (stats.walked, stats.incomplete, stats.stopped) == (3, 1, False)
-    assert stats.unreadable == [f"{scenario.entities['b']}: its walk did not end in time"]
+    assert stats.unreadable == [
+        f"{scenario.entities['b']}: the walk did not end within the time of this run, and the next run continues it"
+    ]
     scenario.store.rules = []
     again = await scenario.run()
     assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)

@@ -198,6 +198,8 @@ async def _fence(run: Run, closed: Sequence[Marker]) -> bool:
             async with session.lock_registry():
                 await fence_registry(session.state, session.runtime)
     except CommitStateUnknown as error:
-        run.stats.fails(f"{len(closed)} unfinished markers: {error.message}")
+        run.stats.fails(
+            f"{len(closed)} unfinished markers are not deleted, since a fence may be missing: {error.message}"
+        )
         return False
     return True

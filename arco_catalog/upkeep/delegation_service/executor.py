@@ -103,9 +103,14 @@ class DelegatedPurgeExecutor:
         except NotFound:
             if progress.phase in (Phase.METADATA, Phase.DONE):
                 return outermost([self.places.check(self.purge.location)])
-            raise TaskFailed(f"the metadata file {file} is gone: the table's files can't be found") from None
+            raise TaskFailed(
+                f"the purge can't go on: the metadata file {file} is gone, and the table's other files can't be found "
+                "without it. Restore it, and submit the purge once more"
+            ) from None
         except UnreadableMetadata as error:
-            raise TaskFailed(f"the metadata file {file} can't be read: {error.message}") from None
+            raise TaskFailed(
+                f"the purge can't go on: the metadata file {file} can't be read: {error.message}"
+            ) from None
         finally:
             files.forget(file)
         location, uuid = document.get("location"), document.get("table-uuid")

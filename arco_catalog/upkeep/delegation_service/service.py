@@ -100,7 +100,8 @@ class DelegationService:
             await self._access.places.refuse_held([location], purge.identity, session.request)
         if task not in self._running and len(self._running) >= MAX_RUNNING:
             raise TooManyRequests(
-                "This process executes the maximum number of tasks: submit again later", RETRY_AFTER_S
+                f"This process of the service executes {MAX_RUNNING} tasks, the maximum: submit this task later",
+                RETRY_AFTER_S,
             )
         again = await bind_key(session, task)
         submitted = await submit_task(session, purge, caller, again=again)
@@ -146,7 +147,7 @@ class DelegationService:
             try:
                 await self.sweep_once()
             except (StoreError, CatalogError) as error:
-                _LOG.warning("tasks without a process can't be found: %s", error)
+                _LOG.warning("the search for tasks of processes that are gone has failed, and is repeated: %s", error)
             await self._state.runtime.sleep(SWEEP_SECONDS)
 
     async def sweep_once(self) -> None:

@@ -211,17 +211,17 @@ class Code(StrEnum):
     LOGGED_FILE_MISSING = _warning(
         "logged-file-missing",
         "an earlier metadata file in the table's log is gone: the table can't be rolled back to it",
-        "restore the file, if its time may be needed",
+        "restore the file, if the table may have to be rolled back to it",
     )
     LOGGED_FILE_UNREADABLE = _warning(
         "logged-file-unreadable",
         "an earlier metadata file in the table's log is damaged: the table can't be rolled back to it",
-        "restore the file, if its time may be needed",
+        "restore the file, if the table may have to be rolled back to it",
     )
     LOGGED_FILE_FOREIGN = _warning(
         "logged-file-foreign",
         "an earlier metadata file differs from the table's log in its time, or is of another table",
-        "restore the file, if its time may be needed",
+        "restore the file, if the table may have to be rolled back to it",
     )
     FILES_ELSEWHERE = _note(
         "files-elsewhere",
@@ -337,7 +337,7 @@ class Code(StrEnum):
     )
     CHECKPOINT_UNREADABLE = _note(
         "checkpoint-unreadable",
-        "records of reconcilers or purges about tables are damaged: they read these again",
+        "a record of reconcilers or purges about tables is damaged: the next one reads these tables from the beginning",
         _NONE,
     )
     FLOOR_UNREADABLE = _warning(

@@ -113,7 +113,10 @@ class Delegate:
                 found = await self.client.status(task.task)
             except StoreUnavailable as error:
                 if not _may_be_deleting(_delegation(execution), execution.session().now_ms()):
-                    raise DelegateFailed(f"the delegation service did not answer in time: {error}") from error
+                    raise DelegateFailed(
+                        f"the delegation service {self.client.url} did not answer before the credentials that it has "
+                        f"expired: {error}"
+                    ) from error
                 continue
             if found is None:
                 raise DelegateFailed(

@@ -170,7 +170,8 @@ class _Purge:
         pointer = await session.state.pointer(tombstone.entity)
         if pointer is None:
             raise TaskFailed(
-                f"the pointer of entity {tombstone.entity} is gone: find it again by arco restore, then retry"
+                f"the pointer of entity {tombstone.entity} is gone, and the table's files can't be found without it: "
+                f"run `arco restore`, then `arco tasks retry {self._task}`"
             )
         await take_inventory(execution, pointer, dry=False)
 
@@ -246,7 +247,8 @@ class _Purge:
         pointer = await execution.session().state.pointer(tombstone.entity)
         if pointer is None:
             raise TaskFailed(
-                f"the pointer of entity {tombstone.entity} is gone: find it again by arco restore, then retry"
+                f"the pointer of entity {tombstone.entity} is gone, and the table's files can't be found without it: "
+                f"run `arco restore`, then `arco tasks retry {self._task}`"
             )
         if self._delegate is None:
             await wait_for_delegate(execution)

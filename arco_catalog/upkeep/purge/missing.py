@@ -46,5 +46,7 @@ async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *fo
     await execution.save({**kept, MISSING_SINCE: since_ms})
     name, reason = next(iter(missing.items()))
     raise NotYet(
-        until_ms, f"{name}: {reason}. Bring that file back, or drop that table; the next try goes on without the file"
+        until_ms,
+        f"the purge waits, since it must compare the files of {name}: {reason}. Restore that file, or drop that table; "
+        "otherwise the next try goes on without the file",
     )

@@ -112,7 +112,10 @@ async def read_table(
             break
         reading = present
     else:
-        raise StoreUnavailable(f"the table {other} changes faster than its files can be read")
+        raise StoreUnavailable(
+            f"the purge must read the files of {other}, which has changed during each of {MAX_ROUNDS} reads: another "
+            "attempt follows"
+        )
     directories = reading.files.entry(reading.version) if reading.is_recordable else None
     if directories is not None:
         unread = await find_versions(sessions, reading.corrupt, dict.fromkeys(reading.gone))

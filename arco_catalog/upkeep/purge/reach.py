@@ -179,7 +179,12 @@ async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile,
     try:
         return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
     except NotFound as error:
-        _LOG.warning("the log of entity %s is not known beyond %s: %s", pointer.entity, file.location, error)
+        _LOG.warning(
+            "the metadata files of entity %s before %s are unknown, and a purge does not read them: %s",
+            pointer.entity,
+            file.location,
+            error,
+        )
         return None
     except (Refusal, InternalError, MalformedJson) as error:
         raise TaskFailed(

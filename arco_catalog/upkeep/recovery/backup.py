@@ -135,8 +135,8 @@ class CatalogBackup:
                 return head
             await self._add_pointers(members or ())
         raise Unavailable(
-            "The backup is not complete: transactions over several tables commit faster than their tables can be read: "
-            "start it again"
+            "The backup was not completed, and no archive was written: a transaction over more than one table has "
+            f"committed during each of {MAX_ROUNDS} reads of HEAD. Run the backup once more, with fewer writers"
         )
 
     async def _read_head(self) -> RegistryState:
@@ -266,7 +266,8 @@ class CatalogBackup:
     async def _read_batch(self, keys: Sequence[str]) -> Sequence[tuple[str, Found]]:
         if self.late():
             raise StoreUnavailable(
-                "the backup took longer than its fixed limit of time, and is not complete: start it again"
+                "the backup did not finish within a day, the fixed limit, and no archive was written: run it "
+                "once more, on a machine near the store"
             )
         found = await gather(*(read(self.state, key) for key in keys))
         return [(key, each) for key, each in zip(keys, found, strict=True) if each is not None]

@@ -113,7 +113,7 @@ async def _restore_pointers(
                 lost[each.entity] = each, state, found
     unknown = sorted(set(choices.pointers) - set(lost))
     if unknown:
-        raise BadRequest(f"No table or view has the entity id {unknown[0]}")
+        raise BadRequest(f"No table or view has the entity id {unknown[0]}, live or dropped: check --pointer")
     aborted = [] if dry or not lost else await abort_transactions_on(session, lost)
     named = [each for each, _, _ in lost.values() if await _is_committed(session, each)]
     searches = await find_pointers(session, registry, named)
@@ -235,5 +235,8 @@ async def _replace(session: Session, key: str, body: bytes, found: Found | None)
     if not isinstance(outcome, Applied):
         now = await read(session.state, key)
         if now is None or now.body != body:
-            raise CommitFailed(f"{key} was written by another process: stop all writers, and run this again")
+            raise CommitFailed(
+                f"{key} was not restored, since another process wrote it meanwhile: stop all writers, and run the "
+                "restore once more"
+            )
     return kept

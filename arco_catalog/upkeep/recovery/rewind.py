@@ -122,4 +122,7 @@ async def _hide(session: Session, change: Change) -> None:
 
 
 def _changed(key: str) -> CommitFailed:
-    return CommitFailed(f"{key} was written meanwhile: stop all writers, and run this again")
+    return CommitFailed(
+        f"{key} was not rewound, since another process wrote it meanwhile, and others may be rewound already: stop all "
+        "writers, and run the rewind once more to the same time"
+    )
