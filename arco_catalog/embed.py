@@ -118,7 +118,7 @@ def serving(
 
     Without `http`, web pages of a browser on this machine are refused, as by `arco serve` on loopback, and `/health`
     answers. Raises at the start what `open_app` raises, and `ModuleNotFoundError` without the extra `serve`; raises at
-    the end of the context the error that stopped the server before.
+    the end of the context the error by which the server failed before.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = _Server(listener, store, warehouse, allowed_locations, _LOCAL if http is None else http)

@@ -1,5 +1,5 @@
 """The scheduled reconciler, as a Lambda function. An invocation reconciles the catalogs of a deployment for a bounded
-time, and the next one continues where it stopped.
+time, and the next one continues from there.
 
 It is deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` as for `arco serve`.
 """

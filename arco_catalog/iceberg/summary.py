@@ -135,8 +135,8 @@ def _count(value: JsonValue) -> int | None:
 
 def _current_schema(metadata: JsonObject) -> JsonObject:
     """Returns the current schema. Early v1 tables have one schema, and no list of them. Empty if there is none."""
-    listed = _objects(metadata.get("schemas"))
-    return _find(listed, "schema-id", metadata.get("current-schema-id")) or _object(metadata.get("schema"))
+    schemas = _objects(metadata.get("schemas"))
+    return _find(schemas, "schema-id", metadata.get("current-schema-id")) or _object(metadata.get("schema"))
 
 
 def _columns(schema: JsonObject) -> list[JsonValue]:
@@ -177,9 +177,9 @@ def _sort_field(field: JsonObject, names: dict[JsonValue, str]) -> str:
 
 def _transformed(field: JsonObject, names: dict[JsonValue, str]) -> str:
     sources = field.get("source-ids") or [field.get("source-id")]
-    listed = sources if isinstance(sources, list) else [sources]
+    source_ids = sources if isinstance(sources, list) else [sources]
     columns = ", ".join(
-        names.get(source, f"column {source}") for source in listed if not isinstance(source, dict | list)
+        names.get(source, f"column {source}") for source in source_ids if not isinstance(source, dict | list)
     )
     transform = field.get("transform")
     return columns if transform == "identity" else f"{transform}({columns})"

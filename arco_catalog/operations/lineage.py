@@ -7,7 +7,7 @@ from arco_catalog.state.lineage import StoredEvent, encode_event, read_event
 from arco_catalog.state.worker_threads import off_loop
 
 MAX_EVENT_BYTES = 4 << 20
-"""Maximum size of one stored event. Those of Spark have the schemas of all datasets and the sources of up to 1,000
+"""Maximum size of one event. Those of Spark have the schemas of all datasets and the sources of up to 1,000
 columns, and query plans if the listener is set to send them."""
 
 

@@ -16,7 +16,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.watermarks import NAMESPACE
 
 MAX_BYTES = 256 << 10
-"""Maximum size of a stored report. Engines send no longer ones, so these are dropped."""
+"""Maximum size of a report. Engines send no longer ones, so these are dropped."""
 
 
 async def take_report(session: Session, namespace: Namespace, name: str, report: JsonObject, *, keep: bool) -> None:

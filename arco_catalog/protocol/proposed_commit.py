@@ -67,7 +67,7 @@ class ProposedCommit:
     async def run(self) -> Applied:
         """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
         `AttemptAborted` if it was cancelled: it can never commit; and `StoreError`, also past the deadline, and
-        `CommitStateUnknown` while it may still be committed: the stored proposal stays."""
+        `CommitStateUnknown` while it may still be committed: the proposal is left."""
         is_committed = await self._wait(await self._begin())
         await self._session.run_in_background(self._delete())
         if not is_committed:
@@ -75,7 +75,7 @@ class ProposedCommit:
         return Applied(self._head.version or NO_VERSION, self._session.now_ms())
 
     async def _begin(self) -> Mapping[str, str]:
-        """Stores the proposal, rings the bell, and then lists the proposals that are stored. Returns them: the attempts
+        """Stores the proposal, rings the bell, and then lists all proposals. Returns them: the attempts
         by the keys. Records those that go before it."""
         session, own = self._session, self._stored[0].attempt
         sent_ms = session.runtime.boot_ms()
@@ -178,7 +178,7 @@ class ProposedCommit:
         return INTERVAL_MS if is_limited else 0
 
     async def _read_again(self) -> tuple[RegistryState, Mapping[str, str]]:
-        """Reads the bell, then HEAD and the list of proposals: one that is stored after the list rings the bell."""
+        """Reads the bell, then HEAD and the list of proposals: one that is written after the list rings the bell."""
         self._bell = await self._state.bell()
         return await gather(self._state.head(), self._list())
 

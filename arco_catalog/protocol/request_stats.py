@@ -1,7 +1,7 @@
 """Counts of what was done for one request: taken while it runs, exported when it is over (docs/observability.md).
 
 Telemetry opens them around the request; its session finds those, or takes some that are not read. They hold ids, counts
-and times: no names, nothing that a client sent, nothing of what is stored.
+and times: no names, nothing that a client sent, nothing of the state.
 """
 
 from contextvars import ContextVar

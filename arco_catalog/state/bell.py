@@ -8,7 +8,7 @@ from storage_backends import Version
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """The stored bell: an object that gets a new id when a process stores a proposal which no registry commit has
+    """The bell: an object that gets a new id when a process stores a proposal which no registry commit has
     considered. Both are None if it does not exist."""
 
     id: str | None = None

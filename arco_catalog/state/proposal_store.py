@@ -1,4 +1,4 @@
-"""The stored proposals of a registry (docs/design/registry.md#proposals)."""
+"""Reads, writes and deletes the proposals of a registry (docs/design/registry.md#proposals)."""
 
 from collections.abc import Iterable
 
@@ -38,10 +38,10 @@ class ProposalStore:
         return {key: attempt for key, attempt in by_key.items() if attempt >= oldest}
 
     async def read(self, key: str) -> Proposal | None:
-        """Returns a stored proposal, None if it was deleted. Raises `InternalError` for a damaged one."""
+        """Returns the proposal under a key, None if it was deleted. Raises `InternalError` for a damaged one."""
         found = await self._state.store.get(key)
         return Proposal.parse(found.body, key) if isinstance(found, Found) else None
 
     async def delete(self, proposals: Iterable[Proposal]) -> None:
-        """Deletes stored proposals."""
+        """Deletes these proposals."""
         await self._state.store.delete_many([self._paths.proposal(each.attempt, each.base) for each in proposals])

@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 MAX_FAILED = 100
 """Files of an entity, in one span, that a walk passes over though they can't be read."""
 MAX_FILES = 1_000_000
-"""Files that one turn walks by default: a bound on loops, far beyond any table."""
+"""Files that one turn walks by default: a bound on loops, more than any table has."""
 
 ShouldStop = Callable[[], bool]
 """Returns whether to stop now. Called before each step."""
