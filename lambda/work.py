@@ -52,7 +52,7 @@ async def _one(body: str, context: Context) -> None:
         try:
             await run_job(body, workplace)
         except Unfinished as error:
-            _LOG.warning("The next run continues the job: %s", error)
+            _LOG.warning("the job of a scheduled message is not finished, and the next run continues it: %s", error)
 
 
 async def _batch(records: list[Record], context: Context) -> list[str]:
@@ -65,7 +65,11 @@ async def _batch(records: list[Record], context: Context) -> list[str]:
                 await _do(record["body"], workplace, queue)
             except Exception as error:  # one message's failure must not fail the others
                 failed.append(record["messageId"])
-                _LOG.error("message %s failed", record["messageId"], exc_info=error)
+                _LOG.error(
+                    "the job of message %s failed, and the message returns to the queue",
+                    record["messageId"],
+                    exc_info=error,
+                )
     return failed
 
 

@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if extra is None:
             raise
         raise SystemExit(
-            f"reconciler: {error.name} is not installed: install the extra '{extra}' of arco-catalog"
+            f"reconciler: the job {name} needs {error.name}, which is not installed: install the extra '{extra}' of "
+            "arco-catalog"
         ) from error
     parser = argparse.ArgumentParser(prog=f"reconciler {name}", description=description)
     parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")

@@ -145,7 +145,8 @@ class SharedFiles:
             tables = sorted({fact.owner for fact in facts if isinstance(fact, MissingFile)})
         else:
             raise StoreUnavailable(
-                f"the table {tables[0].name} changed during each of {MAX_ROUNDS} readings of its files"
+                f"the table {tables[0].name} changed during each of {MAX_ROUNDS} readings of its files, so it is not "
+                "known which files of the dropped table it uses: this attempt deleted nothing, and the purge is retried"
             )
         await wait_for_missing(execution, self.missing)
 

@@ -86,7 +86,9 @@ class CatalogConfig:
                 if each.realm is None or each.name == self.warehouse:
                     yield each.open()
                     return
-            raise NotFound(f"there is no catalog {self.warehouse!r} in the realm in {self.store}")
+            raise NotFound(
+                f"there is no catalog {self.warehouse!r} in the realm in {self.store}: check --warehouse and --realm"
+            )
         finally:
             await catalog.close()
 

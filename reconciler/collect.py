@@ -231,7 +231,9 @@ async def collect_on_spark(
             [only] = found.catalogs
             session = only.open().session(collector_request(runtime.now_ms() + timeout_ms), ALLOW_ALL)
             if (await session.state.head()).version is None:
-                raise NotFound(f"there is no catalog {only.name!r} in {STORE.require(environment)}")
+                raise NotFound(
+                    f"there is no catalog {only.name!r} in {STORE.require(environment)}: check --store and --warehouse"
+                )
     async with _inventory(environment, runtime, delete=delete) as inventory:
         for each in inventory.catalogs:
             with suppress(CatalogError):  # `collect_all` opens it again, and reports the error

@@ -137,7 +137,7 @@ async def fsck(
     """
     async with config.session() as session:
         if not await session.state.has_any():
-            raise NotFound(f"there is no catalog {config.warehouse!r} in {config.store}")
+            raise NotFound(f"there is no catalog {config.warehouse!r} in {config.store}: check --store and --warehouse")
         now = FsckProgress()
 
         def show(examination: Examination) -> None:

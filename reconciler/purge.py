@@ -11,7 +11,9 @@ from contextlib import aclosing
 try:
     from pyspark import SparkConf, SparkContext
 except ModuleNotFoundError as error:
-    raise SystemExit("reconciler: pyspark is not installed: install the extra 'spark' of arco-catalog") from error
+    raise SystemExit(
+        "reconciler: purges on Spark need pyspark, which is not installed: install the extra 'spark' of arco-catalog"
+    ) from error
 
 from arco_catalog.config.variables import STORE
 from arco_catalog.iceberg.errors import NotFound

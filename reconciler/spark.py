@@ -141,5 +141,8 @@ async def _walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Sequenc
             done += [TaskResult(task, walk) for task, walk in zip(batch, walks, strict=True)]
             unanswered = 0 if any(walk.answered for walk in walks) else unanswered + 1
             if unanswered == MAX_UNANSWERED:
-                raise StoreUnavailable(f"the store does not respond: {walks[0].stats.unreadable}")
+                raise StoreUnavailable(
+                    f"the store failed for all tables of {MAX_UNANSWERED} groups of {CONCURRENCY} one after the other, "
+                    f"so this part of the job writes no receipts: {walks[0].stats.unreadable}"
+                )
     return done

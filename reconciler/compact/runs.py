@@ -59,7 +59,9 @@ def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterato
     try:
         parsed = read_event(stored.event)
     except BadRequest as error:
-        raise InternalError(f"the stored OpenLineage event {name} is not valid: {error}") from error
+        raise InternalError(
+            f"the stored OpenLineage event {name} is not valid, so it gets no rows in system.lineage_events: {error}"
+        ) from error
     shared: Row = {
         "event": name,
         "received_on": (day - _EPOCH).days * DAY_MS,

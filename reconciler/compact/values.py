@@ -41,7 +41,10 @@ def required_long(record: JsonObject, name: str) -> int:
     does not fit into 64 bits."""
     found = long_of(integer(record, name))
     if found is None:
-        raise InternalError(f"the field {name!r} of a stored record is not an integer of 64 bits")
+        raise InternalError(
+            f"the field {name!r} of a stored record is not an integer of 64 bits, so the record gets no row in a table "
+            "of system"
+        )
     return found
 
 
@@ -51,7 +54,8 @@ def required_time(record: JsonObject, name: str) -> int:
     at_ms = time_of(integer(record, name))
     if at_ms is None:
         raise InternalError(
-            f"the field {name!r} of a stored record is not a time of the years 1 to 9999, in milliseconds since 1970"
+            f"the field {name!r} of a stored record is not a time of the years 1 to 9999, in milliseconds since 1970, "
+            "so the record gets no row in a table of system"
         )
     return at_ms
 

@@ -24,8 +24,8 @@ def check_version(version: str | None) -> None:
     `MIN_VERSION`. Suffixes of vendors' builds are ignored. A version that does not begin with two numbers is accepted,
     since some builds report `unknown`."""
     needed = (
-        f"maintain needs Iceberg {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer: add it by --jars or --packages of "
-        "spark-submit"
+        f"maintain needs Iceberg {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer, and changed no table: add it by --jars or "
+        "--packages, of spark-submit or of this job"
     )
     if version is None:
         raise UnsupportedIceberg(f"Spark has no Iceberg. {needed}")

@@ -63,7 +63,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
             found = await current_file(session, entry.entity)
         except NotFound as missing:
             raise TaskFailed(
-                f"the metadata file of entity {entry.entity} does not exist: {missing.message}"
+                f"the current metadata file of the table with the entity id {entry.entity} does not exist, so it is "
+                f"not known to which files the table refers: restore that file ({missing.message})"
             ) from missing
         if found is None:
             return None
@@ -72,7 +73,7 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         if file.location == read:
             raise TaskFailed(
                 f"the manifest or manifest list {gone[0]} does not exist, so it is not known whether the table refers "
-                "to files outside of its locations: restore that file"
+                "to files outside of its locations, and its snapshots are not expired: restore that file"
             )
         read, gone = file.location, []
         reached = Reached()
@@ -84,7 +85,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         if not gone:
             return None
     raise StoreUnavailable(
-        f"the table with the entity id {entry.entity} changed during each of {MAX_ROUNDS} readings of its manifests"
+        f"the table with the entity id {entry.entity} changed during each of {MAX_ROUNDS} readings of its manifests, "
+        "so it is not known whether it refers to files outside of its locations: run maintain when fewer writers commit"
     )
 
 

@@ -139,7 +139,7 @@ def _data(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now
     try:
         criteria = Criteria.of(target, compaction.options)
     except ValueError as error:
-        raise InvalidPolicy(f"the policy {policy.name}: {error}") from error
+        raise InvalidPolicy(f"the policy {policy.name} has options that Iceberg cannot use: {error}") from error
     rewrite = Selection.of((group.data for group in figures.groups), criteria)
     if not rewrite.files:
         return None
@@ -155,7 +155,9 @@ def _data(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now
     if now.bytes_left is not None and whole > now.bytes_left:
         files = files * now.bytes_left // whole
         if files < 2:
-            return HeldBack(Procedure.REWRITE_DATA_FILES, policy, f"{size(whole)} are more than the budget leaves")
+            return HeldBack(
+                Procedure.REWRITE_DATA_FILES, policy, f"{size(whole)} are more than --max-bytes leaves for this run"
+            )
         options["max-files-to-rewrite"] = str(files)
     share = files / rewrite.files
     arguments: dict[str, Argument] = {"strategy": "binpack" if compaction.strategy == "binpack" else "sort"}
@@ -271,7 +273,11 @@ def _orphans(figures: Figures, policy: Policy, removal: OrphanFileRemoval, now: 
     if not _gc_enabled(figures):
         return _gc_disabled(Procedure.REMOVE_ORPHAN_FILES, policy)
     if len(removal.locations) > 1:
-        return HeldBack(Procedure.REMOVE_ORPHAN_FILES, policy, "a policy may name one location at most")
+        return HeldBack(
+            Procedure.REMOVE_ORPHAN_FILES,
+            policy,
+            f"the policy names {len(removal.locations)} locations, and may name one location at most",
+        )
     last = now.last_orphan_removal_ms
     if last is not None and now.ms - last < removal.max_age_ms:
         return None

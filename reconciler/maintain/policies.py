@@ -70,9 +70,13 @@ class Policy:
         try:
             content = loads(str(item.get("content", "{}")).encode())
         except MalformedJson as error:
-            raise InvalidPolicy(f"the content of policy {name} is not JSON: {error}") from error
+            raise InvalidPolicy(
+                f"the content of policy {name} is not JSON, so no table to which it applies is maintained: {error}"
+            ) from error
         if not isinstance(content, dict):
-            raise InvalidPolicy(f"the content of policy {name} is not a JSON object")
+            raise InvalidPolicy(
+                f"the content of policy {name} is not a JSON object, so no table to which it applies is maintained"
+            )
         return cls(name, kind, version if isinstance(version, int) else 0, content.get("enable") is True, content)
 
     @property
@@ -104,12 +108,14 @@ class DataCompaction:
         order = settings.take(("sort-order",), _text)
         if strategy == "binpack" and order is not None:
             raise InvalidPolicy(
-                f"the policy {policy.name} names a sort order and no strategy that sorts: set the strategy sort"
+                f"the policy {policy.name} names a sort order and no strategy that sorts: set compaction_strategy to "
+                "sort or z-order, or remove sort_order"
             )
         if strategy == "z-order":
             if order is None:
                 raise InvalidPolicy(
-                    f"the policy {policy.name} has the strategy z-order and names no columns (sort_order)"
+                    f"the policy {policy.name} has the strategy z-order and names no columns: set sort_order to their "
+                    "names, separated by commas"
                 )
             order = order if order.lower().startswith("zorder(") else f"zorder({order})"
         options = {
@@ -173,7 +179,9 @@ class OrphanFileRemoval:
         try:
             days = _days(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))
         except ValueError as error:
-            raise InvalidPolicy(f"the policy {policy.name}: max_orphan_file_age_in_days: {error}") from error
+            raise InvalidPolicy(
+                f"the policy {policy.name} has an invalid max_orphan_file_age_in_days: {error}"
+            ) from error
         if days < MIN_ORPHAN_AGE_DAYS:
             raise InvalidPolicy(
                 f"the policy {policy.name} removes files younger than a day, which running writers may not have "
@@ -196,19 +204,25 @@ class _Settings:
         Raises `InvalidPolicy` if more than one of the names is set, or `read` raises `ValueError`."""
         found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
-            raise InvalidPolicy(f"the policy {self._policy.name} sets {' and '.join(found)}, which mean the same")
+            raise InvalidPolicy(
+                f"the policy {self._policy.name} sets {' and '.join(found)}, which mean the same: remove one of them"
+            )
         if not found:
             return None
         try:
             return read(self._unparsed.pop(found[0]))
         except ValueError as error:
-            raise InvalidPolicy(f"the policy {self._policy.name}: {found[0]}: {error}") from error
+            raise InvalidPolicy(
+                f"the policy {self._policy.name} has an invalid value of the setting {found[0]}: {error}"
+            ) from error
 
     def require_empty(self) -> None:
         """Raises `InvalidPolicy` if a setting was not taken, which is an unknown one."""
         if self._unparsed:
             unknown = ", ".join(sorted(self._unparsed))
-            raise InvalidPolicy(f"the policy {self._policy.name} has unknown settings: {unknown}")
+            raise InvalidPolicy(
+                f"the policy {self._policy.name} is not executed, since it has unknown settings: {unknown}"
+            )
 
 
 def _text(value: JsonValue) -> str:

@@ -47,15 +47,21 @@ class Criteria:
         )
         if not 0 <= found.min_bytes < target < found.max_bytes:
             raise ValueError(
-                f"min-file-size-bytes ({found.min_bytes:,}) must be less than the target file size of {target:,}, and "
-                f"max-file-size-bytes ({found.max_bytes:,}) more"
+                f"min-file-size-bytes ({found.min_bytes:,}) must be at least 0 and less than the target file size of "
+                f"{target:,} bytes, and max-file-size-bytes ({found.max_bytes:,}) must be greater than the target"
             )
         if found.min_input_files < 1 or found.max_group_bytes < 1:
-            raise ValueError("min-input-files and max-file-group-size-bytes must be at least 1")
+            raise ValueError(
+                f"min-input-files ({found.min_input_files}) and max-file-group-size-bytes ({found.max_group_bytes}) "
+                "must both be at least 1"
+            )
         if found.delete_files is not None and found.delete_files < 1:
-            raise ValueError("delete-file-threshold must be at least 1: below, all files are rewritten every time")
+            raise ValueError(
+                f"delete-file-threshold ({found.delete_files}) must be at least 1: by a lower number, all files are "
+                "rewritten every time"
+            )
         if not 0 < found.deleted_share <= 1:
-            raise ValueError("delete-ratio-threshold must be above 0, and 1 at most")
+            raise ValueError(f"delete-ratio-threshold ({found.deleted_share}) must be above 0, and 1 at most")
         return found
 
     def selected(self, files: Sequence[DataFile]) -> Sequence[Sequence[DataFile]]:

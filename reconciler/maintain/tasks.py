@@ -43,8 +43,8 @@ async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
         if stored is not None and stored.task.status not in ENDED:
             return stored
     raise InternalError(
-        f"{MAX_TASKS_WITHOUT_ROWS} maintenance tasks of the table {table} have ended since the last one that has a row "
-        "in system.maintenance, so no new one is made"
+        f"the table {table} cannot be maintained: {MAX_TASKS_WITHOUT_ROWS} maintenance tasks of it, a fixed limit, are "
+        "done since the last one with a row in system.maintenance, and no further one is made"
     )
 
 
@@ -53,7 +53,9 @@ def table_of(payload: JsonObject) -> TableRef:
     identity = table_identity(payload)
     entity, name = text_of(identity.get("table_entity_id")), text_of(identity.get("table_name"))
     if entity is None or name is None:
-        raise TaskFailed("the task's payload has no table_entity_id or no table_name")
+        raise TaskFailed(
+            "the payload of the maintenance task has no table_entity_id or no table_name, so its table is unknown"
+        )
     return TableRef(tuple(texts_of(identity.get("namespace_levels"))), name, entity)
 
 

@@ -142,7 +142,10 @@ class _TableWork:
         of a commit (docs/design/pipeline.md#rule-15)."""
         walk = await reconcile_one(self.execution.session(), self.table.entity)
         return (
-            "receipts of its commits are missing, and could not be written" if walk.incomplete or walk.stopped else None
+            "receipts of the table's commits could not be written, so orphan files, which may be the only evidence of "
+            "these commits, are not removed: see `arco fsck`"
+            if walk.incomplete or walk.stopped
+            else None
         )
 
     async def _call(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:

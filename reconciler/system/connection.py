@@ -51,6 +51,6 @@ def settings(values: list[str], option: str) -> Mapping[str, str]:
     for each in values:
         name, equals, value = each.partition("=")
         if not equals:
-            raise SystemExit(f"reconciler: {option} takes NAME=VALUE, not {each!r}")
+            raise SystemExit(f"reconciler: the option {option} takes NAME=VALUE, and {each!r} has no equals sign")
         found[name] = value
     return found

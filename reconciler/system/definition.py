@@ -62,6 +62,7 @@ class SystemTable:
         at_ms = row[self.day]
         if not isinstance(at_ms, int):
             raise TypeError(
-                f"the column {self.name}.{self.day} of a row is {at_ms!r}, expected milliseconds since 1970"
+                f"a row for system.{self.name} has {at_ms!r} in the column {self.day}, by which it is partitioned: "
+                "expected milliseconds since 1970 as an integer"
             )
         return at_ms // DAY_MS

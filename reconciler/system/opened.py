@@ -170,7 +170,8 @@ class OpenTable:
             self.table.refresh()
             if self.table.metadata.snapshot_by_id(snapshot) is None:
                 raise CommitSuperseded(
-                    f"the outcome of the commit to a system table is unknown, and the table lacks the snapshot: {error}"
+                    f"the commit to system.{self.definition.name} got no response, and the table, which was read "
+                    f"afterwards, does not have its snapshot: {error}"
                 ) from error
 
     def set_watermarks(self, watermarks: Mapping[str, str]) -> None:
