@@ -78,7 +78,11 @@ class Acceptor:
             except OSError as error:
                 if error.errno not in _NO_MORE:
                     raise
-                _LOG.warning("cannot accept connections: %s", error.strerror)
+                _LOG.warning(
+                    "cannot accept connections: %s; new clients wait, and the next attempt is within %g s",
+                    error.strerror,
+                    PAUSE_SECONDS,
+                )
                 self._pause()
                 return
             self._crowd.expect()

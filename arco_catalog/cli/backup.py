@@ -48,7 +48,10 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
         print(_registries(made))
         print(f"Wrote {made['objects']:,} objects, {made['bytes']:,} bytes, to {to}")
         for entity in missing:
-            print(f"The pointer of {entity} is missing, here as in the catalog: `arco restore` finds it again")
+            print(
+                f"The pointer of {entity} is missing in the catalog, and so in this backup: restore it by `arco "
+                "restore`, then make another backup"
+            )
     return 1 if missing else 0
 
 

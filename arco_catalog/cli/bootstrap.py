@@ -44,7 +44,8 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
     once. Returns 0. Raises `CliError`, also for a store in memory."""
     if options.store.startswith("memory:"):
         raise CliError(
-            "a store in memory is gone when this command ends: give a store that stays, such as file:/path or s3://bucket"
+            "no realm was made: a store in memory is gone when this command ends; give a store that stays by --store, "
+            "such as file:/path or s3://bucket"
         )
 
     async def work() -> Credentials:
@@ -66,7 +67,8 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
 async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *, reopen: bool) -> Credentials:
     if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
         raise CliError(
-            f"there is a realm at the root of {options.store}, and the store can have no other: leave out --realm"
+            f"the realm {realm.name} was not made: there is a realm at the root of {options.store}, and such a store "
+            "can have no other; leave out --realm to use that one"
         )
     root = f"{realm.prefix}/{options.warehouse}".strip("/")
     location = realm.deployment.base.below(root, "warehouse")

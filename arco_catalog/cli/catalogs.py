@@ -161,8 +161,11 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
     if len(found) == 1:
         return found[0]
     if not found:
-        raise NotThere(f"there is no dropped catalog {name!r}: arco catalogs list --dropped lists all")
-    raise CliError(f"there are several dropped catalogs {name!r}: give --folder {' or '.join(e.root for e in found)}")
+        raise NotThere(f"there is no dropped catalog {name!r} in this realm: `arco catalogs list --dropped` shows all")
+    raise CliError(
+        f"nothing was changed, because several dropped catalogs had the name {name!r}: choose one by --folder "
+        f"{' or '.join(e.root for e in found)}"
+    )
 
 
 def _describe_stray(stray: StrayCatalog) -> JsonObject:
@@ -196,7 +199,8 @@ def _default_base(realm: Realm, name: str) -> str:
         return realm.deployment.base.below(realm.prefix, parse_warehouse(name)).uri
     except ValueError as error:
         raise CliError(
-            f"the catalog's name {name!r} can't be the name of its folder: give --default-base-location"
+            f"the catalog {name!r} was not made: the name can't be that of a folder, and without another location the "
+            "tables would lie there: give --default-base-location"
         ) from error
 
 
@@ -226,7 +230,9 @@ def _pairs(pairs: Sequence[str]) -> dict[str, str]:
     """Parses the values of --property, KEY=VALUE each. Raises `CliError` for one without a key or an equals sign."""
     parsed = [pair.partition("=") for pair in pairs]
     if not all(key and equals for key, equals, _ in parsed):
-        raise CliError("--property takes KEY=VALUE, such as --property owner=sales")
+        raise CliError(
+            "--property takes KEY=VALUE, such as --property owner=sales: a value has no key or no equals sign"
+        )
     return {key: value for key, _, value in parsed}
 
 
@@ -235,9 +241,11 @@ def _object(document: str | None) -> JsonObject:
     try:
         parsed = json.loads(document or "{}")
     except ValueError as error:
-        raise CliError(f"--storage-config takes a JSON object: {error}") from error
+        raise CliError(f"--storage-config takes a JSON object, and the value is not valid JSON: {error}") from error
     if not isinstance(parsed, dict):
-        raise CliError('--storage-config takes a JSON object, such as \'{"roleArn": "arn:aws:iam::..."}\'')
+        raise CliError(
+            '--storage-config takes a JSON object, such as \'{"roleArn": "arn:aws:iam::..."}\': the value is other JSON'
+        )
     return parsed
 
 
@@ -253,7 +261,7 @@ def _as_text(action: str, shown: JsonValue, *, dropped: bool) -> str:
             if done is None:
                 return _facts(shown)
             return "\n".join([escaped(f"{done} catalog {shown.get('name')!r}."), *_cancelled(shown)])
-    raise TypeError(f"neither a catalog nor a list of catalogs: {shown!r}")
+    raise TypeError(f"the result of `arco catalogs {action}` is neither a catalog nor a list of catalogs: {shown!r}")
 
 
 def _cancelled(shown: JsonObject) -> Sequence[str]:

@@ -151,7 +151,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._resuming:
             return
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise ConnectionError(f"the client pipelined more than {MAX_PIPELINED} requests on one connection")
+            raise ConnectionError(
+                f"the client pipelined more than {MAX_PIPELINED} requests, a fixed limit, on one connection, which is "
+                "closed"
+            )
         super().on_message_begin()
         self._start_head_timer()
 

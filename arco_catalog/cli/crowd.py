@@ -115,7 +115,7 @@ class Crowd:
 
 def max_connections(wanted: int) -> int:
     """Returns how many connections the process may have: `wanted`, or fewer if the limit of file descriptors is low,
-    less `KEPT_FOR_OTHERS`. First raises the process's soft limit as far as necessary and possible. Raises `CliError` if
+    less `KEPT_FOR_OTHERS`. First raises the process's soft limit if necessary and possible. Raises `CliError` if
     fewer than `FEWEST` connections are possible, and fewer than `wanted`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + KEPT_FOR_OTHERS
@@ -125,7 +125,7 @@ def max_connections(wanted: int) -> int:
     allowed = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - KEPT_FOR_OTHERS)
     if allowed < min(wanted, FEWEST):
         raise CliError(
-            f"the limit of open files is {soft}: arco serve needs at least {KEPT_FOR_OTHERS + FEWEST}, "
-            f"{KEPT_FOR_OTHERS} of them for the store; raise it with ulimit -n"
+            f"the limit of open files is {soft}, and the server needs {KEPT_FOR_OTHERS + min(wanted, FEWEST)} to "
+            f"start, {KEPT_FOR_OTHERS} of them besides connections; raise the limit with ulimit -n"
         )
     return allowed

@@ -130,8 +130,8 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
     if setup is None or setup.open:
         if options.tls_client_ca is None and options.host != "localhost" and not is_loopback(options.host):
             raise CliError(
-                f"other machines can reach {options.host}, and callers of the delegation service delete files: require "
-                "a login by --auth, or certificates of clients by --tls-client-ca"
+                f"the delegation service does not start: other machines can reach {options.host}, and callers can "
+                "delete files; require a login by --auth, or certificates of clients by --tls-client-ca"
             )
         yield None
         return

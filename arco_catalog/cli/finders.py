@@ -53,8 +53,8 @@ async def find_new_catalog(store: OpenStore) -> Session:
         session = await find_catalog_even_empty(store)
     except NotThere as error:
         raise CliError(
-            f"the store {store.options.store} has a realm, in which `arco init` makes no catalog: use "
-            "`arco catalogs create`"
+            f"catalog {store.options.warehouse!r} was not made: the store {store.options.store} has a realm, in which "
+            "`arco init` makes no catalog; use `arco catalogs create`"
         ) from error
     policy = key_policy_from_env(store.options.environment)
     return session.catalog.session(replace(session.request, key_policy=policy), session.access)
@@ -71,7 +71,10 @@ async def find_realm(store: OpenStore) -> tuple[Realm, Session]:
     of the realm. Raises `NotThere` if there is no such realm."""
     realm = store.realm()
     if not await realm_exists(realm):
-        raise NotThere(f"there is no realm in {store.options.store}: `arco bootstrap` makes one (check --realm)")
+        raise NotThere(
+            f"there is no realm in {store.options.store}, or not the one that --realm names: check --store and "
+            "--realm, or make a realm by `arco bootstrap`"
+        )
     return realm, store.session(realm.registry)
 
 
@@ -95,7 +98,10 @@ async def find_registry_without_head(store: OpenStore) -> Session:
     registry = store.session(store.realm().registry)
     page = await registry.state.store.list(registry.state.paths.registry_commits)
     if not page.entries:
-        raise NotThere(f"there is no realm in {store.options.store} (check --realm)")
+        raise NotThere(
+            f"there is no realm in {store.options.store} of which a commit is left, from which HEAD could be taken: "
+            "check --store and --realm, or restore a backup by `arco restore --from`"
+        )
     return registry
 
 
@@ -106,7 +112,9 @@ async def find_backup_source(store: OpenStore) -> tuple[Session, Realm | None]:
     if await realm_exists(realm):
         return store.session(realm.registry), realm
     if store.options.realm is not None:
-        raise NotThere(f"there is no realm in {store.options.store} (check --realm)")
+        raise NotThere(
+            f"no backup was made: there is no realm {store.options.realm} in {store.options.store} (check --realm)"
+        )
     session = store.session(store.root)
     await _require_head(session, store)
     return session, None

@@ -42,7 +42,9 @@ class GovernanceArguments:
         for change in self.changes:
             key, equals, value = change.partition("=")
             if not equals or key in patch:
-                raise CliError(f"expected KEY=VALUE, each key once and not also in --remove, got {change!r}")
+                raise CliError(
+                    f"nothing was changed: expected KEY=VALUE, each key once and not also in --remove, got {change!r}"
+                )
             patch[key] = value
         return patch
 

@@ -24,7 +24,9 @@ def parse_namespace(text: str) -> tuple[str, ...]:
     one."""
     levels = _levels(text)
     if levels is None:
-        raise CliError(f'{text!r} is not a namespace, such as sales, a.b or "sales.2026"')
+        raise CliError(
+            f'expected a namespace such as sales, a.b or "sales.2026" (a level with a dot is in quotes), got {text!r}'
+        )
     return levels
 
 

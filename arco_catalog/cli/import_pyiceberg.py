@@ -43,7 +43,10 @@ class PyIcebergSource:
             await self._call(lambda catalog: catalog)
             namespaces = await self._namespaces()
         except Exception as error:  # whatever the client of a foreign catalog raises
-            raise CliError(f"can't read the source catalog {self._name!r}: {_text(error)}") from error
+            raise CliError(
+                f"can't read the source catalog {self._name!r}: {_text(error)}; nothing was imported: check the name "
+                "and properties in PyIceberg's configuration, or give properties by -P"
+            ) from error
         for namespace in namespaces:
             for table in await self._tables_in(namespace):
                 yield table
@@ -57,7 +60,8 @@ class PyIcebergSource:
             return {}
         except Exception as error:  # as above
             raise CliError(
-                f"can't read the properties of namespace {'.'.join(namespace)} in the source catalog: {_text(error)}"
+                f"can't read the properties of namespace {'.'.join(namespace)} in the source catalog: {_text(error)}; "
+                "the import ends here, and the same command continues it"
             ) from error
 
     async def _namespaces(self) -> Sequence[Namespace]:

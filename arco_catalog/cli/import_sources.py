@@ -90,7 +90,10 @@ class FolderSource:
     async def tables(self) -> AsyncIterator[SourceTable]:
         folders = await self._folders()
         if not folders:
-            raise CliError(f"there are no tables in {self._url}: no folder in it has a metadata/ with metadata files")
+            raise CliError(
+                f"there are no tables in {self._url}: no folder in it has a metadata/ with metadata files; check the "
+                "URL"
+            )
         for path in sorted(folders):
             yield await self._table(path, folders[path])
 

@@ -63,7 +63,7 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
     only = () if options.only is None else parse_namespace(options.only)
     into = () if options.into is None else parse_namespace(options.into)
     if options.properties and options.kind != "catalog":
-        raise CliError("-P works only with `arco import catalog`")
+        raise CliError("-P sets properties for PyIceberg, and works only with `arco import catalog`: leave it out")
 
     async def work() -> Report:
         report = Report(options.apply)
@@ -133,7 +133,7 @@ def _properties(pairs: Sequence[str]) -> dict[str, str]:
     for text in pairs:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise CliError("-P takes KEY=VALUE, such as -P type=hive")
+            raise CliError(f"-P takes KEY=VALUE, such as -P type=hive, got {text!r}")
         parsed[key] = value
     return parsed
 

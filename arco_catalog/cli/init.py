@@ -16,7 +16,8 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
     realm that does not have this catalog."""
     if options.store.startswith("memory:"):
         raise CliError(
-            "a store in memory is gone when this command ends: give a store that stays, such as file:/path or s3://bucket"
+            "no catalog was made: a store in memory is gone when this command ends; give a store that stays by "
+            "--store, such as file:/path or s3://bucket"
         )
 
     async def work() -> bool:

@@ -51,7 +51,10 @@ def run(
     `maintain` alone. Raises `CliError` if a library is not installed, and `NotThere` if there is no such catalog."""
     for library in LIBRARIES:
         if find_spec(library) is None:
-            raise CliError(f"{library} is not installed: install the extra 'pipeline' of arco-catalog")
+            raise CliError(
+                f"{library}, which jobs of the pipeline need, is not installed: install the extra 'pipeline' of "
+                "arco-catalog"
+            )
     carry_out(lambda: _require_catalog(options, job))
     words = [*arguments(options, job, connection, master), *more]
     if job == "maintain":
@@ -125,6 +128,7 @@ def runtime_for(pyspark: str) -> str:
     spark = ".".join(pyspark.split(".")[:2])
     if spark not in SCALA_OF_SPARK:
         raise CliError(
-            f"pyspark {pyspark} is installed, but jobs need Spark {' or '.join(SCALA_OF_SPARK)}: install one of these"
+            f"pyspark {pyspark} is installed, but maintain needs Spark {' or '.join(SCALA_OF_SPARK)}: install pyspark "
+            "of such a version, or give the files of Iceberg's jars by --jars"
         )
     return spark_runtime(spark)

@@ -62,8 +62,9 @@ def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
             if not confirmed:
                 found = await summarize_realm(session.state, realm.prefix)
                 raise CliError(
-                    f"dropping the realm {realm.name} also drops its {found.principals} principals and "
-                    f"{found.principal_roles} principal roles: confirm with --principals-are-lost"
+                    f"the realm {realm.name} was not dropped: a drop also deletes {found.principals} principals and "
+                    f"{found.principal_roles} principal roles, which can't be undone; confirm it with "
+                    "--principals-are-lost"
                 )
             return realm.prefix, await drop_realm(session)
 

@@ -36,7 +36,10 @@ def run(
             )
             await record_locations(another(session))
         if not isinstance(answer, TableState):
-            raise InternalError(f"the response to the registration of a {kind} does not contain the {kind}")
+            raise InternalError(
+                f"the answer to the registration of the {kind} {name} does not contain it, which is a bug: `arco show` "
+                "displays whether it was registered"
+            )
         named: JsonObject = {"name": name, "type": kind, "entity": answer.entity}
         return {**named, "metadata_location": answer.metadata_location}
 

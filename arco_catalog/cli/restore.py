@@ -59,7 +59,10 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
         try:
             async with _opened(options, of_realm=of_realm, dry=dry) as session:
                 if at_ms >= session.now_ms():
-                    raise CliError(f"can't restore the state of {format_time(at_ms)}: this time is in the future")
+                    raise CliError(
+                        f"can't restore the state of {format_time(at_ms)} (UTC): this time is in the future; give --to "
+                        "a past time"
+                    )
                 return await rewind(session, versions, at_ms, dry=dry, report=report_change)
         finally:
             await versions.close()

@@ -315,7 +315,7 @@ async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple
             try:
                 what = await stack.enter_async_context(served(catalog, options, SystemRuntime()))
             except (CatalogError, StoreError, ValueError, OSError) as error:
-                raise CliError(f"cannot serve the realm in {options.store}: {error}") from error
+                raise CliError(f"cannot serve the catalogs in {options.store}: {error}") from error
             yield catalog, what
 
 

@@ -41,11 +41,13 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
         for realm in realms:
             if await realm_was_dropped(realm):
                 raise CliError(
-                    f"realm {realm.name} in {options.store} was dropped: `arco bootstrap --reopen` makes it anew"
+                    f"the server does not start: the realm {realm.name} in {options.store} was dropped; `arco "
+                    "bootstrap --reopen` makes it anew"
                 )
         if setup is None and options.host != "localhost" and not is_loopback(options.host):
             raise CliError(
-                f"other machines can reach {options.host}: say who is let in by --auth; --auth none lets in anybody"
+                f"the server does not start: other machines can reach {options.host}; choose by --auth how clients "
+                "authenticate (--auth none: not at all)"
             )
         vending.check()
         yield ServedRealms(RealmService.of(realms, setup, runtime.entropy, judged=authorizes))

@@ -51,7 +51,9 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
     except BrokenPipeError:
         raise
     except asyncio.CancelledError as error:
-        raise CommandStopped("stopped by SIGTERM") from error
+        raise CommandStopped(
+            "stopped by SIGTERM before the end; what the command had written until then stays"
+        ) from error
     except OSError as error:
         raise CliError(describe_os_error(error)) from error
     except (CatalogError, StoreError, ValueError) as error:
@@ -136,7 +138,9 @@ async def open_session(
         root = await _open_root(options, probed=writes, tolerates_read_errors=tolerates_read_errors)
     try:
         if root.settings.read_only_because is not None:
-            raise CliError(f"this catalog is read-only: {root.settings.read_only_because}")
+            raise CliError(
+                f"`arco {command}` changed nothing: this catalog is read-only: {root.settings.read_only_because}"
+            )
         async with report_slow_store(options.store):
             found = await find(OpenStore(options, command, timeout_ms, root))
         yield found

@@ -61,7 +61,13 @@ class Certificate:
                 self._seen = times
                 _LOG.info("new connections get the certificate that is now in %s", self.certificate)
         except (OSError, ValueError) as error:
-            _LOG.error("the certificate in %s stays as it was read before: %s", self.certificate, _reason(error))
+            _LOG.error(
+                "the files of the certificate %s can't be used now: %s; new connections get the one that was read "
+                "last, and the next attempt is in %g s",
+                self.certificate,
+                _reason(error),
+                LOOK_SECONDS,
+            )
 
     def _times(self) -> tuple[int, ...]:
         files = (self.certificate, self.key, *(() if self.client_ca is None else (self.client_ca,)))
@@ -84,7 +90,7 @@ def certificate_of(certificate: str | None, key: str | None, client_ca: str | No
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:
-        raise CliError("TLS takes both --tls-cert and --tls-key")
+        raise CliError("TLS takes both --tls-cert and --tls-key, also with --tls-client-ca: one is missing")
     return Certificate(certificate, key, client_ca)
 
 
@@ -102,7 +108,9 @@ def subject_of(peer: Mapping[str, Any] | None) -> str | None:
 
 def _refuse_password() -> str:
     """Raises `ValueError`; without this callback OpenSSL would prompt for a password on the terminal."""
-    raise ValueError("the key is encrypted: write it in the clear, readable for the server alone")
+    raise ValueError(
+        "the key is encrypted, and the server has no password: store it unencrypted in a file only the server may read"
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -33,7 +33,10 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     result; workers get it again. Returns the exit code: 0, that of a worker which failed to start or to end well, or 1
     if too many died. Raises `CliError` if the server can't start."""
     if parsed.store.startswith("memory:"):
-        raise CliError("--workers is not supported with a store in memory: each process would have a store of its own")
+        raise CliError(
+            "--workers is not supported with a store in memory: each process would have a store of its own; leave it "
+            "out"
+        )
     try:
         return asyncio.run(Supervisor(parsed, arguments).run())
     except AddressError:
@@ -123,7 +126,12 @@ class Supervisor:
                 return
             print(f"arco: worker process {process.pid} ended with exit code {code}", file=sys.stderr, flush=True)
             if self._too_many_deaths():
-                print("arco: too many workers have died within a minute: stopping", file=sys.stderr, flush=True)
+                print(
+                    f"arco: more than {MAX_DEATHS} workers have died within {DEATHS_WITHIN_SECONDS:g} s: the server "
+                    "stops",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 self._code = 1
                 self._pass_on(signal.SIGTERM)
                 return

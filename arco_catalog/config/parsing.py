@@ -42,7 +42,9 @@ def parse_warehouse(text: str) -> str:
             f"letter, a digit or an underscore, got {text!r}"
         )
     if text == probe.FOLDER:
-        raise ValueError(f"invalid warehouse's name {text!r}: it is reserved for probing the store")
+        raise ValueError(
+            f"invalid warehouse's name {text!r}: the folder of this name is for tests of the store; choose another"
+        )
     return text
 
 
@@ -63,7 +65,7 @@ def parse_base_path(text: str) -> str:
     empty text or a slash. Raises `ValueError` for a text that is no such path, or has more than eight parts."""
     path = text.rstrip("/")
     if not _BASE_PATH.fullmatch(path):
-        raise ValueError(f"expected a path such as /iceberg or /api/catalog, got {text!r}")
+        raise ValueError(f"expected a path such as /iceberg or /api/catalog, of at most eight parts, got {text!r}")
     return path
 
 

@@ -96,5 +96,6 @@ def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Exporter]:
         return [open_spans(exporter, flush=flush)]
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"traces are configured (OTEL_*): install the extra 'otel' of arco-catalog: {error}"
+            f"traces are configured by OTEL_* variables, but OpenTelemetry is not installed ({error}): install the "
+            "extra 'otel' of arco-catalog, or unset the variables"
         ) from error

@@ -109,7 +109,11 @@ class Spans:
                 await asyncio.get_running_loop().run_in_executor(self._thread, flush)
         except TimeoutError:
             self.unflushed += 1
-            _LOG.warning("the OTLP collector did not accept the traces within %g s", FLUSH_SECONDS)
+            _LOG.warning(
+                "the OTLP collector did not accept the traces of a request within %g s, which is as long as the "
+                "response waits",
+                FLUSH_SECONDS,
+            )
 
 
 def _attributes(request_log: RequestLog) -> dict[str, str | int | float]:

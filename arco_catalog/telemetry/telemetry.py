@@ -54,4 +54,8 @@ class Telemetry:
                 await exporter.export(request_log)
             except Exception as error:
                 self.dropped += 1
-                _LOG.error("a request could not be reported to telemetry", exc_info=error)
+                _LOG.error(
+                    "%s failed to export a request, which is missing there; the response is not affected",
+                    type(exporter).__name__,
+                    exc_info=error,
+                )

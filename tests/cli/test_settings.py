@@ -74,7 +74,7 @@ async def test_a_server_warns_at_its_start_that_the_catalog_has_another_setting(
         _, config = await server.call("GET", "/v1/config?warehouse=arco")
         stopped = await server.stop()
     assert config["properties"]["idempotency-key-supported"] == "true"
-    assert "catalog 'arco' uses the polaris dialect, and this server's variables set the iceberg" in stopped.err
+    assert "catalog 'arco' reads idempotency keys by its settings, the polaris dialect" in stopped.err
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_commands_need_no_flag_after_a_registration_at_another_place(
     assert main(["settings", "--remove-location", old, *at], {}) == 0
     capsys.readouterr()
     assert main(["info", "db.t", *at], {}) == 1
-    assert "allow its place (--allowed-location" in capsys.readouterr().err
+    assert "an operator can allow a location around it (--allowed-location" in capsys.readouterr().err
 
 
 def test_a_new_catalog_keeps_the_locations_of_the_server_that_makes_it(tmp_path: Path, capsys: Captured) -> None:

@@ -115,7 +115,8 @@ async def test_a_command_that_has_to_stop_reports_it(purged: PurgeFixture) -> No
     following.send_signal(signal.SIGTERM)
 
     ended = await finished(following)
-    assert (ended.code, ended.err) == (143, "arco: stopped by SIGTERM\n")
+    stopped = "arco: stopped by SIGTERM before the end; what the command had written until then stays\n"
+    assert (ended.code, ended.err) == (143, stopped)
 
 
 def test_what_a_stopped_command_holds_is_given_back() -> None:
@@ -157,14 +158,14 @@ async def test_a_task_that_failed_is_reported_and_submitted_again(purged: PurgeF
     # It goes on once nothing of the failed attempt can be on its way any more: upkeep/purge/test_lost_pointer.py.
     report = await purged.shown()
     assert (report["status"], report["attempt_count"]) == ("RETRY_SCHEDULED", 0)
-    assert report["result_summary"] == "what remains waits for earlier leases to run out"
+    assert report["result_summary"] == "the rest of the task waits for the end of the leases of earlier workers"
 
 
 async def test_a_task_that_succeeded_is_not_submitted_again(purged: PurgeFixture) -> None:
     assert await purged.work() == 1
     refused = await purged.arco("retry", purged.task)
     assert refused.code != 0
-    assert refused.err == f"arco: Task {purged.task} is SUCCESS: only a failed one is submitted again\n"
+    assert refused.err == f"arco: Task {purged.task} is SUCCESS: only a failed task can be submitted again\n"
 
 
 async def test_the_list_finds_tasks_by_the_correlation_id_of_their_request(purged: PurgeFixture) -> None:

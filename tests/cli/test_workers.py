@@ -149,7 +149,7 @@ async def test_workers_that_die_again_and_again_end_the_server(store: str) -> No
         ended = await finished(server.process)
 
     assert ended.code == 1
-    assert ended.err.endswith("arco: too many workers have died within a minute: stopping\n")
+    assert ended.err.endswith("arco: more than 5 workers have died within 60 s: the server stops\n")
 
 
 async def test_they_do_not_outlive_the_server(store: str) -> None:

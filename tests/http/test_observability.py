@@ -475,7 +475,7 @@ class TestExporters:
         assert (await service.client.get("/v1/config")).status == 200
 
         assert service.last["Operation"] == "getConfig"
-        assert "could not be reported" in caplog.text
+        assert "failed to export a request" in caplog.text
 
     async def test_no_request_is_logged_without_an_exporter(self, service: LoggedService) -> None:
         quiet = Client(create_app({"wh": service.catalog()}))

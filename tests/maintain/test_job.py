@@ -118,7 +118,7 @@ def test_iceberg_is_fetched_for_the_spark_that_is_installed(pyspark: str, runtim
 @pytest.mark.parametrize("pyspark", ["3.4.4", "3.50.1", "4.2.0", "5.0"])
 def test_a_spark_that_the_jobs_do_not_run_on_is_refused(pyspark: str) -> None:
     with pytest.raises(
-        CliError, match=re.escape(f"pyspark {pyspark} is installed, but jobs need Spark 3.5 or 4.0 or 4.1")
+        CliError, match=re.escape(f"pyspark {pyspark} is installed, but maintain needs Spark 3.5 or 4.0 or 4.1")
     ):
         runtime_for(pyspark)
 

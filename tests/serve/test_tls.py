@@ -200,4 +200,5 @@ def test_both_files_are_needed_and_must_fit(files: Files, tmp_path: Path) -> Non
 async def test_a_wrong_file_is_reported_in_one_line_before_anything_is_served(files: Files) -> None:
     ended = await arco("serve", "--store", "memory:", "--port", "0", "--tls-cert", str(files.certificate))
 
-    assert (ended.code, ended.err) == (1, "arco: TLS takes both --tls-cert and --tls-key\n")
+    assert (ended.code, ended.err.count("\n")) == (1, 1)
+    assert ended.err.startswith("arco: TLS takes both --tls-cert and --tls-key")
