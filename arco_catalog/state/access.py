@@ -262,7 +262,10 @@ class State:
         key = self.paths.registry_commit(commit_id)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            message = f"The registry's history no longer reaches back to commit {commit_id}"
+            message = (
+                f"The registry's history no longer reaches back to commit {commit_id}: a collection deletes commits "
+                "that are old"
+            )
             raise CommitStateUnknown(message, "evidence-lost")
         return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
 
@@ -313,7 +316,10 @@ class State:
         key = self.paths.index_segment(segment)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            raise SegmentGone(f"The segment {key} of the registry's index is gone")
+            raise SegmentGone(
+                f"The segment {key} of the registry's index is gone: try again, and if that does not help, run `arco "
+                "fsck`"
+            )
         return Segment.parse(segment, found.body, key)
 
     async def write_segment(self, segment: Segment) -> None:
@@ -344,7 +350,10 @@ class State:
         key = self.paths.entity_value(kind, value)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            raise InternalError(f"The record {key}, which the entry of a {kind} in the registry names, is gone")
+            raise InternalError(
+                f"The record {key} with the properties or description of a {kind} is missing in the store, but the "
+                "registry names it: run `arco fsck`, which lists all that is missing"
+            )
         return parse_record(found.body, key)
 
     async def description(self, kind: str, value: str) -> JsonObject:
@@ -443,7 +452,9 @@ class State:
                         case Found(there) if made_from_ours(there):
                             return None
                         case Found():
-                            raise KeyConflict(f"Cannot create the object {key}: it already exists with other content")
+                            raise KeyConflict(
+                                f"Cannot create the object {key}: an object with other content is there already"
+                            )
                 case Unknown():
                     pass
             await self.pause()
@@ -463,7 +474,8 @@ class State:
             except StoreError as error:  # this sending was not applied, but an earlier one may have been
                 if sent:
                     raise CommitStateUnknown(
-                        "The store did not answer in time, so it is unknown whether the change was made"
+                        "The store did not confirm a write before the request's deadline, or denied access, so it is "
+                        "unknown whether it was applied: read what it changes before you try again"
                     ) from error
                 raise
             if not isinstance(outcome, Unknown):

@@ -83,8 +83,8 @@ def folders_of(files: Iterable[str]) -> list[Location]:
         location = Location.of_file(file)
         if location is None:
             raise BadRequest(
-                f"Not a valid location of a file: {file[:MAX_QUOTED]!r}: expected an absolute URI such as "
-                "s3://bucket/path/snap-1.avro"
+                f"Not a valid location of a file, which the table's metadata names: {file[:MAX_QUOTED]!r}: expected an "
+                "absolute URI such as s3://bucket/path/snap-1.avro, without control characters"
             )
         path = replace(location, segments=location.segments[:-1])
         paths.setdefault(path.normal, path)
@@ -108,7 +108,7 @@ def merged(loans: Loans, added: Iterable[Location], within: Location | None = No
         if wider is None:
             raise BadRequest(
                 f"The table's metadata names manifest lists or statistics in more than {MAX_BORROWED} folders outside "
-                "of the table's locations: write them below the table's own location"
+                "of the table's locations, a fixed limit: write them below the table's own location"
             )
         merged_loans = wider
     return merged_loans

@@ -140,7 +140,10 @@ class Checkpoints:
             entries = {**mapping(document, "walked"), **mapping(document, "begun")}
             checkpoints = {entity: _parsed(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
         except InternalError as error:
-            self.damaged.append(f"{key} can't be read ({error.message}): its entities are walked again")
+            self.damaged.append(
+                f"The reconciler's checkpoints in {key} can't be read ({error.message}): the tables and views in "
+                "it are walked from the start"
+            )
             return {}
         self.after = self.after or optional_text(document, "after")
         return checkpoints

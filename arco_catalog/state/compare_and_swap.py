@@ -64,5 +64,6 @@ async def update_until_applied(
         stored = None
         await state.pause()
     raise UpdateContention(
-        f"The object {key} was not written: other requests changed it in each of {tries} attempts: try again"
+        f"The change of the object {key} was not confirmed in {tries} attempts: another process changed the object "
+        "first, or the store did not answer: try again"
     )

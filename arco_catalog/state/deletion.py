@@ -28,5 +28,6 @@ async def delete_for_certain(items: Sequence[K], delete: Delete[K], pause: Calla
         items = [*left]
         await pause()
     raise StoreUnavailable(
-        f"The store did not confirm in {TRIES} attempts that {len(items)} objects were deleted, such as {items[0]}"
+        f"The store did not confirm in {TRIES} attempts that {len(items)} objects were deleted, such as {items[0]}: "
+        "they may still exist, and the next run deletes them"
     )

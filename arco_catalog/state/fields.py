@@ -12,7 +12,10 @@ def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
     except MalformedJson as error:
         raise InternalError(f"The record {where} is not JSON") from error
     if not isinstance(document, dict) or document.get("version") not in range(1, newest + 1):
-        raise InternalError(f"The record {where} has a format that this version of the program cannot read")
+        raise InternalError(
+            f"The record {where} has a format that this version of the program cannot read: it is damaged, or a later "
+            "version wrote it"
+        )
     return document
 
 
@@ -21,7 +24,7 @@ def text(document: JsonObject, name: str) -> str:
     has another type."""
     value = document.get(name)
     if not isinstance(value, str):
-        raise InternalError(f"a stored record lacks the field {name!r}, or it is not a string")
+        raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not a string")
     return value
 
 
@@ -30,7 +33,7 @@ def integer(document: JsonObject, name: str) -> int:
     has another type."""
     value = document.get(name)
     if not isinstance(value, int):
-        raise InternalError(f"a stored record lacks the field {name!r}, or it is not an integer")
+        raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an integer")
     return value
 
 
@@ -72,8 +75,10 @@ def string_map(document: JsonObject, name: str) -> dict[str, str]:
     if value == {}:
         return {}
     if not isinstance(value, dict):
-        raise InternalError(f"the field {name!r} of a stored record is not a JSON object")
+        raise InternalError(f"a stored record is invalid: the field {name!r} is not a JSON object")
     strings = {key: item for key, item in value.items() if isinstance(item, str)}
     if len(strings) != len(value):
-        raise InternalError(f"the object in the field {name!r} of a stored record has a value that is not a string")
+        raise InternalError(
+            f"a stored record is invalid: the JSON object in the field {name!r} has a value that is not a string"
+        )
     return strings

@@ -76,7 +76,7 @@ class FileDirectories:
         """Reads the directories of one table's files from their JSON. Raises `InternalError`."""
         widened = entry.get("widened", False)
         if not isinstance(widened, bool):
-            raise InternalError("the field 'widened' of a stored record is not a boolean")
+            raise InternalError("a stored record is invalid: the field 'widened' is not a boolean")
         unread = tuple(UnreadFile.parse(each) for each in objects(entry, "unread"))
         return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened, unread)
 
@@ -140,7 +140,7 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
     try:
         return parse_shard(key, found if isinstance(found, Found) else None)
     except InternalError as error:
-        _LOG.warning("tables are read again: %s", error.message)
+        _LOG.warning("a record is not used, so the purge reads the manifests of the tables in it: %s", error.message)
         return {}
 
 
@@ -192,7 +192,7 @@ async def _update(
     try:
         await update_until_applied(state, key, partial(_replaceable, key), changed, _encode, tries=TRIES)
     except (StoreError, InternalError) as error:
-        _LOG.info("%s was not written: %s", key, error)
+        _LOG.info("the directories of files in %s were not saved, so purges read these tables anew: %s", key, error)
 
 
 def shard_of(entity: str) -> int:
@@ -209,7 +209,7 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
     entries = {**mapping(document, INCOMPLETE), **mapping(document, WHOLE)}
     parsed = {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
     if any(not parsed[entity].unread for entity in mapping(document, INCOMPLETE) if entity in parsed):
-        raise InternalError(f"The record {key} has a table among 'incomplete' that has no 'unread' files")
+        raise InternalError(f"The record {key} is invalid: a table among 'incomplete' has no 'unread' files")
     return parsed
 
 
@@ -232,7 +232,10 @@ def _document(key: str, found: Found) -> JsonObject:
     except MalformedJson as error:
         raise InternalError(f"The record {key} is not JSON") from error
     if not isinstance(document, dict) or document.get("version") != FORMAT:
-        raise InternalError(f"The record {key} has a format that this version of the program cannot read")
+        raise InternalError(
+            f"The record {key} has a format that this version of the program cannot read: it is damaged, or a later "
+            "version wrote it"
+        )
     return document
 
 
@@ -255,7 +258,7 @@ def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
     """Returns a required array of strings. Raises `InternalError` if it is missing or has another item."""
     values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
     if name not in entry or len(values) != len(sequence(entry, name)):
-        raise InternalError(f"a stored record lacks the field {name!r}, or it is not an array of strings")
+        raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an array of strings")
     return values
 
 

@@ -137,15 +137,15 @@ class Files:
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
         if wanted.collapsed:
             raise BadRequest(
-                "The location has an empty level, '.' or '..', and the catalog reads no such object: without that "
-                f"level, the location is {wanted.uri}, which is another object"
+                "The location of a file has an empty level, '.' or '..', and the catalog uses no such object: copy it "
+                f"to a location without them. Without empty levels, this one is {wanted.uri}, another object"
             )
         for mount in self._mounts:
             if wanted.written_below(mount.root):
                 return mount.store, "/".join(wanted.segments[len(mount.root.segments) :])
         raise BadRequest(
-            f"Location {wanted.uri} is not in any store of this catalog: allow its place (--allowed-location, or "
-            "ARCO_ALLOWED_LOCATIONS)"
+            f"Location {wanted.uri} is not in any store of this catalog: an operator can allow a location around "
+            "it (--allowed-location, or ARCO_ALLOWED_LOCATIONS)"
         )
 
     def cached(self, location: str) -> bytes | None:
@@ -287,8 +287,8 @@ class Files:
         max_values = max_metadata_values(self._max_bytes)
         if values > max_values:
             raise MetadataTooLarge(
-                f"Metadata file {location} has more than {max_values:,} values: expire snapshots "
-                "with another tool, or raise --max-metadata (ARCO_MAX_METADATA), of which each 32 bytes allow a value"
+                f"Metadata file {location} has more than {max_values:,} values: expire snapshots with another tool, or "
+                "raise --max-metadata (ARCO_MAX_METADATA), of which each 32 bytes allow one JSON value"
             )
         self._remember(location, CachedFile(version, body, values, read))
         return body
@@ -466,7 +466,7 @@ def unpack(raw: bytes, limit: int) -> bytes | None:
         place = _end_of_padding(raw, place)
         if place == len(raw):
             return parts[0] if len(parts) == 1 else b"".join(parts)
-    raise zlib.error(f"the gzip stream has more than {MAX_MEMBERS:,} members")
+    raise zlib.error(f"the file has more than {MAX_MEMBERS:,} gzip members, and a writer makes one")
 
 
 def _end_of_padding(raw: bytes, place: int) -> int:

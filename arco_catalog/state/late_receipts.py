@@ -40,7 +40,8 @@ async def mark_late(state: State, day: date, mark: str) -> None:
             return
         await state.pause()
     raise StoreUnavailable(
-        f"the mark that announces a late receipt of the day {day} could not be written in {TRIES} attempts"
+        f"The store did not confirm in {TRIES} attempts the mark that announces a late receipt of the day {day}: the "
+        "receipt was not written, and the next run of the reconciler writes it"
     )
 
 

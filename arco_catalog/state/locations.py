@@ -202,7 +202,8 @@ def _check_length(text: str, limit: int) -> None:
     size = len(text.encode())
     if size > limit:
         raise BadRequest(
-            f"Not a valid location: {text[:100]!r}... is {size} bytes long, and at most {limit} are allowed"
+            f"Not a valid location: {text[:100]!r}... is {size} bytes long, and at most {limit} are allowed, a fixed "
+            "limit: choose a shorter one"
         )
 
 
@@ -231,7 +232,8 @@ def refuse_reserved_path(path: str) -> None:
     for segment in path.split("/"):
         if len(segment) <= MAX_BYTES and _is_reserved(segment):
             raise BadRequest(
-                f"Location {path[:MAX_BYTES]} is not allowed: folders named {segment} hold a catalog's own state"
+                f"Location {path[:MAX_BYTES]} is not allowed: folders named {segment} hold a catalog's own state, "
+                "and no files of tables"
             )
 
 
@@ -276,7 +278,7 @@ class AllowedLocations:
                 f"Location {text} is outside the allowed locations: {allowed}. To allow others, {self.advice}"
             )
         if self._touches_state(location):
-            raise BadRequest(f"Location {text} is reserved for the catalog's own files")
+            raise BadRequest(f"Location {text} overlaps with a catalog's own state: choose a location beside that")
         return location
 
     def own(self, folder: Location) -> bool:

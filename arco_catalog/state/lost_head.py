@@ -20,7 +20,7 @@ class HeadLost(InternalError):
         restore = "arco restore --realm-registry" if paths.folder == REALM_FOLDER else "arco restore"
         super().__init__(
             f"HEAD of the registry, {paths.manifest}, is gone, and commits that led to it are there: "
-            f"stop all writers, then run `{restore} --dry-run`"
+            f"stop all writers, then run `{restore} --dry-run`, which shows what the restore would write"
         )
 
 

@@ -157,8 +157,11 @@ class _Share:
 
     def _reason(self, waiter: _Waiter) -> str:
         if self._exceeds(waiter.size, waiter.owner, waiter.starts):
-            return "Other large requests of the same principal use its memory: try again"
-        return "Concurrent requests use all memory for requests: try again"
+            return (
+                "Other requests of the same principal use the memory that one principal may use, and did not free "
+                "enough in time: try again"
+            )
+        return "Concurrent requests or tasks use all memory that this process has for them: try again"
 
 
 class Memory:

@@ -55,4 +55,7 @@ def _parsed(key: str, found: Found | None) -> Claim | None:
     try:
         return Claim(name)
     except ValueError:
-        raise InternalError(f"The record {key}, which claims a metadata file, has the unknown claim {name!r}") from None
+        raise InternalError(
+            f"The record {key}, which claims a metadata file, is invalid, or a later version of the program wrote it: "
+            f"the claim {name!r} is unknown"
+        ) from None

@@ -198,5 +198,6 @@ def missing_pointer(key: str) -> InternalError:
     """Returns the error for a table or view that the registry names although its pointer, under this key, is gone from
     the store."""
     return InternalError(
-        f"{key} is missing, but the registry names its table or view: stop all writers of it, then run `arco restore`"
+        f"The pointer {key} is missing, but the registry names its table or view: stop all writers of the table or "
+        "view, then run `arco restore`"
     )

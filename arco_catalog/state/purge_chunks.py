@@ -51,7 +51,10 @@ class Position:
         """Reads a position in a purge's inventory from its JSON. Raises `InternalError`."""
         name = text(document, "stage")
         if name not in set(Stage):
-            raise InternalError(f"a stored record of a purge's inventory has the unknown stage {name!r}")
+            raise InternalError(
+                f"a stored record of a purge's inventory is invalid, or a later version of the program wrote it: the "
+                f"stage {name!r} is unknown, and the purge takes the inventory anew"
+            )
         following = mapping(document, "next")
         return cls(
             Stage(name),
@@ -167,4 +170,6 @@ def _manifest(entry: object, key: str) -> ReachedFile:
     match entry:
         case [str(location), int(size)]:
             return ReachedFile(location, size)
-    raise InternalError(f"The record {key} of a purge's inventory has a manifest that is not a location and a size")
+    raise InternalError(
+        f"The record {key} of a purge's inventory is invalid: a manifest in it is not a pair of a location and a size"
+    )

@@ -151,7 +151,8 @@ class Ref:
             case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
                 return cls(segment, first, size, depth)
         raise InternalError(
-            "an item in the directory of the registry's index has a format that this version of the program cannot read"
+            "an item in HEAD's list of the registry's segments is damaged, or has a format that this version of the "
+            "program cannot read"
         )
 
 

@@ -114,7 +114,7 @@ class Task:
         """The parameters of the task. Raises `InternalError` if they are no JSON object."""
         payload = loads(text(self.document, "task_payload").encode())
         if not isinstance(payload, dict):
-            raise InternalError(f"the payload of task {self.id} is not a JSON object")
+            raise InternalError(f"the payload of task {self.id} is invalid: it is not a JSON object")
         return payload
 
     @property
@@ -124,7 +124,9 @@ class Task:
         try:
             return Status(name)
         except ValueError:
-            raise InternalError(f"task {self.id} has the unknown status {name!r}") from None
+            raise InternalError(
+                f"task {self.id} has the status {name!r}, which this version of the program does not know"
+            ) from None
 
     @property
     def attempts(self) -> int:

@@ -76,7 +76,10 @@ async def read_task(state: State, task: str) -> StoredTask | None:
         found = await state.store.get(key)
         if isinstance(found, Found):
             return StoredTask(Task.parse(found.body, key), found.written_ms, found.now_ms)
-    raise InternalError(f"the last version of task {task} was listed and then not found, in each of {RETRIES} attempts")
+    raise InternalError(
+        f"Task {task} could not be read: in each of {RETRIES} attempts the store listed a last version, and then did "
+        "not have it"
+    )
 
 
 async def append_task(state: State, task: Task) -> int | None:

@@ -132,7 +132,7 @@ class Execution:
         left_ms = self._quiet_left_ms()
         if left_ms > 0:
             when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS
-            raise EarlierLeases(when_ms, "what remains waits for earlier leases to run out")
+            raise EarlierLeases(when_ms, "the rest of the task waits for the end of the leases of earlier workers")
 
     def _quiet_left_ms(self) -> int:
         return max(0, self._quiet_ms - self._began.elapsed_ms())
@@ -183,7 +183,9 @@ class Execution:
                     raise LeaseLost("another worker has taken the task over")
                 # The lease is ours, so this process has written the version, in a write whose outcome was unknown.
                 if stored.task.status not in LEASED:
-                    raise LeaseLost(f"the lease of the task has ended: the status of the task is {stored.task.status}")
+                    raise LeaseLost(
+                        f"the worker has given up the lease of the task: the status of the task is {stored.task.status}"
+                    )
                 self.task = stored.task
 
     async def heartbeat(self) -> None:
@@ -204,7 +206,11 @@ class Execution:
             try:
                 await self.renew()
             except StoreError as error:  # the lease has its old end, before which the loop tries again
-                _LOG.warning("the lease of %s was not renewed: %s", name_in_log(self.task), error)
+                _LOG.warning(
+                    "the lease of %s was not renewed, and the worker tries it until the lease ends: %s",
+                    name_in_log(self.task),
+                    error,
+                )
 
 
 def task_session(catalog: Catalog, task: str, deadline_ms: int) -> Session:

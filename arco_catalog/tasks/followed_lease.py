@@ -54,7 +54,7 @@ class FollowedLease:
     def _require(self) -> int:
         left_ms = self._left_ms()
         if left_ms <= 0:
-            raise LeaseLost("the lease of the task has run out, or the task was last read too long ago")
+            raise LeaseLost("the lease of the task has run out, or was not confirmed in time by a read of the task")
         return left_ms
 
     def _left_ms(self) -> int:

@@ -85,7 +85,7 @@ async def _there(workers: Workers) -> Mapping[str, Worker]:
     try:
         return await workers()
     except (StoreError, CatalogError) as error:
-        _LOG.warning("the catalogs can't be listed: %s", error)
+        _LOG.warning("the catalogs can't be listed, so no task starts until the next poll: %s", error)
         return {}
 
 
@@ -95,8 +95,8 @@ async def _work(root: str, worker: Worker, slots: asyncio.Semaphore, report: Rep
             await worker.run_until_idle()
         except (StoreError, CatalogError) as error:
             worker.stats.error = str(error)
-            _LOG.warning("the tasks of %s can't be listed: %s", root, error)
+            _LOG.warning("the due tasks of %s can't be listed, and the next poll lists them: %s", root, error)
         except Exception:  # an error in one catalog's tasks must not end those of others, nor the server
             worker.stats.error = "unexpected"
-            _LOG.exception("the worker of %s failed", root)
+            _LOG.exception("the run of due tasks of %s failed unexpectedly, and the next poll starts another", root)
         report(worker.warehouse, worker.take_stats())

@@ -86,7 +86,10 @@ class TaskPolicies:
             return replace(self, lease_ms=_at_least(1_000, parse_duration(text)))
         kind, _, what = name.removeprefix(POLICIES).rpartition(".")
         if not name.startswith(POLICIES) or not kind:
-            raise ValueError(f"no such property of tasks: use {LEASE}, or {POLICIES}TYPE.NAME")
+            raise ValueError(
+                f"no such property of tasks: use {LEASE}, or {POLICIES}TYPE.NAME, where TYPE is {DEFAULT} or a type of "
+                "tasks"
+            )
         policy = _changed(self.of(kind), what, text)
         if kind == DEFAULT:
             return replace(self, default=policy)
@@ -95,5 +98,5 @@ class TaskPolicies:
 
 def _at_least(least: Number, value: Number) -> Number:
     if not value >= least:
-        raise ValueError(f"the value must be at least {least}, not {value}")
+        raise ValueError(f"the value must be at least {least}, not {value}, in milliseconds if it is a length of time")
     return value

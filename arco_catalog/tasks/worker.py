@@ -140,7 +140,11 @@ class Worker:
         except (StoreError, CatalogError) as error:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             read = self._read.get(hint.task)
-            _LOG.warning("%s is left for later: %s", f"task {hint.task}" if read is None else name_in_log(read), error)
+            _LOG.warning(
+                "%s met an error, and the next poll retries it: %s",
+                f"task {hint.task}" if read is None else name_in_log(read),
+                error,
+            )
             return False
         finally:
             self._read.pop(hint.task, None)
@@ -207,7 +211,9 @@ class Worker:
         self.stats.waits(stored.now_ms - task.next_run_ms)
         executor = self._executors.get(task.kind)
         if executor is None:
-            _LOG.error("%s has the type %s, which this program can't execute", name_in_log(task), task.kind)
+            _LOG.error(
+                "%s waits: this version of the program can't execute tasks of the type %s", name_in_log(task), task.kind
+            )
             return False
         if not executor.takes(task):
             self._left.add(task)
@@ -225,7 +231,7 @@ class Worker:
         self._waits_until_ms.pop(task.id, None)
         if taken.status is task.status:
             self.stats.leases_lost += 1
-            _LOG.warning("%s is taken over: its worker's lease has run out", name_in_log(task))
+            _LOG.warning("%s is taken over: its last worker let the lease run out", name_in_log(task))
         execution = Execution(self._catalog, taken, lease, taken_ms, quiet_ms)
         try:
             if taken.attempts >= policy.max_attempts:
@@ -255,7 +261,7 @@ class Worker:
             self.stats.given_back += 1
         except (LeaseLost, StoreError, CatalogError) as error:
             name = name_in_log(execution.task)
-            _LOG.warning("%s was not given back, others wait for the lease's end: %s", name, error)
+            _LOG.warning("%s was not given back, and others wait for the lease's end: %s", name, error)
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
         try:
@@ -286,7 +292,7 @@ class Worker:
         summary = f"{type(error).__name__}: {error}"
         extended = "".join(traceback.format_exception(error))
         if not isinstance(error, StoreError | CatalogError):
-            _LOG.error("%s failed unexpectedly", name_in_log(execution.task), exc_info=error)
+            _LOG.error("an attempt at %s failed unexpectedly", name_in_log(execution.task), exc_info=error)
         if failed >= policy.max_attempts:
             await self._fail(execution, executor, summary, extended)
         else:
@@ -320,7 +326,7 @@ class Worker:
             await self._remove_hint(task)
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
-        _LOG.error("%s has failed: %s", name_in_log(execution.task), reason)
+        _LOG.error("%s has failed, and no worker retries it: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)
 

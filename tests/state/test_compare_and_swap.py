@@ -113,5 +113,5 @@ class AlwaysLater(MemoryStore):
 
 
 async def test_tries_are_bounded() -> None:
-    with pytest.raises(UpdateContention, match="in each of 3 attempts"):
+    with pytest.raises(UpdateContention, match="not confirmed in 3 attempts"):
         await add(state_over(AlwaysLater()), "ours", tries=3)

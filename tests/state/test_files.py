@@ -126,7 +126,7 @@ async def test_a_file_of_many_members_is_refused_before_it_takes_long() -> None:
 
     shelf = Shelf()
     await shelf.put(member * 20 * MAX_MEMBERS)
-    with pytest.raises(UnreadableMetadata, match="more than 1,000 members"):
+    with pytest.raises(UnreadableMetadata, match="more than 1,000 gzip members"):
         await shelf.files().read(FILE)
 
 
