@@ -25,7 +25,10 @@ class Authentication:
             found = await authenticator.authenticate(credentials)
             if found is not None:
                 if credentials.headers.get(REALM_HEADER, found.realm) != found.realm:
-                    raise NotAuthorized("The credentials are of another realm than the header 'Polaris-Realm' names")
+                    raise NotAuthorized(
+                        "The credentials are of another realm than the header 'Polaris-Realm' names: leave it out, "
+                        "or name theirs"
+                    )
                 return found
         if credentials.bearer is not None:
             raise NotAuthorized("The issuer of the token is not trusted by this server, or the token is not a JWT")

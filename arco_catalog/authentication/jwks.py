@@ -186,9 +186,15 @@ class IssuerKeys:
         """Fetches the issuer's keys, or waits for the fetch that is under way. Raises `Unavailable` if that fails, or
         if none is under way and the last attempt was less than `RETRY_MS` ago."""
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
-            raise Unavailable(f"The keys of the token issuer {self._issuer} are not available now: try again later")
+            raise Unavailable(
+                f"The token cannot be verified now, because the keys of its issuer {self._issuer} are not "
+                "available: try again later"
+            )
         if not await asyncio.shield(self._refresh()):
-            raise Unavailable(f"The keys of the token issuer {self._issuer} are not available now: try again later")
+            raise Unavailable(
+                f"The token cannot be verified now, because the keys of its issuer {self._issuer} are not "
+                "available: try again later"
+            )
 
     def _refresh(self) -> "asyncio.Task[bool]":
         """Starts to fetch the issuer's keys, or returns the running task that does so."""
@@ -210,7 +216,12 @@ class IssuerKeys:
             uri = discovered_uri(discovery, self._issuer, plain_loopback=self._plain_loopback)
             keys = parse_keys(await self._get(uri, MAX_KEYS_BYTES))
         except (StoreError, ValueError) as error:
-            _LOG.warning("the keys of the issuer %s are not available: %s", self._issuer, error)
+            _LOG.warning(
+                "the public keys of the token issuer %s could not be fetched; keys fetched within the last day "
+                "are still used: %s",
+                self._issuer,
+                error,
+            )
             return False
         if any(key not in keys for key in self._keys):
             self.withdrawn += 1

@@ -65,7 +65,8 @@ def parse_keys(text: str) -> TokenKeys:
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
     if not 1 <= len(keys) <= MAX_KEYS:
         raise ValueError(
-            f"expected 1 to {MAX_KEYS} keys separated by commas or line breaks, the newest first, got {len(keys)}"
+            f"expected 1 to {MAX_KEYS} keys separated by commas or line breaks, the one that signs first, got "
+            f"{len(keys)}"
         )
     for number, key in enumerate(keys, start=1):
         if len(key) < MIN_KEY_BYTES:
@@ -172,7 +173,11 @@ class KeySource:
             return parse_keys((await self._read()).decode())
         except (OSError, ValueError, StoreError) as error:
             why = str(error) if not isinstance(error, UnicodeDecodeError) else "they are not text"
-            _LOG.error("the keys that sign tokens cannot be read: %s", why)
+            _LOG.error(
+                "the keys that sign tokens cannot be read, so the old ones are still used; without old ones no "
+                "token is accepted: %s",
+                why,
+            )
             if self._keys is None:
                 self._failed_ms = self._now_ms()
                 raise _unavailable() from error
@@ -180,4 +185,7 @@ class KeySource:
 
 
 def _unavailable() -> Unavailable:
-    return Unavailable("The keys that sign tokens cannot be read; the server's log has the reason")
+    return Unavailable(
+        "No token can be issued or verified now, because the server cannot read the keys that sign tokens: its log "
+        "has the reason"
+    )

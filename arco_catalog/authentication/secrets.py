@@ -107,7 +107,9 @@ class Secrets:
 
     async def _scrypt(self, salt: bytes, secret: str) -> bytes:
         if self._under_way > self._waiting:
-            raise TooManyRequests("Too many client secrets are being checked: try again", retry_after=2)
+            raise TooManyRequests(
+                "Too many client secrets are being compared in this process: try again in 2 seconds", retry_after=2
+            )
         self._under_way += 1
         working = asyncio.get_running_loop().run_in_executor(_thread(), _scrypt, salt, secret)
         working.add_done_callback(self._end)  # work of a cancelled caller still occupies the thread

@@ -48,5 +48,8 @@ def verified_claims(
             },
         )
     except (PyJWTError, ValueError, RecursionError) as error:  # ValueError: a key that is no point of its curve
-        raise NotAuthorized("The token is not valid: not signed by its issuer, or not for this server") from error
+        raise NotAuthorized(
+            "The token is not valid: its issuer has not signed it, it is not for this server, or it lacks a "
+            "required claim"
+        ) from error
     return claims

@@ -228,7 +228,8 @@ class TokenEndpoint:
         bearer of the request's own token may act for it and does not itself act for another. The token activates all
         roles of that principal. Raises `OAuthError` otherwise."""
         refused = OAuthError(
-            "unauthorized_client", "The subject token is not signed, and the client may not act for it"
+            "unauthorized_client",
+            "The client may not act for the principal of the subject token, which is not signed",
         )
         bearer = RequestCredentials(headers).bearer
         if bearer is None:
@@ -268,7 +269,10 @@ def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple
     if not colon:
         raise OAuthError("invalid_request", "The header 'Authorization' is malformed")
     if client_id not in (None, name) or secret not in (None, password):
-        raise OAuthError("invalid_request", "The header and the form name different clients")
+        raise OAuthError(
+            "invalid_request",
+            "The header 'Authorization' and the form have different client ids or secrets: send one of them",
+        )
     return name, password
 
 
@@ -301,4 +305,8 @@ async def _check_may_act(actor: PrincipalEntry, principal: PrincipalEntry, princ
     """Raises `OAuthError` unless the actor is registered to act for others, and the principal for which it is to act
     does not manage access."""
     if not actor.acts_for_others or await principals.manages_access(principal):
-        raise OAuthError("unauthorized_client", "The subject token is not signed, and the client may not act for it")
+        raise OAuthError(
+            "unauthorized_client",
+            "The client may not act for the principal of the subject token, which is not signed or was issued to a "
+            "client that acts for others",
+        )

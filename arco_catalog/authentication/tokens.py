@@ -185,7 +185,7 @@ def _read(claims: JsonObject) -> TokenClaims:
     try:
         roles = roles_of_scope(rest) if rest or not executes_tasks else frozenset[str]()
     except ValueError as error:
-        raise NotAuthorized("The token has a scope that this server does not know") from error
+        raise NotAuthorized("The token has a scope that this server does not know: request a new token") from error
     return TokenClaims(
         realm=text_claim(claims, "realm"),
         principal=text_claim(claims, "sub"),

@@ -238,7 +238,9 @@ def judge_service(standing: Standing, requirements: Sequence[Requirement], itsel
         if not own:
             _check_rotated(standing)
             if requirement.privilege not in standing.service:
-                refusal = Forbidden(f"Principal {standing.name} lacks the privilege {requirement.privilege}")
+                refusal = Forbidden(
+                    f"Principal {standing.name} lacks the privilege {requirement.privilege} on the realm"
+                )
                 raise denied(refusal, requirement.privilege.value, "realm")
 
 
@@ -262,7 +264,7 @@ def reserved(standing: Standing) -> Forbidden:
     """Returns the error of a write to the namespace that only the pipeline may write to."""
     return Forbidden(
         f"Only the pipeline writes to the namespace {NAMESPACE}: principal {standing.name} is not registered by the "
-        f"property {RUN_PIPELINE}"
+        f"property {RUN_PIPELINE} with the value true"
     )
 
 
@@ -273,7 +275,10 @@ def lacking(standing: Standing, privilege: Privilege, on: Securable) -> Forbidde
 
 def _check_rotated(standing: Standing) -> None:
     if standing.must_rotate:
-        raise Forbidden(f"Principal {standing.name} must rotate credentials first, before it may do anything else")
+        raise Forbidden(
+            f"Principal {standing.name} must rotate credentials first, by its management route `rotate`, before it "
+            "may do anything else"
+        )
 
 
 def allowed_by(names: Iterable[str]) -> frozenset[Privilege]:

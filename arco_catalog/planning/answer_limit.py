@@ -31,8 +31,8 @@ class AnswerLimit:
         roomier = replace(self, payload_bytes=self.payload_bytes - BESIDE_BYTES)
         if not roomier.fits(content):
             raise AnswerTooLarge(
-                f"{what} would be {len(content):,} bytes, more than the host's response limit. Nothing was "
-                f"changed: {remedy}"
+                f"{what} would be {len(content):,} bytes, more than the host can return (at most "
+                f"{self.payload_bytes:,} bytes as they are sent, with headers). Nothing was changed: {remedy}"
             )
 
     def fits(self, body: bytes) -> bool:

@@ -26,7 +26,7 @@ def check_added(allowed: AllowedLocations, paths: Sequence[Location]) -> None:
     adds, and as `check_allowed` does."""
     if len(paths) > MAX_NEW_PATHS:
         raise BadRequest(
-            f"A commit may add manifest lists and statistics in {MAX_NEW_PATHS:,} paths outside of the table's "
+            f"A commit may add manifest lists and statistics in at most {MAX_NEW_PATHS:,} paths outside of the table's "
             f"locations, not {len(paths):,}: write them to the table's own location"
         )
     check_allowed(allowed, paths)

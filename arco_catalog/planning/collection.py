@@ -53,7 +53,7 @@ WHY: Mapping[Kind, str] = {
     Kind.REGISTRY_VALUE: "neither HEAD, nor a page token, nor a marker leads to it",
     Kind.TASK: "it has ended, and nothing in the registry names it",
     Kind.HINT: "its task has ended, or never came",
-    Kind.CHECKPOINT: "what it was noted for has been collected",
+    Kind.CHECKPOINT: "the entity that it describes has neither a name nor a pointer",
     Kind.REPORT: "it is older than receipts are kept",
     Kind.PROPOSAL: "it is so old that no process takes it in",
 }

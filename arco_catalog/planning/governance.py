@@ -78,7 +78,10 @@ def _check_name(name: str, subject: str, *, columns: bool) -> None:
     if not columns:
         raise BadRequest(f"Invalid request: {quoted(name)}: {subject} has no columns")
     if int(column[1]) > _MAX_FIELD_ID or str(int(column[1])) != column[1]:
-        raise BadRequest(f"Invalid request: {quoted(name)}: {column[1]} is no field id")
+        raise BadRequest(
+            f"Invalid request: {quoted(name)}: {column[1]} is no field id: expected a number of at most "
+            f"{_MAX_FIELD_ID} without leading zeros"
+        )
     _check_tag(name, column[2])
 
 

@@ -53,7 +53,8 @@ def refuse_overlap(
         if holder is not None:
             holding = yield from _described(context, index, holder)
             raise BadRequest(
-                f"Location {location.uri} overlaps the location of {holding}: tables and views may not share a folder"
+                f"Location {location.uri} overlaps the location of {holding}: tables and views may not share a "
+                "folder, so choose another location"
             )
 
 
@@ -64,7 +65,8 @@ def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Ste
         purging = yield from purging_at(index, folder, entity)
         if purging is not None:
             raise BadRequest(
-                f"Files in {folder.uri} belong to a dropped table and are being deleted: no table may take them"
+                f"Files in {folder.uri} belong to a dropped table and are being deleted: no other table may "
+                "refer to manifest lists or statistics there"
             )
 
 

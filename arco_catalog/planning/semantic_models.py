@@ -108,7 +108,9 @@ def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> 
         if source.identifier not in allowed:
             allowed[source.identifier] = yield from _may_read(context, index, source.identifier)
         if not allowed[source.identifier]:
-            raise BadRequest(f"Semantic model {source} does not resolve to a table or view of this catalog")
+            raise BadRequest(
+                f"Semantic model {source} does not resolve to a table or view of this catalog that the caller may read"
+            )
 
 
 def _may_read(context: Context, index: Index, identifier: Identifier) -> Steps[bool]:

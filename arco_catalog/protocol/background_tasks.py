@@ -44,4 +44,7 @@ class BackgroundTasks:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failed += 1
-            _LOG.error("background work after an answer failed", exc_info=error)
+            _LOG.error(
+                "a step after the answer to a request failed, and the reconciler or a later request makes up for it",
+                exc_info=error,
+            )

@@ -252,7 +252,9 @@ class Session:
         try:
             return await off_loop(self.request.body_bytes, lambda: parse(body, self.check_deadline))
         except StoreUnavailable as error:
-            raise Unavailable(f"Nothing was changed: {error}") from error
+            raise Unavailable(
+                f"Nothing was changed, because {error}: the request's body was still being parsed"
+            ) from error
 
     def now_ms(self) -> int:
         """Returns the time for stored records: that of the machine's clock, corrected by the clock of the store."""
@@ -307,4 +309,8 @@ class Session:
         """Counts in the request's statistics and logs a best-effort write that failed; `what` names it. The reconciler,
         or a later request, makes up for it."""
         self.stats.dropped_writes += 1
-        _LOG.warning("a best-effort write failed, and is left to the reconciler: %s: %s", what, error)
+        _LOG.warning(
+            "a best-effort step of a request failed, and the reconciler or a later request makes up for it: %s: %s",
+            what,
+            error,
+        )

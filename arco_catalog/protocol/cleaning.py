@@ -32,7 +32,7 @@ async def remove_old_files(session: Session, entity: str, files: Sequence[Locati
         index = head.index
         free = [file for file in files if not await carry_out(state, index, held_by_another(index, file, entity))]
     except (StoreError, CatalogError) as error:
-        session.note_failed_write(f"the cleaning of {entity}", error)
+        session.note_failed_write(f"the removal of old metadata files of entity {entity}", error)
         return
     for batch in batches(free, AT_ONCE):
         await gather(*(_remove(session, entity, file) for file in batch))
@@ -56,4 +56,4 @@ async def _remove(session: Session, entity: str, file: Location) -> None:
         if existing is Claim.REMOVED:
             await session.files.remove(file.uri)
     except (StoreError, CatalogError) as error:
-        session.note_failed_write(f"the removal of {file.uri}", error)
+        session.note_failed_write(f"the removal of the old metadata file {file.uri}", error)

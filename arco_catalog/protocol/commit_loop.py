@@ -329,7 +329,8 @@ class CommitLoop(Generic[V]):
             answer = await self.mutation.answer_on_evidence(attempt, write_set)
         except Refusal as refusal:
             raise CommitStateUnknown(
-                f"The change was made, but its answer cannot be given: {refusal.message}", "result-lost"
+                f"The change was made, so do not repeat it, but its answer cannot be given: {refusal.message}",
+                "result-lost",
             ) from refusal
         kept = self.guard.keep_answer(attempt, write_set, encode_answer(answer))
         await self.best_effort("the final slot", kept)

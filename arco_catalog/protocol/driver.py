@@ -28,7 +28,7 @@ V = TypeVar("V", bound=ReadSet)
 
 POLL_SECONDS = 0.2
 """How often a duplicate looks for the answer, roughly."""
-IN_PROGRESS = "A request with this Idempotency-Key is in progress: try again"
+IN_PROGRESS = "Another sending of the request with this Idempotency-Key is in progress: try again with the same key"
 
 
 async def run(session: Session, mutation: Mutation[V]) -> Answer:
@@ -58,7 +58,7 @@ async def _run(session: Session, mutation: Mutation[V]) -> Answer:
     except StoreError as error:
         reason = str(error) if isinstance(error, OutOfMemory) else f"The object store failed: {error}"
         if driver.is_outcome_unknown:
-            raise CommitStateUnknown(reason) from error
+            raise CommitStateUnknown(f"Whether this request was carried out is unknown: {reason}") from error
         raise driver.retryable_error(reason) from error
     except CommitStateUnknown as unknown:
         if unknown.reason == "store-timeout" and not driver.is_outcome_unknown:
@@ -69,7 +69,9 @@ async def _run(session: Session, mutation: Mutation[V]) -> Answer:
         raise  # the handler runs again at once, with the same attempts to pass over
     except Unavailable as error:
         if driver.attempts.any_in_doubt:
-            raise CommitStateUnknown(error.message, "undecided") from error
+            raise CommitStateUnknown(
+                f"Whether this request was carried out is unknown: {error.message}", "undecided"
+            ) from error
         raise driver.retryable_error(error.message) from error
 
 
@@ -168,7 +170,8 @@ class Driver(Generic[V]):
         request has no idempotency key. Raises `CommitStateUnknown` if the request may have been carried out, and
         `KeyInProgress` if another sending may still be."""
         unknown = CommitStateUnknown(
-            f"The object store refused a step of what may have been done: {error}", "forbidden"
+            f"Whether this request was carried out is unknown: the object store refused a step of the request: {error}",
+            "forbidden",
         )
         if self.attempts.any_in_doubt:
             raise unknown from error

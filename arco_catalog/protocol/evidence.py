@@ -15,7 +15,10 @@ from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from storage_backends import Applied
 
-FORGOTTEN = "Too much has happened since to find out whether the change was made"
+FORGOTTEN = (
+    "Whether the change was made is unknown: too many later changes have removed the evidence. Look whether the "
+    "change is there before you repeat it"
+)
 
 
 def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
@@ -146,7 +149,9 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
     try:
         return await resolve_for_write(session, entity, pointer)
     except Unavailable as undecided:
-        raise CommitStateUnknown(undecided.message, "undecided") from undecided
+        raise CommitStateUnknown(
+            f"Whether this request was carried out is unknown: {undecided.message}", "undecided"
+        ) from undecided
 
 
 async def cancel_in_registry(state: State, runtime: Runtime, attempts: Mapping[str, WriteSet]) -> RegistryState:

@@ -34,7 +34,10 @@ LOCK_TIMEOUT_SECONDS = 2.0
 MAX_ROUNDS = 4
 """How often one request leads in vain, because other processes move HEAD, before it falls back to the driver."""
 
-OUTCOME_UNKNOWN = "The store did not answer in time, so it is unknown whether the change was made"
+OUTCOME_UNKNOWN = (
+    "Whether the change was made is unknown: the object store did not answer before the request's deadline. Look "
+    "whether the change is there before you repeat it"
+)
 FALL_BACK = PreconditionFailed(None, 0)
 """The outcome of a request that must fall back to the driver: nothing of it was sent."""
 

@@ -19,7 +19,10 @@ from arco_catalog.state.marker import Slot, WriteSet, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
 
-EXPIRED = "This Idempotency-Key is too old: whether its request was carried out is no longer known"
+EXPIRED = (
+    "This Idempotency-Key is so old that the record of it is removed: whether its request was carried out is no "
+    "longer known. Look whether the change is there before you make it with a new key"
+)
 
 
 def check_not_keyless(log: MarkerLog, own: Set[str]) -> None:
@@ -136,7 +139,8 @@ class IdempotencyGuard:
             await self.put(attempt, write_set, answer)
         except StoreError as error:
             raise KeyInProgress(
-                f"Nothing was changed, but the record of this Idempotency-Key could not be written: {error}"
+                f"This sending changed nothing, but the record of this Idempotency-Key could not be written ({error}): "
+                "send the request once more with the same key"
             ) from error
 
     async def check_not_superseded(self) -> None:
@@ -160,7 +164,7 @@ class IdempotencyGuard:
         if slots and slots[0].closed_by is not None:
             return slots
         if slots and not bound_to(slots[0], marker.identity):
-            raise KeyReused("Idempotency-Key was already used for a different request")
+            raise KeyReused("Idempotency-Key was already used for a different request: send this one with a new key")
         check_not_keyless(marker, self._own)
         error = self._age_error(slots[0].written_ms if slots else marker.now_ms)
         if isinstance(error, CommitStateUnknown):
@@ -175,7 +179,8 @@ class IdempotencyGuard:
         slots = await self.read()
         if not slots:
             raise CommitStateUnknown(
-                "The record of this Idempotency-Key no longer exists: whether its request was carried out is unknown",
+                "The record of this Idempotency-Key no longer exists: whether its request was carried out is "
+                "unknown. Look whether the change is there before you make it with a new key",
                 "key-expired",
             )
         return slots

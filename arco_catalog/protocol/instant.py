@@ -41,7 +41,10 @@ async def one_instant(
         if all(outcome is False for outcome in learned.values()):
             return head, waiting, frozenset(each for each in waiting if decided.get(each))
         decided |= {transaction: outcome is True for transaction, outcome in learned.items()}
-    raise Unavailable("Too many transactions committed during the request to read a consistent state: try again")
+    raise Unavailable(
+        f"No consistent state could be read: transactions committed during all {ROUNDS} attempts of this request. "
+        "Try again"
+    )
 
 
 async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool | None]:

@@ -36,7 +36,7 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:
-        session.note_failed_write("the commit that settles names", error)
+        session.note_failed_write("the registry commit that settles intents on names", error)
         return False
     return True
 

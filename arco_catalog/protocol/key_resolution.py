@@ -161,8 +161,8 @@ def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPoli
     if settings is None or settings.policy == variables:
         return None
     return (
-        f"catalog {warehouse!r} uses {settings.policy}, and this server's variables set {variables}: the catalog's "
-        "counts (`arco settings` changes it)"
+        f"catalog {warehouse!r} reads idempotency keys by its settings, {settings.policy}: this server's "
+        f"variables, which set {variables}, have no effect. `arco settings` changes the catalog's"
     )
 
 

@@ -56,14 +56,21 @@ class IdempotencyKey:
         without a time is always good."""
         if self.made_ms is not None and self.made_ms < self.enabled_ms <= now_ms:
             return CommitStateUnknown(
-                "Idempotency-Key was made while this catalog read no keys: the request may have been applied then",
+                "Idempotency-Key was made while this catalog read no keys, so its request may have been applied "
+                "without a record of the key. Look whether the change is there before you make it with a new key",
                 "key-settings",
             )
         if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
             return None
         if self.made_ms > now_ms:
-            return BadRequest("Idempotency-Key is more than five minutes in the future: correct the client's clock")
-        message = "Idempotency-Key is older than a day: it may have been applied and forgotten"
+            return BadRequest(
+                "Idempotency-Key is more than five minutes in the future, by the time in the UUIDv7: correct the "
+                "client's clock, and send the request with a new key"
+            )
+        message = (
+            "Idempotency-Key is older than a day: whether its request was applied is no longer known. Look whether "
+            "the change is there before you make it with a new key"
+        )
         return CommitStateUnknown(message, "key-expired")
 
 

@@ -29,7 +29,8 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
                 return await rebuilt(session, answer)
             except (Refusal, InternalError) as lost:
                 raise CommitStateUnknown(
-                    f"This request was carried out before, but its answer cannot be given again: {lost.message}",
+                    "This request was carried out before, so it must not be sent with a new key, but its "
+                    f"answer cannot be given again: {lost.message}",
                     "result-lost",
                 ) from lost
 
@@ -41,7 +42,9 @@ async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
     if head.key_settings != session.request.key_settings:
         return CatalogChanged(CHANGED)
     return CommitStateUnknown(
-        "This catalog has read idempotency keys in another way meanwhile: the request may have been applied then",
+        "Whether this request was applied is unknown: since it was first sent, this catalog has read "
+        "idempotency keys in another way for a time. Look whether the change is there before you make it with "
+        "a new key",
         "key-settings",
     )
 
@@ -54,6 +57,9 @@ async def answer_read_only(session: Session, guard: IdempotencyGuard, reason: st
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")
     if slots[-1].answer is None:
-        message = f"This catalog has become read-only ({reason}) after this request had started"
+        message = (
+            "Whether this request was applied is unknown: it was sent before, and the catalog has become read-only "
+            f"since ({reason})"
+        )
         raise CommitStateUnknown(message, "read-only")
     return await replay(session, slots[-1].answer)

@@ -306,4 +306,7 @@ def without_privileges(standing: Standing, catalog: str) -> Forbidden:
 
 def no_such_principal() -> UnknownPrincipal:
     """Returns the error for a caller with a principal, or a secret, that no longer exists."""
-    return UnknownPrincipal("The principal of this token, or the secret it was given for, does not exist (any more)")
+    return UnknownPrincipal(
+        "The caller's principal is not in this realm (any more), or the token is no longer valid: the secret for "
+        "which it was issued was replaced, or the client that got it may not act for the principal"
+    )

@@ -8,5 +8,8 @@ def refused_by_store(error: StoreDenied | InvalidKey) -> Refusal:
     """Returns the error for a call that was not applied and never will be: `BadRequest` for a name that the store does
     not support, `Forbidden` if it denies access."""
     if isinstance(error, InvalidKey):
-        return BadRequest(f"The object store does not support this object name: {error}")
-    return Forbidden(f"The object store does not let the catalog do this: {error}")
+        return BadRequest(f"The object store does not support the name of an object that this request needs: {error}")
+    return Forbidden(
+        f"The object store does not let the catalog carry out this request: {error}. Check the rights of the server's "
+        "credentials"
+    )

@@ -170,7 +170,7 @@ class TransactionCoordinator(CommitExecution):
             await prepared.put()
             self.settling_commit = prepared
         except (StoreError, InternalError) as error:  # nothing that fails here may cut the decision off
-            self.session.note_failed_write("the commit that settles names", error)
+            self.session.note_failed_write("the registry commit that settles intents on names", error)
 
     async def settle_intents(self) -> None:
         """Settles all intents of the committed transaction, on pointers and on new names. If one is left, a request

@@ -133,7 +133,7 @@ async def test_an_issuer_that_was_never_reached_is_tried_now_and_then(issuer: Me
     issuer.down = True
     keys = issuer.source()
     for _ in range(100):
-        with pytest.raises(Unavailable, match="are not available now"):
+        with pytest.raises(Unavailable, match="are not available: try again later"):
             await keys.find("k1", "RS256")
         issuer.runtime.ms += RETRY_MS // 10
     assert len(issuer.asked) == 10

@@ -132,8 +132,8 @@ async def test_a_server_logs_once_that_its_variables_do_not_count(
         await server.commit(servers.key())
     logged = [record.message for record in caplog.records if "arco settings" in record.message]
     assert logged == [
-        "catalog 'wh' uses the polaris dialect, and this server's variables set the iceberg dialect: the catalog's "
-        "counts (`arco settings` changes it)"
+        "catalog 'wh' reads idempotency keys by its settings, the polaris dialect: this server's variables, "
+        "which set the iceberg dialect, have no effect. `arco settings` changes the catalog's"
     ]
 
 

@@ -349,5 +349,6 @@ async def test_a_location_that_is_taken_is_a_bad_request_that_names_who_has_it(s
     for answer in answers:
         assert (answer.status, answer.error_type) == (400, "BadRequestException")
         assert answer.message.endswith(
-            "overlaps the location of table db.holder: tables and views may not share a folder"
+            "overlaps the location of table db.holder: tables and views may not share a folder, so choose "
+            "another location"
         )

@@ -223,7 +223,10 @@ async def test_files_that_are_being_deleted_can_not_be_registered(purges: Purges
     purges.store.rules = [Rule(delete("/data/"), first=try_all, times=1)]
     assert (await purges.purge()).status is Status.SUCCESS
     folder = f"{place_of(state)}/metadata"
-    report = f"Files in {folder} belong to a dropped table and are being deleted: no table may take them"
+    report = (
+        f"Files in {folder} belong to a dropped table and are being deleted: no other table may refer to "
+        "manifest lists or statistics there"
+    )
     assert met == [report, report]
 
 
