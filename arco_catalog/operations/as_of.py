@@ -58,7 +58,7 @@ async def registry_at(session: Session, at_ms: int) -> RegistryState:
                 if found.at_ms <= at_ms:
                     return found
         state = None if listing.before is None else await _commit(session, listing, listing.before)
-    raise NotFound("The catalog had no commit yet at the requested time: give a later one")
+    raise NotFound("The catalog had no commit yet at the requested time: give a later time")
 
 
 async def _commit(session: Session, listing: RegistryState, commit: str) -> RegistryState:
@@ -68,8 +68,8 @@ async def _commit(session: Session, listing: RegistryState, commit: str) -> Regi
         return await session.state.registry_commit(commit)
     except CommitStateUnknown as error:
         raise HistoryCollected(
-            "The registry's history of the requested time no longer exists: "
-            f"{session.state.paths.registry_commit(commit)} was collected"
+            "The registry's history of the requested time no longer exists, as a collection deletes commits that are "
+            f"old: give a later time ({session.state.paths.registry_commit(commit)} is missing)"
         ) from error
 
 
@@ -190,4 +190,7 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
 
 
 def _collected(gone: SegmentGone) -> HistoryCollected:
-    return HistoryCollected(f"The registry's history of the requested time no longer exists: {gone.message}")
+    return HistoryCollected(
+        "The registry's history of the requested time no longer exists, as a collection deletes segments of its index "
+        f"that are old: give a later time ({gone.message})"
+    )

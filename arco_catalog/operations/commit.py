@@ -144,7 +144,10 @@ class CommitRelation(Mutation[RelationReadSet]):
             current = await current_file(self.session, entity)
             if current is not None:
                 return TableState(entity, current[0].location, current[1], created=False)
-        raise InternalError(f"Attempt {attempt} committed, but the pointer of its table or view no longer exists")
+        raise InternalError(
+            f"The commit was applied (attempt {attempt}), but the pointer of the table or view no longer exists: it "
+            "was purged since, or is lost"
+        )
 
 
 def _write_set(read_set: RelationReadSet) -> WriteSet:

@@ -23,7 +23,7 @@ async def describe_contents(state: State, *, of_realm: bool) -> str:
     if head.version is None:
         return NEW + describe_siblings(await sibling_catalogs(state.store, state.paths.root))
     if head.index.directory.refs:
-        return f"Its index has {_count(len(head.index.directory.refs), 'segment')}"
+        return f"It has so many names that their index takes {_count(len(head.index.directory.refs), 'segment')}"
     prefix, noun = (catalogs(), "catalog") if of_realm else (RELATIONS, "table or view")
     return f"It has {_count(sum(1 for _ in head.index.scan(prefix)), noun)}"
 

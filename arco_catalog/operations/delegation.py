@@ -42,7 +42,10 @@ STAGED = "staged"
 
 _DATA = frozenset({Privilege.TABLE_READ_DATA, Privilege.TABLE_WRITE_DATA})
 _STAGED = _DATA | {Privilege.TABLE_CREATE}
-_REFUSED = "The cloud refused access to the files of this table: the reason is in the catalog's log"
+_REFUSED = (
+    "The catalog could not get access to the files of this table from the cloud: the reason, on which an operator must "
+    "act, is in the catalog's log"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,9 @@ def storage_of(session: Session) -> StorageConfig:
         return parse_storage_config(session.catalog.storage)
     except BadRequest as error:
         _LOG.error(
-            "The storage configuration of catalog %s is not valid: %s", session.settings.warehouse, error.message
+            "The storage configuration of catalog %s is not valid, so no credentials are vended for it: %s",
+            session.settings.warehouse,
+            error.message,
         )
         return FileStorage()
 

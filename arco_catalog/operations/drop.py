@@ -142,7 +142,8 @@ class Drop(NamedChange):
         if table.allows_deletes(document):
             return None
         return CommitFailed(
-            f"Cannot purge table: {self.full_name} has gc.enabled=false, and its files may belong to other tables"
+            f"Cannot purge table: {self.full_name} has gc.enabled=false, and its files may belong to other tables. "
+            "It was not dropped: drop it without purge, or set the property to true first"
         )
 
     def _entry(self, read_set: RegistryReadSet) -> RelationEntry | None:

@@ -97,7 +97,7 @@ def retention_from_env(environment: Mapping[str, str]) -> Retention:
         markers=IDEMPOTENCY_CLEANUP_ENABLED.read(environment),
     )
     if min(retention.receipts_ms, retention.undrop_ms) < retention.orphans_ms:
-        raise ValueError(f"{RECEIPT_RETENTION.name} and {UNDROP_RETENTION.name} must be at least a week")
+        raise ValueError(f"{RECEIPT_RETENTION.name} and {UNDROP_RETENTION.name} must both be at least a week")
     return retention
 
 
@@ -141,7 +141,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
     try:
         if catalog.settings.read_only_because is not None:
             raise RuntimeError(
-                f"The store is read-only, because commits to it could be lost: {catalog.settings.read_only_because}"
+                f"Nothing was done, because commits to the store could be lost: {catalog.settings.read_only_because}"
             )
         # Imported here so that a cold start of the API, which serves one catalog, does not pay for it.
         from arco_catalog.operations.catalogs import take_inventory

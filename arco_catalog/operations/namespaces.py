@@ -92,7 +92,9 @@ async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
 def check_removals(number: int) -> None:
     """Raises `BadRequest` if a request removes more than `MAX_REMOVALS` properties of a namespace."""
     if number > MAX_REMOVALS:
-        raise BadRequest(f"One request may remove at most {MAX_REMOVALS:,} properties, not {number:,}")
+        raise BadRequest(
+            f"One request may remove at most {MAX_REMOVALS:,} properties, not {number:,}: send several requests"
+        )
 
 
 def namespace_value(
@@ -165,7 +167,7 @@ class _Create(_NamespaceChange):
         index = read_set.head.index
         yield Needs(keys=[*self.keys, CATALOG_STATE] if self.session.settings.has_grants else self.keys)
         if self.session.settings.has_grants and is_dropping(index):
-            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse}")
+            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse} is being dropped")
         if self.namespace[:-1]:
             existing_namespace(index, self.namespace[:-1])
         if find_namespace(index, self.namespace) is not None:
@@ -276,7 +278,10 @@ class _Drop(_NamespaceChange):
         intents = self._intents(index)
         inside = namespaces_in(self.namespace), policies_in(self.namespace)
         if intents is None or any(map(index.any_in, inside)):
-            raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
+            raise NamespaceNotEmpty(
+                f"Namespace {dotted(self.namespace)} is not empty: drop all tables, views, namespaces and policies in "
+                "it first"
+            )
         for intent in intents:
             intent.require_committed()
         grants: Edits = {}

@@ -83,7 +83,8 @@ class _NotificationChange(NamedChange):
         if entry is not None and (entry.uuid or "").lower() != notification.uuid.lower():
             name = self.full_name
             raise BadRequest(
-                f"{name} follows table {entry.uuid}, not {notification.uuid}: send a DROP notification for it first"
+                f"{name} follows table {entry.uuid}, not {notification.uuid}: send a DROP notification for the former "
+                "first"
             )
         return entry
 
@@ -93,7 +94,7 @@ class _NotificationChange(NamedChange):
         levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
         yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
         if is_dropping(index):
-            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse}")
+            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse} is being dropped")
         edits: dict[str, JsonObject | None] = {}
         values = []
         location = self.context.warehouse
@@ -187,7 +188,9 @@ class _Follow(_NotificationChange):
             raise BadRequest(error.message) from error
         uuid = table.table_uuid(document)
         if uuid is None or uuid.lower() != self.notification.uuid.lower():
-            raise BadRequest(f"{file} is metadata of table {uuid}, not of {self.notification.uuid}")
+            raise BadRequest(
+                f"{file} is metadata of table {uuid}, not of {self.notification.uuid}, the table of the notification"
+            )
         self._folders = folders_of([file, *TABLES.leading_files(document)])
         outlined = outline(document)
         let_long_parts_go(document)

@@ -105,7 +105,9 @@ def build_catalog(
     paths = Paths(settings.warehouse)
     for place in (base, *additional):
         if place.reserved:
-            raise ValueError(f"{place.uri} is inside a catalog's own state, where tables are not allowed")
+            raise ValueError(
+                f"The store or allowed location {place.uri} is inside a catalog's own state, where no tables may be"
+            )
     warehouse = base.below(paths.warehouse)
     mounts = _mounts_of(base, store, additional, open_store)
     prefixes = [warehouse, *additional]

@@ -87,8 +87,9 @@ class _Register(NamedChange):
             self.session.catalog.locations.check(self.file)
             if self._claimed is Claim.REMOVED:
                 raise BadRequest(
-                    f"{self.file} left its table's metadata log and is removed, because that table has "
-                    "write.metadata.delete-after-commit.enabled: register a newer file, or a copy under another name"
+                    f"{self.file} was not registered: it left the metadata log of the table that wrote it and is "
+                    "deleted, because that table has write.metadata.delete-after-commit.enabled. Register a newer "
+                    "file, or a copy under another name"
                 )
             body = await self.session.files.read(self.file)
             await self.session.hold.take(await self.session.files.parsed_bytes(self.file, body))

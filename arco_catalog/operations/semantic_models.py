@@ -113,7 +113,8 @@ class _Replace(_Change):
             raise no_such(KIND, self.namespace, self.name)
         if entry.value != self.expected:
             raise SemanticModelVersionMismatch(
-                f"Semantic model {self.full_name} is at another version than the one given: load it and try again"
+                f"Semantic model {self.full_name} was not replaced: it is at another version than the one given. "
+                "Load it and try again"
             )
         yield from check_sources(self.context, index, self.document.sources)
         value, write = self.described(attempt)

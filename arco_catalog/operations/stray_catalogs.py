@@ -133,6 +133,11 @@ async def _require_abandoned(session: Session, stray: StrayCatalog, now_ms: int)
     younger than `SETTLING_MS`."""
     for each in await list_catalogs(session):
         if each.root == stray.root:
-            raise BadRequest(f"{stray.root} belongs to catalog {each.name}, which exists")
+            raise BadRequest(
+                f"There is no drop to undo: {stray.root} is the state of catalog {each.name}, which exists"
+            )
     if stray.head.at_ms > now_ms - SETTLING_MS:
-        raise BadRequest(f"The catalog in {stray.root} may be one that is being made: try again in ten minutes")
+        raise BadRequest(
+            f"The catalog in {stray.root} has a commit of the last ten minutes, and may be one that is being made: try "
+            "again in ten minutes"
+        )

@@ -65,7 +65,7 @@ async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
         async with asyncio.timeout(max(0.0, session.seconds_left())):
             return await form
     except TimeoutError as error:
-        raise StoreUnavailable("the request's deadline has passed") from error
+        raise StoreUnavailable("the table metadata was not ready to be sent before the request's deadline") from error
 
 
 def _without_hidden_snapshots(location: str, body: bytes) -> bytes:

@@ -107,12 +107,14 @@ async def retry_task(session: Session, task: str, runtime: Runtime, *, anti_join
     which it started. Raises `NotFound`, and `BadRequest` for a task that has not failed, or has changed meanwhile."""
     found = (await require_task(session, task)).task
     if found.status is not Status.FAILURE:
-        raise BadRequest(f"Task {task} is {found.status}: only a failed one is submitted again")
+        raise BadRequest(f"Task {task} is {found.status}: only a failed task can be submitted again")
     progress, checkpoint = Progress.parse(found.checkpoint), found.checkpoint
     if found.kind == TABLE_PURGE and progress.anti_join != anti_join and not progress.deleting:
         checkpoint = replace(progress, anti_join=anti_join).to_json()
     again = found.resubmitted(record=runtime.ulid(), at_ms=session.now_ms(), checkpoint=checkpoint)
     await put_hint(session.state, task, again.next_run_ms)
     if await append_task(session.state, again) is None:
-        raise BadRequest(f"Task {task} has changed meanwhile: read it and try again")
+        raise BadRequest(
+            f"Task {task} was not submitted again, because it has changed meanwhile: read it and try again"
+        )
     return again

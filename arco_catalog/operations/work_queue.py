@@ -53,5 +53,8 @@ class WorkQueue:
             await self.send(TASKS, in_ms + CLOCK_MS)
         except (StoreError, TimeoutError) as error:
             _LOG.warning(
-                "Sending a message for a task of %s failed, and the scheduled run will find it: %s", root, error
+                "Sending the message that starts a worker for a task of catalog %s failed; the next scheduled run will "
+                "find the task: %s",
+                root,
+                error,
             )

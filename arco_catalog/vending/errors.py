@@ -24,7 +24,9 @@ async def own_credentials(pending: Awaitable[T], cloud: str, purpose: str = "ven
     try:
         return await pending
     except StoreUnavailable as error:
-        raise Unavailable(f"the catalog's own {cloud} credentials cannot be had now: {error}") from error
+        raise Unavailable(
+            f"The catalog can't get its own {cloud} credentials now, with which it gives access to files: {error}"
+        ) from error
     except StoreDenied as error:
         why = f"the catalog has no {cloud} credentials to {purpose} with: {error}"
         raise CredentialsRefused(why, "NoCredentials") from error

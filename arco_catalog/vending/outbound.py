@@ -62,20 +62,22 @@ class WireOutbound:
         response, or one with the status 429 or at least 500. Raises `Unavailable` if the last attempt ends like that,
         or the server can't be reached."""
         host = urlsplit(url).netloc
-        failure = f"{host} does not answer"
+        failure = f"No credentials for files can be had now: {host} does not answer"
         for attempt in range(ATTEMPTS):
             if attempt:
                 await self._sleep(growing_pause_s(self._random(), attempt))
             try:
                 answer = await self._exchange(method, url, headers, body)
             except StoreUnavailable as error:
-                failure = f"{host} does not answer: {error}"
+                failure = f"No credentials for files can be had now: {host} does not answer: {error}"
                 continue
             except StoreError as error:
-                raise Unavailable(f"{host} cannot be reached: {error}") from error
+                raise Unavailable(
+                    f"No credentials for files can be had now: {host} cannot be reached: {error}"
+                ) from error
             if answer.status != 429 and answer.status < 500:
                 return answer
-            failure = f"{host} answered with status {answer.status}"
+            failure = f"No credentials for files can be had now: {host} answered with status {answer.status}"
         raise Unavailable(failure)
 
     async def close(self) -> None:

@@ -75,7 +75,9 @@ def operation_of(method: str, key: str, query: Mapping[str, str]) -> Operation:
     found = [operation for operation in OPERATIONS if operation.fits(method, bool(key), query)]
     if len(found) != 1 or not all(_is_valid(name, value) for name, value in query.items()):
         about = "an object" if key else "the bucket"
-        raise Forbidden(f"Not signed: {method} of {about} with the parameters {sorted(query)}"[:1_000])
+        raise Forbidden(
+            f"Not signed: {method} of {about} is not allowed with these parameters: {sorted(query)}"[:1_000]
+        )
     return found[0]
 
 
@@ -134,6 +136,6 @@ def check_key(key: str) -> None:
         plain = fully_decoded(segment)
         parts = re.split(r"[/\\]", plain)
         if not segment or "\\" in segment or _CONTROL.search(plain) or any(part in (".", "..") for part in parts):
-            raise Forbidden(f"Not signed: the key has the segment {segment!r}"[:1_000])
+            raise Forbidden(f"Not signed: servers may read a key with the segment {segment!r} differently"[:1_000])
         if any(is_reserved(part) for part in parts):
             raise Forbidden("Not signed: the key lies in a catalog's own state, which no client may access")

@@ -115,8 +115,8 @@ class Vending:
             raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
         if not self._allows(config):
             raise Forbidden(
-                "Not signed: this server may not be used with the catalog's storage configuration: its log gives the "
-                "reason"
+                "Not signed: the operator does not allow this server to use the catalog's storage configuration: the "
+                "server's log gives the reason"
             )
         checked = check_request(config, scope, request)
         keys = await self._narrow_keys(config, scope, entity, principal, checked)
@@ -139,7 +139,7 @@ class Vending:
         try:
             self._policy.check_use(config)
         except BadRequest as error:
-            _LOG.error("no access to files is given: %s", error.message)
+            _LOG.error("No access to files is given, because a storage configuration is not allowed: %s", error.message)
             return False
         return True
 
@@ -169,12 +169,12 @@ class Vending:
         if checked.bucket_in_host and not config.is_amazon:
             raise Forbidden(
                 "Not signed: the bucket is in the host name, which a store that is not Amazon's may read otherwise: "
-                "set pathStyleAccess"
+                "set pathStyleAccess to true in the catalog's storage configuration"
             )
         if checked.could_become_another and not (config.is_amazon or self._issuers.strict_signatures):
             raise Forbidden(
-                f"Not signed: for {checked.operation} the store might take headers and bodies that are not signed: "
-                f"where it refuses them, the operator sets {VENDING_STRICT_SIGNATURES.name}=true"
+                f"Not signed: for {checked.operation} the store might accept headers and bodies that are not signed. "
+                f"An operator who knows that it refuses them sets {VENDING_STRICT_SIGNATURES.name}=true"
             )
         return await own_credentials(self._issuers.signer.current(), "AWS", "sign")
 
@@ -183,7 +183,7 @@ class Vending:
             issued = longest_first(await pending)
         except CredentialsRefused as error:
             self._count(Outcome.REFUSED)
-            _LOG.error("no credentials were vended: %s", error.message)
+            _LOG.error("A client got no credentials for files, and an operator must act: %s", error.message)
             raise
         except Unavailable:
             self._count(Outcome.UNAVAILABLE)

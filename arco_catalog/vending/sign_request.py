@@ -69,8 +69,8 @@ def _headers(document: JsonObject) -> dict[str, tuple[str, ...]]:
     read: dict[str, tuple[str, ...]] = {}
     for name, values in given.items():
         if name.lower() in read:
-            raise BadRequest(f"The header {name!r} is given twice")
+            raise BadRequest(f"headers of a request to sign must have {name!r} once: upper and lower case are one name")
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise BadRequest(f"The values of the header {name!r} must be an array of strings")
+            raise BadRequest(f"headers of a request to sign must have an array of strings for {name!r}")
         read[name.lower()] = tuple(str(value) for value in values)
     return read

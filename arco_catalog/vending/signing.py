@@ -99,7 +99,9 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
     place, query = _understood(config, locations, request.uri)
     operation = operation_of(request.method, place.key, query)
     if operation.writes and not scope.write:
-        raise Forbidden(f"Not signed: {operation.name} needs the right to write")
+        raise Forbidden(
+            f"Not signed: {operation.name} needs the right to write the table's files, which the caller lacks"
+        )
     headers = _signed_headers(request.headers, place.authority)
     if operation.name == "DeleteObjects":
         keys = _keys_of(request.body)
@@ -159,7 +161,7 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
                 key = plain[len(bucket) + 1 :]
                 base = f"/{bucket}/" if key or plain.endswith("/") else f"/{bucket}"
                 return _Place(scheme, authority, base, bucket, key), parameters_of(query)
-    raise Forbidden("Not signed: the URI is not that of a bucket of the table at the endpoint of the catalog")
+    raise Forbidden("Not signed: the URI must have the endpoint of the catalog's storage and a bucket of the table")
 
 
 def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]]:

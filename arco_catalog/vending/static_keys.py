@@ -82,7 +82,7 @@ class StaticIssuer:
         with self._file.open("rb") as opened:
             body = opened.read(MAX_BYTES + 1)
         if len(body) > MAX_BYTES:
-            raise ValueError(f"the file of keys is larger than {MAX_BYTES} bytes")
+            raise ValueError(f"the file of keys is larger than {MAX_BYTES:,} bytes")
         return parse_static_keys(body)
 
     async def issue(

@@ -89,8 +89,8 @@ class StoragePolicy:
     def _check_identity(self, name: str, identity: str | None) -> None:
         if identity and not any(fnmatchcase(identity, pattern) for pattern in self.identities):
             raise BadRequest(
-                f"storageConfigInfo: {name} {identity} is not allowed: the operator lists what this server acts as in "
-                f"{VENDING_IDENTITIES.name}"
+                f"storageConfigInfo: {name} {identity} is not allowed: the operator lists the identities that this "
+                f"server may assume in {VENDING_IDENTITIES.name}"
             )
 
 

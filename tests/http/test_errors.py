@@ -255,7 +255,14 @@ async def test_a_read_only_catalog_still_answers_for_what_was_done_under_a_key(s
         ("GET", "namespaces/no%1Fmore", None, 404, "NoSuchNamespaceException", "Namespace does not exist: no.more"),
         ("GET", "namespaces/no/tables", None, 404, "NoSuchNamespaceException", "Namespace does not exist: no"),
         ("GET", "namespaces/no/tables/t", None, 404, "NoSuchTableException", "Table does not exist: no.t"),
-        ("DELETE", "namespaces/db", None, 409, "NamespaceNotEmptyException", "Namespace db is not empty"),
+        (
+            "DELETE",
+            "namespaces/db",
+            None,
+            409,
+            "NamespaceNotEmptyException",
+            "Namespace db is not empty: drop all tables, views, namespaces and policies in it first",
+        ),
         ("DELETE", "namespaces/db/tables/u", None, 404, "NoSuchTableException", "Table does not exist: db.u"),
         (
             "POST",

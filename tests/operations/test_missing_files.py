@@ -123,4 +123,4 @@ async def test_a_load_whose_pointer_is_missing_names_the_object_to_restore(write
     await writer.store.delete(pointer)
     with pytest.raises(InternalError, match="is missing, but the registry names") as caught:
         await load_table(writer.another().session(), NS, "t")
-    assert caught.value.message.startswith(pointer)
+    assert caught.value.message.startswith(f"The pointer {pointer} ")

@@ -224,7 +224,7 @@ async def test_no_request_goes_to_a_region_that_is_not_known(fixture: Fixture) -
     config = AwsStorage(role_arn=ROLE, region="new-test-region")
 
     assert await fixture.vending.credentials(config, READ, "e", "alice") == ()
-    with pytest.raises(Forbidden, match="may not be used"):
+    with pytest.raises(Forbidden, match="does not allow this server to use"):
         await fixture.vending.sign(config, READ, "e", "alice", GET)
     assert fixture.sts.asked == []
 

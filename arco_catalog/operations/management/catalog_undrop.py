@@ -70,7 +70,9 @@ class NameCatalog(EntityChange):
         others = [CatalogEntry(stored) for _, stored in index.scan(catalogs())]
         same = next((each for each in others if each.root == entry.root), None)
         if same is not None and (not self.closed.is_closed or same.name != entry.name):
-            raise BadRequest(f"{entry.root} belongs to catalog {same.name}, which exists")
+            raise BadRequest(
+                f"There is no drop to undo: {entry.root} is the state of catalog {same.name}, which exists"
+            )
         if same is None and find_catalog(index, entry.name) is not None:
             raise AlreadyExists(f"Catalog already exists: {entry.name}. Choose another name")
         self.check(entry.properties, entry.storage)
@@ -111,7 +113,9 @@ class ReopenCatalog(PurgeCancellation):
         yield Needs(keys=[CATALOG_STATE, catalog_role_key(CATALOG_ADMIN)], scans=[TOMBSTONES])
         state = CatalogState.of(index)
         if self.entity in state.former:
-            raise CommitFailed("Another command undid the drop of this catalog meanwhile")
+            raise CommitFailed(
+                "Another command undid the drop of this catalog meanwhile: `arco catalogs list` shows its name"
+            )
         if state.is_closed and self.entity is not None and state.closed_by == self.entity:
             raise CommitFailed("This catalog was dropped again while its drop was being undone: undrop it again")
         unfinished = unfinished_purges(index)

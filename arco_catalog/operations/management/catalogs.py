@@ -182,7 +182,9 @@ def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
         raise BadRequest(f"storageConfigInfo.storageType must be one of {', '.join(STORAGE_SCHEMES)}, not {kind!r}")
     for location in locations:
         if location.scheme not in schemes:
-            raise BadRequest(f"{location.uri} is not a location of storage type {kind}")
+            raise BadRequest(
+                f"{location.uri} is not a location of storage type {kind}, which the catalog's storageConfigInfo has"
+            )
 
 
 async def check_free(session: Session, name: str) -> None:

@@ -163,7 +163,9 @@ def _check_subject(index: Index, subject: str | None, name: str) -> None:
         )
     owner = name_under(index, subject_key(subject))
     if owner is not None and owner != name:
-        raise AlreadyExists(f"Principal {owner} is already registered as {subject}")
+        raise AlreadyExists(
+            f"Principal {owner} has the property {SUBJECT} with the value {subject}, which only one principal may have"
+        )
 
 
 class _Update(EntityChange):
@@ -224,7 +226,10 @@ class _Drop(EntityChange):
         yield Needs(keys=[principal_key(self.name)])
         principal = existing_principal(index, self.name)
         if self.name == ROOT_PRINCIPAL:
-            raise BadRequest("The root principal cannot be dropped: take its roles away, or reset its credentials")
+            raise BadRequest(
+                "The root principal cannot be dropped: an operator replaces the credentials by "
+                "`arco bootstrap --reset-root`"
+            )
         yield Needs(scans=[Scan(roles_of(principal.entity))])
         edits: dict[str, JsonObject | None] = dict.fromkeys(principal_edits(principal))
         edits |= yield from raised_floor(index, principal_key(self.name), principal.version)

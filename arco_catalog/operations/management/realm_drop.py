@@ -76,7 +76,9 @@ async def drop_realm(session: Session) -> bool:
             return None
         left = sorted(CatalogEntry(entry).name for _, entry in head.index.scan(catalogs()))
         if left:
-            raise CommitFailed(f"The realm has catalogs, which are to be dropped first: {', '.join(left)}")
+            raise CommitFailed(
+                f"The realm was not dropped, because it has catalogs. Drop these first: {', '.join(left)}"
+            )
         dropped: JsonObject = {"state": "dropped", "at_ms": session.now_ms()}
         empty = replace(head, index=Index({}))
         return HeadChange(empty, {"source": session.request.source}, {REALM_STATE: dropped})

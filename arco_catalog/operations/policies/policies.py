@@ -218,7 +218,8 @@ class _Drop(PolicyChange):
             yield Needs(keys=[target.key for target in attached if target.key is not None])
             if any(target.is_live(index) for target in attached):
                 raise PolicyInUse(
-                    f"Policy {self.full_name} is attached to something: detach it, or drop it with detach-all=true"
+                    f"Policy {self.full_name} was not dropped: it is attached to a catalog, namespace, table or view. "
+                    "Detach it first, or drop it with detach-all=true"
                 )
         edits: dict[str, JsonObject | None] = {self.key: None}
         edits |= yield from raised_floor(index, self.key, policy.version)
