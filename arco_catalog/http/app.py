@@ -97,7 +97,7 @@ class App:
                 hold.close()
         else:
             raise NotImplementedError(
-                f"the ASGI scope type {scope['type']!r} is not supported: only http and lifespan are"
+                f"the server opened an ASGI scope of type {scope['type']!r}: this app supports only http and lifespan"
             )
 
 

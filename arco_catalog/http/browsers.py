@@ -37,20 +37,22 @@ def check_page(
         allowed = _remembered if len(host) <= REMEMBERED_HOST_BYTES else _is_allowed
         if not allowed(host, server, allowed_hosts):
             raise Forbidden(
-                f"Host {host[:100]!r} is not allowed: to allow it, use --allowed-host or ARCO_ALLOWED_HOSTS"
+                f"The host name {host[:100]!r} in the header Host is not allowed: connect by a name that is, or let "
+                "the server's operator allow this one by --allowed-host or ARCO_ALLOWED_HOSTS"
             )
     origin = headers.get("origin")
     if origin in allowed_origins:
         return
     if origin is not None and origin.partition("://")[2].lower() != (host or "").lower():
         raise Forbidden(
-            f"A web page of another origin ({origin[:100]!r}) may not use this catalog: to allow it, use "
-            "--allowed-origin or ARCO_ALLOWED_ORIGINS"
+            f"A web page of another origin ({origin[:100]!r}) may not use this catalog: the server's operator can "
+            "allow the origin by --allowed-origin or ARCO_ALLOWED_ORIGINS"
         )
     site = headers.get("sec-fetch-site")
     if site is not None and site.lower() in _FOREIGN_SITES:
         raise Forbidden(
-            f"A web page of another origin may not use this catalog: the header Sec-Fetch-Site is {site[:64]!r}"
+            f"A web page of another origin may not use this catalog: the browser's header Sec-Fetch-Site is "
+            f"{site[:64]!r}, and the header Origin names no origin that the server's operator allows"
         )
 
 

@@ -53,7 +53,10 @@ async def of_new_table(context: RequestContext, session: Session, name: str, sta
     try:
         return await of_table(context, session, name, state)
     except (CatalogError, StoreError) as error:
-        _LOG.warning("a table was created, but access to its files could not be delegated: %s", error)
+        _LOG.warning(
+            "a table was created, but the response gives no access to the files, since making it failed: %s",
+            error,
+        )
         return NOT_DELEGATED
 
 
@@ -77,8 +80,8 @@ async def load_credentials(context: RequestContext) -> Response:
     if vending is not None and access is not None:
         path = _path(context, context.table, "credentials", context.query.all(STAGED_LOCATION))
         found = await credentials(session, vending, access, path)
-    listed: list[JsonValue] = [credential.json for credential in found]
-    return json_response({"storage-credentials": listed}, headers={"Cache-Control": "no-store"})
+    documents: list[JsonValue] = [credential.json for credential in found]
+    return json_response({"storage-credentials": documents}, headers={"Cache-Control": "no-store"})
 
 
 async def sign(context: RequestContext) -> Response:
@@ -90,9 +93,14 @@ async def sign(context: RequestContext) -> Response:
     request = SignRequest.parse(context.body or {})
     vending = _vending(context)
     if vending is None:
-        raise Unsupported("This server signs no requests: configure the client with its own access to the store")
+        raise Unsupported(
+            "This server signs no requests to the store: configure the client with its own access to the store"
+        )
     if access is None:
-        raise Forbidden("Not signed: this catalog gives no access to the files of this table")
+        raise Forbidden(
+            "Not signed: the caller has no right to the data of this table, or the catalog does not allow the "
+            "table's location"
+        )
     write = access.scope.write and request.method not in READING  # requests that read are signed with read-only keys
     access = replace(access, scope=replace(access.scope, write=write))
     signed = await sign_request(session, vending, access, request)
@@ -163,6 +171,6 @@ def with_access(body: JsonObject, delegated: DelegatedAccess) -> JsonObject:
     the table's files; without access the body as it is."""
     if delegated.way is None:
         return body
-    listed: list[JsonValue] = [*delegated.credentials_json]
+    documents: list[JsonValue] = [*delegated.credentials_json]
     answer: JsonObject = {**body, "config": {**delegated.config}}
-    return {**answer, "storage-credentials": listed} if listed else answer
+    return {**answer, "storage-credentials": documents} if documents else answer

@@ -196,6 +196,6 @@ def _unread(route: Route, reason: str, *, resent: bool) -> BadRequest | CommitSt
     the request may have been sent before (`resent`). The first sending may have been applied, and without the body its
     marker cannot be found."""
     if resent or route.commits:
-        message = f"{reason}: if the request was sent before, it may have been applied"
+        message = f"{reason}: this attempt changed nothing, but one before it, if there was any, may have been applied"
         return CommitStateUnknown(message, "request-lost")
-    return BadRequest(reason)
+    return BadRequest(f"{reason}: nothing was changed, so send the request once more")

@@ -84,7 +84,7 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
         case OutOfMemory() if not commits:
             return error_response(e.Unavailable(str(error)), commits=commits, dialect=dialect)
         case StoreError() if not commits:
-            unavailable = e.Unavailable(f"The object store failed: {error}")
+            unavailable = e.Unavailable(f"The object store failed, so this request was not completed: {error}")
             return error_response(unavailable, commits=commits, dialect=dialect)
         case e.InternalError():
             _LOG.error("a request failed for a reason that an operator has to fix: %s", error.message, exc_info=error)
@@ -96,7 +96,10 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
             return described(status, kind, error.message, _error_headers(error))
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
-            return _failure("The server failed unexpectedly: see its log", commits)
+            return _failure(
+                "The server failed unexpectedly, and a requested change may have been made: see the server's log",
+                commits,
+            )
 
 
 def unknown_reason(error: Exception) -> e.UnknownReason:
@@ -120,7 +123,7 @@ def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> 
             return TABLE[e.CommitFailed]
         if ancestor in TABLE:
             return TABLE[ancestor]
-    raise TypeError(f"{type(error).__name__} has no entry in the table of errors")
+    raise TypeError(f"{type(error).__name__} has no entry in the table of errors (http/errors.py)")
 
 
 def _error_headers(error: e.CatalogError) -> Mapping[str, str]:

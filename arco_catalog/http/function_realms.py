@@ -45,7 +45,7 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
         )
     if setup.tokens is not None:
         raise ValueError(
-            f"{AUTHORIZATION.name}: {AUTH.name} can't be 'internal' without a realm, because only principals of a "
-            "realm have a client id and a secret"
+            f"{AUTHORIZATION.name} is off and the store has no realm, so {AUTH.name} can't be 'internal', because only "
+            "principals of a realm have a client id and a secret: make a realm with `arco bootstrap`"
         )
     return ServedRealms(authentication=setup.authentication)

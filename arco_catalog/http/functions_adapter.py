@@ -36,8 +36,12 @@ _SHORT_NAMES: Mapping[str, str] = {
     "http://schemas.microsoft.com/ws/2008/06/identity/claims/role": "roles",
 }
 """The types under which App Service passes on claims of a token, and the names of these claims in the token."""
-_NOT_PASSED_ON = "The request is authenticated, but the platform did not pass on the caller's identity"
-_NO_OBJECT_ID = "The token has no object id (claim 'oid'): send a token of a user or application, which has one"
+_NOT_PASSED_ON = (
+    "App Service authenticated the request, but did not pass on valid claims of the caller (X-MS-CLIENT-PRINCIPAL)"
+)
+_NO_OBJECT_ID = (
+    "The caller's token has no object id (claim 'oid'): send a token of a user or application, which has one"
+)
 
 
 class FunctionsEndpoint(StrEnum):
@@ -76,7 +80,11 @@ async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) 
     headers = {name.lower(): value for name, value in request.headers.items()}
     target = headers.get(TARGET, "")
     if not target.startswith("/"):
-        refused = described(400, "BadRequestException", f"The platform did not pass on the path as sent ({TARGET})")
+        refused = described(
+            400,
+            "BadRequestException",
+            f"Azure Functions did not pass on the path as the client sent it, in the header {TARGET}",
+        )
         return Answer(refused.status, {"content-type": "application/json"}, refused.body)
     path, _, query = target.partition("?")
     scope: Scope = {
@@ -137,11 +145,11 @@ def _claims(encoded: str) -> Mapping[str, str] | None:
         document = loads(base64.b64decode(encoded, validate=True))
     except (binascii.Error, MalformedJson):
         return None
-    listed = document.get("claims") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
+    pairs = document.get("claims") if isinstance(document, dict) else None
+    if not isinstance(pairs, list):
         return None
     claims: dict[str, str] = {}
-    for name, value in filter(None, map(_claim, listed)):
+    for name, value in filter(None, map(_claim, pairs)):
         claims[name] = f"{claims[name]},{value}" if name in claims else value
     return claims
 

@@ -98,8 +98,15 @@ def adapt(adapter: Handler, app: WithRawPath) -> Handler:
         except Exception as error:
             if app.requests != before:
                 raise
-            _LOG.error("the event does not match the endpoint type", exc_info=error)
-            refused = described(400, "BadRequestException", f"Event does not match endpoint type {app.endpoint}")
+            _LOG.error(
+                "the function was called with an event that is no request of the endpoint type in ARCO_ENDPOINT",
+                exc_info=error,
+            )
+            refused = described(
+                400,
+                "BadRequestException",
+                f"The function was called with an event that is no request of the endpoint type {app.endpoint}",
+            )
             return {
                 "statusCode": refused.status,
                 "headers": {"Content-Type": "application/json"},

@@ -12,13 +12,17 @@ def decode_text(encoded: bytes) -> str:
     """Returns percent-encoded UTF-8 as text, in which a `+` remains a plus. Raises `BadRequest` for a malformed escape,
     and for bytes that are not UTF-8."""
     if _BAD_ESCAPE.search(encoded):
-        raise BadRequest(f"Malformed percent-encoding in {_shown(encoded)}")
+        raise BadRequest(
+            f"Malformed percent-encoding in the path or query: {_shown(encoded)} has a % without two hexadecimal digits"
+        )
     try:
         if b"%" not in encoded:
             return encoded.decode("utf-8")
         return unquote_to_bytes(encoded).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadRequest(f"{_shown(encoded)} does not decode to UTF-8") from error
+        raise BadRequest(
+            f"Malformed percent-encoding in the path or query: {_shown(encoded)} does not decode to UTF-8"
+        ) from error
 
 
 def decode_form(encoded: bytes) -> str:

@@ -83,7 +83,7 @@ def caller_of(scope: Scope) -> Caller:
     if signed is not None:
         return Caller(
             ANONYMOUS,
-            unidentified_because="The request is signed, but the gateway did not pass on the caller's identity",
+            unidentified_because="The request is signed, but API Gateway did not pass on the ARN of the caller",
         )
     claims = claims_in(context)
     if claims is None:

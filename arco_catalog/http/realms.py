@@ -120,7 +120,10 @@ async def _head(state: State) -> RegistryState:
     """Returns the current HEAD of a realm. Raises `Forbidden` if the realm does not exist yet."""
     head = await state.head()
     if head.version is None:
-        _LOG.error("there is no realm at %s yet: `arco bootstrap` makes one", state.paths.manifest)
+        _LOG.error(
+            "a request was refused, because there is no realm at %s yet: `arco bootstrap` makes one",
+            state.paths.manifest,
+        )
         raise Forbidden("This server's store has no realm yet, so it refuses every request: `arco bootstrap` makes one")
     return head
 

@@ -162,7 +162,9 @@ class Request:
             return None, len(data)
         values = await off_loop(len(data), lambda: count_values(data))
         if values > MAX_VALUES:
-            raise PayloadTooLarge(f"The request body has more than {MAX_VALUES:,} JSON values")
+            raise PayloadTooLarge(
+                f"The request body has more than {MAX_VALUES:,} JSON values, a fixed limit: send several requests"
+            )
         await self._take(VALUE_BYTES * values - BODY_WEIGHT * len(data) // 2)
         return await off_loop(len(data), lambda: _object(data, options)), len(data)
 
@@ -187,7 +189,9 @@ def _object(data: bytes, options: HttpOptions) -> JsonObject:
     if not isinstance(document, dict):
         raise BadRequest(f"Invalid request body: expected a JSON object, found {kind_of(document)}")
     if deeper_than(document, options.max_body_depth):
-        raise BadRequest(f"The request body nests more than {options.max_body_depth} levels deep")
+        raise BadRequest(
+            f"The JSON of the request body nests more than {options.max_body_depth} levels deep, which is the limit"
+        )
     return document
 
 
@@ -214,4 +218,6 @@ def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _too_large(options: HttpOptions) -> PayloadTooLarge:
-    return PayloadTooLarge(f"The request body is larger than {options.max_body_bytes} bytes")
+    return PayloadTooLarge(
+        f"The request body is larger than {options.max_body_bytes} bytes, the limit for this request"
+    )

@@ -70,7 +70,7 @@ class Router:
         by_template: dict[str, dict[str, Route]] = {}
         for route in routes:
             if by_template.setdefault(route.template, {}).setdefault(route.method, route) is not route:
-                raise ValueError(f"two routes for {route.endpoint}")
+                raise ValueError(f"the table of routes has two routes for {route.endpoint}")
         paths = [_Path(tuple(template.split("/")[1:]), methods) for template, methods in by_template.items()]
         paths.sort(key=lambda path: [segment.startswith("{") for segment in path.segments])
         unprefixed = [_Path(_without_prefix(path.segments), path.routes) for path in paths if PREFIX in path.segments]

@@ -53,11 +53,12 @@ class Service:
             return self.options.default_warehouse
         if self.realms is not None:
             raise BadRequest(
-                "Name a catalog in the query parameter 'warehouse' of /v1/config, and use the prefix in its response"
+                "The request names no catalog, and this server has no default one: name one in the query parameter "
+                "'warehouse' of /v1/config, and use the prefix in the response"
             )
         if len(self.warehouses) != 1:
             raise BadRequest(
-                "This server has several warehouses: name one in the query parameter 'warehouse' of /v1/config, and "
-                "use the prefix in its response"
+                "The request names no warehouse, and this server has several: name one in the query parameter "
+                "'warehouse' of /v1/config, and use the prefix in the response"
             )
         return next(iter(self.warehouses))

@@ -51,21 +51,21 @@ class Sessions:
     def catalog(self) -> Catalog:
         """The catalog of the request. Raises `InternalError` on routes that name none."""
         if self.named is None:
-            raise InternalError(f"The route {self.endpoint.endpoint} names no catalog")
+            raise InternalError(f"The handler of {self.endpoint.endpoint} needs a catalog, and the request names none")
         return self.named
 
     @property
     def realm_service(self) -> "RealmService":
         """The realms of this server. Raises `InternalError` on a server without realms."""
         if self.service.realms is None:
-            raise InternalError(f"The route {self.endpoint.endpoint} needs realms, and this server has none")
+            raise InternalError(f"The handler of {self.endpoint.endpoint} needs realms, and this server has none")
         return self.service.realms
 
     @property
     def required_realm(self) -> "Realm":
         """The realm of the request. Raises `InternalError` on a server without realms."""
         if self.realm is None:
-            raise InternalError(f"The route {self.endpoint.endpoint} needs a realm, and the request has none")
+            raise InternalError(f"The handler of {self.endpoint.endpoint} needs a realm, and the request has none")
         return self.realm
 
     async def select_catalog(self, name: str) -> None:
@@ -176,7 +176,7 @@ class Sessions:
         """Returns the privileges that this request needs, with their securables. Raises `BadRequest` for names that
         nothing can have, and `InternalError` if the route declares no requirements."""
         if self.endpoint.requires is None:
-            raise InternalError(f"The route {self.endpoint.endpoint} declares no requirements")
+            raise InternalError(f"The route {self.endpoint.endpoint} does not declare which privileges a request needs")
         return self.endpoint.requires(self.request)
 
     @property

@@ -62,7 +62,9 @@ def _claim(headers: Mapping[str, str]) -> JsonObject:
             raise BadRequest("X-Arco-Servo-Run-Id and X-Arco-Servo-Task-Id must be sent together")
         return {"kind": "Servo", "run_id": _ulid("Run", run), "task_id": _ulid("Task", task)}
     if run is not None or task is not None:
-        raise BadRequest("X-Arco-Servo-* and X-Arco-Admin-User must not be sent together")
+        raise BadRequest(
+            "The headers X-Arco-Servo-* and X-Arco-Admin-User must not be sent together: a change has one source"
+        )
     return {"kind": "AdminApi", "user_id": _user(user)}
 
 

@@ -66,7 +66,9 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
     if commit.creates:
         others = [name for name in requirements.names if name != "assert-create"]
         if others:
-            raise BadRequest(f"Invalid create requirements: {', '.join(others)}")
+            raise BadRequest(
+                f"Invalid create requirements: {', '.join(others)}: a commit with assert-create may have no others"
+            )
     return commit
 
 

@@ -202,7 +202,9 @@ class _Reader:
             if end == len(self._data) or (end == position and self._data[end] != _QUOTE):
                 raise ValueError("the JSON document ends inside a string")
             if end - start > MAX_STRING_BYTES:
-                raise ValueError(f"the string at position {start} is longer than {MAX_STRING_BYTES:,} bytes")
+                raise ValueError(
+                    f"the string at position {start} is longer than {MAX_STRING_BYTES:,} bytes, which is a fixed limit"
+                )
             if self._data[end] == _QUOTE:
                 return end + 1
             position = end

@@ -125,7 +125,10 @@ def check_names(spec: PartitionSpec, columns: Columns) -> None:
         name = field["name"]
         namesake = columns.ids.get(name)
         if namesake not in (None, field["source-id"]) and field["source-id"] in columns:
-            raise BadRequest(f"Cannot create identity partition sourced from different field in schema: {name}")
+            raise BadRequest(
+                f"Cannot create identity partition sourced from different field in schema: {name} is the name of a "
+                "column that is not the source of the partition field"
+            )
         if not name:
             raise BadRequest(f"Cannot use empty partition name: {name}")
         if name in taken:

@@ -115,7 +115,7 @@ def check_new_table(properties: Properties, format_version: int, column_names: f
             raise BadRequest(f"Table property {name} must have non negative integer value")
     encryption = sorted(set(_ENCRYPTION) & set(properties))
     if format_version < 3 and encryption:
-        raise BadRequest(f"Invalid properties for v{format_version}: {encryption}")
+        raise BadRequest(f"Invalid properties for v{format_version}: {encryption} need format version 3")
 
 
 def integer(properties: Properties, name: str, default: int) -> int:

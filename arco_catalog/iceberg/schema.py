@@ -211,7 +211,10 @@ def columns_by_id(schema: Schema, budget: NameBudget | None = None) -> Columns:
         characters += len(column.name)
         repeated += len(column.parent.name) if column.parent is not None else 0
         if characters > MAX_NAMES:
-            raise BadRequest(f"Invalid schema: the full names of its columns have more than {MAX_NAMES:,} characters")
+            raise BadRequest(
+                f"Invalid schema: the full names of its columns have more than {MAX_NAMES:,} characters together: "
+                "use shorter names or fewer nested columns"
+            )
         other = by_id.setdefault(column.id, column)
         if other is not column:
             raise BadRequest(f"Invalid schema: columns {other.name} and {column.name} have the same id {column.id}")

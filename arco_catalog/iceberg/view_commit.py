@@ -171,7 +171,7 @@ class ViewDraft:
         match update:
             case AssignUuid(uuid):
                 if not same_uuid(uuid, self.base["view-uuid"]):
-                    raise BadRequest("Cannot reassign uuid")
+                    raise BadRequest(f"Cannot reassign uuid: the view's is {self.base['view-uuid']}")
             case UpgradeFormatVersion(version):
                 self._upgrade(version)
             case AddSchema(schema):
@@ -195,7 +195,7 @@ class ViewDraft:
         if version < current:
             raise BadRequest(f"Cannot downgrade v{current} view to v{version}")
         if version > FORMAT_VERSION:
-            raise BadRequest(f"Unsupported format version: {version}")
+            raise BadRequest(f"Unsupported format version: {version} (supported for views: {FORMAT_VERSION})")
 
     def add_schema(self, schema: Schema) -> None:
         """Stores a schema under the id of an equal one, else under the next id. Column ids stay the client's. Raises
@@ -232,7 +232,9 @@ class ViewDraft:
         such change of a commit is added to the version log. Raises `BadRequest` for an unknown version."""
         if version_id == LAST_ADDED:
             if self.last_added_version is None:
-                raise BadRequest("Cannot set last version id: no current version id has been set")
+                raise BadRequest(
+                    "Cannot set last version id: no current version id has been set (the commit adds no version)"
+                )
             version_id = self.last_added_version
         if version_id == self.metadata["current-version-id"]:
             return

@@ -64,10 +64,10 @@ def new_view_metadata(
     checkpoint()
     representations = request.version["representations"]
     if not representations:
-        raise BadRequest("Cannot create view without specifying a query")
+        raise BadRequest("Cannot create view without specifying a query: view-version.representations is empty")
     unsupported = sorted({each["type"] for each in representations if not is_sql(each)})
     if unsupported:
-        raise BadRequest(f"Found unsupported view representations: {unsupported}")
+        raise BadRequest(f"Found unsupported view representations: {unsupported} (supported: sql)")
     check_dialects(request.version)
     version: ViewVersion = {
         **request.version,

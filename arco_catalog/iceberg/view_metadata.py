@@ -105,7 +105,9 @@ def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadl
     view = complete_view(check(_VIEW_METADATA, document, "metadata"))
     checkpoint()
     if view["format-version"] != FORMAT_VERSION:
-        raise BadRequest(f"Unsupported format version: {view['format-version']}")
+        raise BadRequest(
+            f"Unsupported format version: {view['format-version']} (supported for views: {FORMAT_VERSION})"
+        )
     schemas = unique_ids("schema-id", (schema.get("schema-id", 0) for schema in view["schemas"]))
     versions = unique_ids("version-id", (version["version-id"] for version in view["versions"]))
     current = view["current-version-id"]

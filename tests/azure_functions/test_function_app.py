@@ -91,7 +91,7 @@ async def test_a_request_without_its_target_acts_on_nothing(app: FunctionApp) ->
     answer = await app.get("")
 
     assert answer.status == 400
-    assert "path as sent" in answer.message
+    assert "path as the client sent it" in answer.message
 
 
 async def test_a_large_answer_arrives_whole_and_compressed_for_who_asks(app: FunctionApp) -> None:

@@ -163,7 +163,7 @@ async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(service:
     malformed = await service.client.send("POST", f"{DB}/tables/t", b"," * (MAX_VALUES + 1))
 
     assert (right.status, refused.status, malformed.status) == (200, 413, 413)
-    assert refused.message == "The request body has more than 500,000 JSON values"
+    assert refused.message == "The request body has more than 500,000 JSON values, a fixed limit: send several requests"
 
 
 @BOUNDED

@@ -52,7 +52,7 @@ async def test_every_request_to_a_store_with_a_realm_is_refused_without_informat
         (
             403,
             "The store has a realm, but this server has no authentication to check its grants, so it refuses every "
-            "request: set ARCO_AUTH or ARCO_AUTHORIZATION on the server",
+            "request: the operator has to set ARCO_AUTH, or ARCO_AUTHORIZATION=off to ignore the grants",
         )
     }
     assert "set ARCO_AUTH, or ARCO_AUTHORIZATION=off to ignore the grants" in caplog.text

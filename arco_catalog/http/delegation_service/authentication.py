@@ -28,11 +28,11 @@ class TaskAuthenticator:
         scope `execute_tasks`, and for a principal of a realm without the role of that name."""
         found = await self.tokens.authenticate(presented)
         if EXECUTE_TASKS not in found.scopes:
-            raise Forbidden(f"The token does not have the scope {EXECUTE_TASKS}")
+            raise Forbidden(f"The token does not have the scope {EXECUTE_TASKS}, which the delegation service requires")
         if not found.identity.issued:
             realm = self.realms.get(found.realm)
             if realm is None or not await has_role(realm.lookups(), found.identity, EXECUTE_TASKS):
-                raise Forbidden(f"The principal does not have the role {EXECUTE_TASKS} any more")
+                raise Forbidden(f"The token's principal does not have the principal role {EXECUTE_TASKS} any more")
         return found
 
 

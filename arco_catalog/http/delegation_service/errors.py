@@ -60,8 +60,12 @@ def error_response(error: Exception) -> Response:
     and its response contains nothing of it."""
     found = next((TABLE[ancestor] for ancestor in type(error).__mro__ if ancestor in TABLE), None)
     if found is None:
-        _LOG.error("a request failed unexpectedly", exc_info=error)
-        return _described(*_INTERNAL, "The server failed unexpectedly: see its log", NO_HEADERS)
+        _LOG.error("a request to the delegation service failed unexpectedly", exc_info=error)
+        return _described(
+            *_INTERNAL,
+            "The delegation service failed unexpectedly, and may execute a submitted task nevertheless: see the log",
+            NO_HEADERS,
+        )
     return _described(*found, str(error), _error_headers(error))
 
 

@@ -50,11 +50,11 @@ class Encoding:
 def _too_large(
     size: int, limit: AnswerLimit, route: Route | None, packable: bool
 ) -> AnswerTooLarge | CommitStateUnknown | InternalError:
-    what = f"The answer is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
+    what = f"The response is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
     if route is None or route.effect is Effect.READS:
         ways = [*([] if packable else ["accept gzip"]), *_smaller("" if route is None else route.template)]
         return AnswerTooLarge(": ".join([what, *filter(None, [", or ".join(ways)])]))
-    made = f"{what}. The change was made: load the table again with Accept-Encoding: gzip"
+    made = f"{what}. The change was made: load what it changed with Accept-Encoding: gzip to see the result"
     return CommitStateUnknown(made, "result-lost") if route.commits else InternalError(made)
 
 

@@ -61,17 +61,19 @@ class RealmGuard:
         try:
             found = [await _is_there(store, realm) for realm in self._realms]
         except StoreError as error:
-            raise Unavailable(f"The check whether the store has a realm failed: {error}") from error
+            raise Unavailable(
+                f"Refused before any change, because the check for a realm in the store failed: {error}"
+            ) from error
         if any(found):
             _LOG.error(
-                "the store has a realm, but this server has no authentication to check its grants: set %s, or %s=off "
-                "to ignore the grants",
+                "requests are refused, because the store has a realm, and this server has no authentication to check "
+                "the realm's grants: set %s, or %s=off to ignore the grants",
                 AUTH.name,
                 AUTHORIZATION.name,
             )
             raise Forbidden(
                 "The store has a realm, but this server has no authentication to check its grants, so it refuses every "
-                f"request: set {AUTH.name} or {AUTHORIZATION.name} on the server"
+                f"request: the operator has to set {AUTH.name}, or {AUTHORIZATION.name}=off to ignore the grants"
             )
         self._checked_ms = catalog.runtime.now_ms()
 

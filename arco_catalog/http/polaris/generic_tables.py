@@ -48,7 +48,10 @@ async def create(context: RequestContext) -> Response:
     try:
         return await _with_credentials(context, session, vending, table.name, answer.body or {})
     except (CatalogError, StoreError) as error:  # an error would hide from the client that the table exists
-        _LOG.warning("a generic table was created, but access to its files could not be delegated: %s", error)
+        _LOG.warning(
+            "a generic table was created, but the response gives no access to the files, since making it failed: %s",
+            error,
+        )
         return answer_response(answer)
 
 
@@ -88,6 +91,9 @@ async def _with_credentials(
     access = await generic_table_access(session, context.namespace, name)
     found = () if access is None else await credentials(session, vending, access, None)
     if not found:
-        raise Forbidden(f"This catalog gives no access to the files of generic table {name}")
+        raise Forbidden(
+            f"No credentials for the files of generic table {name}: the caller has no right to the data, or the "
+            "catalog does not allow the table's location"
+        )
     configs: list[JsonValue] = [{"prefix": each.prefix, "config": {**each.config}} for each in found]
     return json_response({**body, "storage-access-configs": configs}, headers={"Cache-Control": "no-store"})
