@@ -21,7 +21,7 @@ Ask = Callable[[str], Sql]
 
 @pytest.fixture(scope="module")
 def asker(spark: Sql, walled: Walled) -> str:
-    """A reader of `sales`: whoever Spark takes itself to be asked by."""
+    """A reader of `sales`: the user that Spark names."""
     assert spark("SELECT current_user()") == [(SPARK_USER,)]
     reads = (on_namespace(f"{kind}_READ_PROPERTIES", "sales") for kind in ("TABLE", "VIEW"))
     walled.principals.make(SPARK_USER, *reads)
@@ -31,7 +31,7 @@ def asker(spark: Sql, walled: Walled) -> str:
 
 @pytest.fixture(params=["trino", pytest.param("spark", marks=pytest.mark.slow)])
 def ask(request: pytest.FixtureRequest, spark: Sql, trino_as: Ask, asker: str) -> Sql:
-    """Each engine in turn, asked by that reader: Spark with `make test-thorough`."""
+    """Returns rows of a query that an engine executes for that reader: Trino, or Spark in `make test-thorough`."""
     return trino_as(asker) if request.param == "trino" else spark
 
 
