@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 
 from arco_catalog.cli.program import main
 from tests.cli.process import CompletedProcess, environment_of
+from tests.support import loggers
 
 
 async def arco(*arguments: str, **environment: str) -> CompletedProcess:
@@ -18,9 +19,9 @@ async def arco(*arguments: str, **environment: str) -> CompletedProcess:
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> CompletedProcess:
-    """Runs a command to its end, in a thread without an event loop."""
+    """Runs a command to its end, in a thread without an event loop. Loggers are then what they were."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
+    with loggers.restored(), redirect_stdout(out), redirect_stderr(err):
         try:
             code = main(arguments, environment)
         except SystemExit as end:  # wrong usage

@@ -5,7 +5,8 @@ import http.client
 
 import pytest
 
-from tests.cli.process import TIMEOUT_SECONDS, Server, arco, serving
+from tests.cli.in_process import arco
+from tests.cli.process import TIMEOUT_SECONDS, Server, serving
 
 CONFIG = "/v1/config"
 

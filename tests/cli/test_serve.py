@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
+from tests.cli import in_process
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving, start
 from tools.support.request_bodies import schema, set_property
 from tools.support.s3_servers import S3Server
@@ -119,14 +120,21 @@ async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
             ["--store", "memory:", "--allowed-location", "nonsense"],
             "--allowed-location nonsense: Not a valid location: 'nonsense'",
         ),
-        (["--store", "memory:", "--host", "no.such.host.invalid"], "arco: cannot listen on no.such.host.invalid"),
     ],
 )
 async def test_what_cannot_be_served_is_one_clear_line(arguments: list[str], why: str) -> None:
-    ended = await arco("serve", "--port", "0", *arguments)
+    ended = await in_process.arco("serve", "--port", "0", "--workers", "1", *arguments)
 
     assert (ended.code, ended.out) == (1, "")
     assert why in ended.err
+    assert ended.err.count("\n") == 1
+
+
+async def test_a_host_that_there_is_not_is_one_clear_line() -> None:
+    ended = await arco("serve", "--port", "0", "--store", "memory:", "--host", "no.such.host.invalid")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("arco: cannot listen on no.such.host.invalid")
     assert ended.err.count("\n") == 1
 
 
@@ -137,7 +145,13 @@ async def test_options_come_from_the_environment_too() -> None:
         assert (await server.stop()).out == ""
 
 
-@pytest.mark.parametrize("kind", ["file", "s3"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("file", marks=pytest.mark.slow),  # test_workers.py has processes over a folder
+        "s3",
+    ],
+)
 async def test_servers_over_one_store_see_each_others_changes_at_once(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -220,14 +234,15 @@ async def test_pyiceberg_works_with_the_settings_as_printed(store: str) -> None:
             return sorted(catalog.load_table(("db", "in n.er", "a/b")).scan().to_arrow()["x"].to_pylist())
 
         assert await asyncio.to_thread(work) == [1, 2, 3]
+        assert (await server.stop()).code == 0  # every receipt is written then
 
-    listed = await arco("receipts", 'db."in n.er".a/b', "--store", store)
+    listed = await in_process.arco("receipts", 'db."in n.er".a/b', "--store", store)
     assert listed.code == 0
     lines = listed.out.splitlines()
     assert [line.split("  ")[0] for line in lines[:1]] == ["TIME (UTC)"]
     assert [line.count("add-snapshot") for line in lines[1:]] == [1, 1, 0]
     assert all("anonymous (PyIceberg/" in line and " committed " in line for line in lines[1:])
-    whole = await arco("receipts", 'db."in n.er".a/b', "--json", ARCO_STORE=store)
+    whole = await in_process.arco("receipts", 'db."in n.er".a/b', "--json", ARCO_STORE=store)
     receipts = json.loads(whole.out)
     assert [receipt["state"] for receipt in receipts] == ["committed"] * 3
     assert receipts[0]["previous_metadata_location"] == receipts[1]["metadata_location"]
@@ -237,7 +252,7 @@ async def test_receipts_of_no_table_are_one_clear_line(store: str) -> None:
     async with serving(store) as server:
         await server.call("POST", NS, {"namespace": ["db"]})
     for name, why in (("db.t", "Table does not exist: db.t"), ("t", "expected NAMESPACE.TABLE, got 't'")):
-        ended = await arco("receipts", name, "--store", store)
+        ended = await in_process.arco("receipts", name, "--store", store)
         assert (ended.code, ended.out) == (1, "")
         assert ended.err.startswith(f"arco: {why}")
         assert ended.err.count("\n") == 1

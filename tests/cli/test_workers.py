@@ -4,12 +4,15 @@ import asyncio
 import json
 import os
 import signal
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from arco_catalog.cli.capacity import usual_workers
 from arco_catalog.config.parsing import MAX_WORKERS
+from tests.cli import in_process
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving, start
 from tools.support.ports import free_port
 from tools.support.request_bodies import schema, set_property
@@ -163,10 +166,15 @@ async def test_they_do_not_outlive_the_server(store: str) -> None:
             continue
 
 
-async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
-    async with serving(store, "--workers", "2") as server:
-        port = server.uri.rpartition(":")[2]
-        ended = await arco("serve", "--store", store, "--port", port, "--workers", "2")
+@pytest.fixture
+def port() -> Iterator[str]:
+    """One that is in use."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield str(listener.getsockname()[1])
+
+
+async def test_a_port_in_use_is_one_clear_line(store: str, port: str) -> None:
+    ended = await arco("serve", "--store", store, "--port", port, "--workers", "2")
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == f"arco: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
@@ -202,7 +210,7 @@ async def test_every_receipt_is_written_before_the_end(store: str, workers: str)
             await server.call("POST", f"{NS}/db/tables/t", set_property("n", str(number)))
         assert (await server.stop()).code == 0
 
-    receipts = json.loads((await arco("receipts", "db.t", "--json", "--store", store)).out)
+    receipts = json.loads((await in_process.arco("receipts", "db.t", "--json", "--store", store)).out)
     assert [receipt["state"] for receipt in receipts] == ["committed"] * 6
 
 
@@ -235,19 +243,15 @@ async def test_a_server_starts_at_the_address_of_one_that_was_killed_at_once_aga
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-async def test_an_address_in_use_hides_no_other_mistake(store: str, workers: str) -> None:
-    async with serving(store, "--workers", "1", "--quiet") as server:
-        port = server.uri.rpartition(":")[2]
-        ended = await arco("serve", "--store", "ftp://x", "--port", port, "--workers", workers)
+async def test_an_address_in_use_hides_no_other_mistake(port: str, workers: str) -> None:
+    ended = await arco("serve", "--store", "ftp://x", "--port", port, "--workers", workers)
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("arco: cannot open the store ftp://x")
 
 
-async def test_an_address_in_use_hides_no_setting_of_telemetry(store: str) -> None:
-    async with serving(store, "--workers", "1", "--quiet") as server:
-        port = server.uri.rpartition(":")[2]
-        ended = await arco("serve", "--store", store, "--port", port, "--workers", "2", "--metrics-namespace", "arco")
+async def test_an_address_in_use_hides_no_setting_of_telemetry(store: str, port: str) -> None:
+    ended = await arco("serve", "--store", store, "--port", port, "--workers", "2", "--metrics-namespace", "arco")
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("arco: --metrics-namespace requires --log-format json")

@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ SERVICES = (
 )
 VARIABLES = ("setting_variables.tf", "variables.tf", "realm_variables.tf", "names.tf", "versions.tf")
 """Files of the module that are a module of their own: all variables, and what is computed from them alone."""
+OF_AWS = {
+    "data.aws_caller_identity.current.account_id": "123456789012",
+    "data.aws_partition.current.partition": "aws",
+    "data.aws_partition.current.dns_suffix": "amazonaws.com",
+    "data.aws_region.current.name": REGION,
+}
+"""What names are computed from besides variables, and what moto answers: with its answers no provider is needed."""
 MINUTES_15 = 900
 UNKNOWN = "known after apply"
 SELDOM = "400"
@@ -84,19 +92,27 @@ class Workspace:
 
     @classmethod
     def of_refused(
-        cls, deployments: Mapping[str, Variables], scratch: Path, *, by_resources: Container[str] = ()
+        cls, deployments: Mapping[str, Variables], scratch: Path, *, by_resources: Sequence[str] = ()
     ) -> "Workspace":
         """Many deployments of which Terraform sees the variables and what is made of them alone, and no resources: what
-        refuses them stands there. Those in `by_resources` are whole."""
+        refuses them stands there. Those in `by_resources` are whole; where there are none, no provider is needed."""
         variables_alone = scratch / "variables"
         variables_alone.mkdir()
         for file in _copy(scratch).iterdir():
             if file.name in VARIABLES:
-                shutil.copy(file, variables_alone)
+                text = file.read_text()
+                (variables_alone / file.name).write_text(text if by_resources else _without_provider(text))
         blocks = [
             module_block(name, variables, "./infra" if name in by_resources else "./variables")
             for name, variables in deployments.items()
         ]
+        return cls._of_blocks(blocks, scratch)
+
+    @classmethod
+    def of_examples(cls, examples: Mapping[str, Variables], scratch: Path) -> "Workspace":
+        """The examples beside `infra/`, each as a module."""
+        _copy(scratch)
+        blocks = [module_block(name, given, f"./infra/examples/{name}") for name, given in examples.items()]
         return cls._of_blocks(blocks, scratch)
 
     @classmethod
@@ -183,6 +199,12 @@ class Workspace:
         file = self.folder / "given.tfvars.json"
         file.write_text(json.dumps(dict(variables)))
         return f"-var-file={file.name}"
+
+
+def _without_provider(text: str) -> str:
+    for source, value in OF_AWS.items():
+        text = text.replace(source, json.dumps(value))
+    return re.sub(r'(?m)^data "aws_\w+" "current" {}\n|(?s:^  required_providers {.*?^  }\n)', "", text)
 
 
 def _copy(scratch: Path) -> Path:

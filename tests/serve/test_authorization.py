@@ -12,7 +12,8 @@ import pytest
 from aiohttp import web
 
 from tests.authentication.issuer import private_key, public_jwk
-from tests.cli.process import Server, arco, serving
+from tests.cli.in_process import arco
+from tests.cli.process import Server, serving
 from tests.support.served_realms import KEY, bootstrapped
 from tests.support.stub_server import stub_server
 

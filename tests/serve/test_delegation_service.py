@@ -13,7 +13,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.cli.process import TIMEOUT_SECONDS, Server, arco, running, serving
+from tests.cli.in_process import arco
+from tests.cli.process import TIMEOUT_SECONDS, Server, running, serving
 from tests.support.certificates import Authority
 from tests.support.foreign_tables import files, foreign_table
 from tests.support.served_realms import LOGINS, bootstrapped

@@ -7,7 +7,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyiceberg.exceptions import NoSuchTableError, OAuthError
 
-from tests.cli.process import arco, serving
+from tests.cli.in_process import arco
+from tests.cli.process import serving
 from tests.support.polaris_cli import PolarisCli
 from tests.support.served_realms import LOGINS, Root, bootstrapped
 
@@ -25,6 +26,10 @@ def write_and_read(uri: str, root: Root, rows: list[int]) -> list[int]:
     catalog.create_table("db.t", pa.schema([("x", pa.int64())])).append(pa.table({"x": rows}))
     found: list[int] = root.catalog(uri).load_table("db.t").scan().to_arrow()["x"].to_pylist()
     return found
+
+
+ALONE = {"ARCO_WORKERS": "1"}
+"""Has a server run in the process of the command."""
 
 
 async def test_pyiceberg_works_in_two_realms_whose_names_are_all_the_same(tmp_path: Path) -> None:
@@ -83,7 +88,7 @@ async def test_a_realm_that_is_missing_is_reported_before_anything_is_served(tmp
     store = f"file:{tmp_path}/store"
     await bootstrapped(store, "a")
 
-    ended = await arco("serve", "--store", store, "--port", "0", "--realm", "a", "b", "c", **LOGINS)
+    ended = await arco("serve", "--store", store, "--port", "0", "--realm", "a", "b", "c", **ALONE, **LOGINS)
 
     assert (ended.code, ended.err) == (
         1,
@@ -94,7 +99,7 @@ async def test_a_realm_that_is_missing_is_reported_before_anything_is_served(tmp
 @pytest.mark.parametrize("name", ["_realm", "../a", "", "a/b", ".arco-store"])
 async def test_a_folder_that_is_no_realms_is_refused(name: str, tmp_path: Path) -> None:
     for command in ("serve", "bootstrap"):
-        ended = await arco(command, "--store", f"file:{tmp_path}/store", "--realm", name, **LOGINS)
+        ended = await arco(command, "--store", f"file:{tmp_path}/store", "--realm", name, **ALONE, **LOGINS)
         assert ended.code in (1, 2)
         assert "a realm's name may have letters" in ended.err
 

@@ -18,7 +18,8 @@ import pytest
 
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.tls import Certificate, certificate_of
-from tests.cli.process import TIMEOUT_SECONDS, Server, arco, serving
+from tests.cli.in_process import arco
+from tests.cli.process import TIMEOUT_SECONDS, Server, serving
 from tests.support.certificates import write_certificate
 from tests.support.served_realms import LOGINS, bootstrapped
 
@@ -51,7 +52,7 @@ async def config_status(server: Server, tls: ssl.SSLContext, **headers: str) -> 
         return got.status
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])  # all others have one
 async def test_pyiceberg_logs_in_writes_and_reads_over_tls(workers: str, files: Files, tmp_path: Path) -> None:
     store = f"file:{tmp_path}/store"
     root = await bootstrapped(store)

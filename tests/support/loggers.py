@@ -13,7 +13,9 @@ def restored() -> Iterator[None]:
     root = logging.getLogger()
     before = {logger: logger.level for logger in (root, *map(logging.getLogger, OURS))}
     handlers = [*root.handlers]
-    yield
-    root.handlers[:] = handlers
-    for logger, level in before.items():
-        logger.setLevel(level)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        for logger, level in before.items():
+            logger.setLevel(level)

@@ -163,10 +163,10 @@ async def test_the_job_of_tasks_tells_of_each_look_in_the_line_that_is_counted(
     assert {field for field in counted if not isinstance(line[field], int)} == set()
 
 
-async def test_the_job_of_collection_says_in_one_line_that_it_reached_its_end(
+async def test_the_job_of_collection_says_in_one_line_that_it_reached_its_end_and_how_many_objects_the_state_has(
     values: Values, environment: Mapping[str, str]
 ) -> None:
-    counted = re.compile(values["fresh"]["collection_completed"])
+    counted, listed = (re.compile(values["fresh"][f"collection_{name}"]) for name in ("completed", "listed"))
     async with served(values, environment) as server:
         await server.call("POST", "/v1/main/namespaces", {"namespace": ["sales"]})
         await server.stop(signal.SIGTERM)
@@ -175,17 +175,7 @@ async def test_the_job_of_collection_says_in_one_line_that_it_reached_its_end(
     assert (done.code, json.loads(done.out)["deleted"], json.loads(done.out)["stopped"]) == (0, True, False)
     assert len([line for line in done.out.splitlines() if counted.search(line)]) == 1
     assert not counted.search(done.out.replace("false", "true"))
-
-
-async def test_the_job_of_collection_says_in_one_line_how_many_objects_the_state_has(
-    values: Values, environment: Mapping[str, str]
-) -> None:
-    async with served(values, environment) as server:
-        await server.call("POST", "/v1/main/namespaces", {"namespace": ["sales"]})
-        await server.stop(signal.SIGTERM)
-    done = await arco(*values["fresh"]["jobs"]["collect"]["args"], **environment)
-
-    told = [found for line in done.out.splitlines() if (found := re.search(values["fresh"]["collection_listed"], line))]
+    told = [found for line in done.out.splitlines() if (found := listed.search(line))]
     assert [int(found[1]) for found in told] == [json.loads(done.out)["listed"]] != [0]
 
 
