@@ -1,3 +1,4 @@
+import asyncio
 import gc
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +7,7 @@ import pytest
 from pyspark import SparkContext
 
 from tests.reconciler.lakes import FolderLake
+from tests.support.filled_store import FilledStore
 from tools.support.local_spark import local_spark
 
 TABLES = 40
@@ -19,12 +21,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> FilledStore:
+    """Forty tables of four metadata files each."""
+
+    def fill(url: str) -> None:
+        asyncio.run(FolderLake(Path(url.removeprefix("file:"))).make(TABLES, COMMITS))
+
+    return FilledStore.of(tmp_path_factory.mktemp("filled"), fill)
+
+
 @pytest.fixture
-async def lake(tmp_path: Path) -> FolderLake:
-    """Forty tables of four metadata files each, nothing missing."""
-    made = FolderLake(tmp_path / "lake")
-    await made.make(TABLES, COMMITS)
-    return made
+def lake(filled: FilledStore) -> FolderLake:
+    """Those tables, nothing missing."""
+    return FolderLake(Path(filled.restore().removeprefix("file:")))
 
 
 @pytest.fixture(autouse=True)

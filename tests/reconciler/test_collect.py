@@ -91,6 +91,7 @@ async def test_executors_collect_what_the_command_does_beside_live_commits(
     assert (await arco("fsck", "--store", lake.store, "--warehouse", lake.warehouse)).code == 0
 
 
+@pytest.mark.slow  # test_spark.py kills workers each time, and below a cluster without Spark loses them
 async def test_an_object_that_kills_its_spark_worker_is_told_and_kept(
     spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ async def test_executors_write_files_that_the_driver_commits(spark: SparkContext
     served.assert_each_event_once()
 
 
-@pytest.mark.parametrize("how", ["raises", "killed"])
+@pytest.mark.parametrize("how", [pytest.param("raises", marks=pytest.mark.slow), "killed"])
 async def test_an_executor_that_dies_costs_no_event_and_tells_none_twice(
     spark: SparkContext, served: ServedLake, how: str
 ) -> None:

@@ -71,7 +71,7 @@ async def test_both_drivers_share_what_they_remember(spark: SparkContext, lake: 
     assert (await lake.reconcile_here()).walked == 0
 
 
-@pytest.mark.parametrize("how", ["raises", "killed"])
+@pytest.mark.parametrize("how", [pytest.param("raises", marks=pytest.mark.slow), "killed"])
 async def test_a_table_that_fails_or_kills_its_executor_costs_no_other_its_receipts(
     spark: SparkContext, lake: FolderLake, how: str
 ) -> None:
@@ -91,6 +91,7 @@ async def test_a_table_that_fails_or_kills_its_executor_costs_no_other_its_recei
     assert (again.unchanged, again.walked) == (TABLES - 1, 1)
 
 
+@pytest.mark.slow  # test_parts.py has it each time, without Spark
 async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
     spark: SparkContext, lake: FolderLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +100,7 @@ async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
         await reconcile(spark, lake.failing("", "killed"), part=PART)
 
 
+@pytest.mark.slow  # test_parts.py has it each time, without Spark
 async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part(
     spark: SparkContext, lake: FolderLake
 ) -> None:
@@ -115,6 +117,7 @@ async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part
     assert lake.receipts() == before
 
 
+@pytest.mark.slow  # test_parts.py has it each time, without Spark
 async def test_a_walk_that_one_driver_left_is_gone_on_with_by_the_other(spark: SparkContext, lake: FolderLake) -> None:
     before = lake.lose(every=1)
     heard: list[int] = []
@@ -205,7 +208,8 @@ async def test_spark_submit_runs_the_job_with_the_packages_as_an_archive(lake: F
     assert lake.receipts() == before
 
 
-@pytest.mark.parametrize("within", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("within", [True, False])
 async def test_spark_submit_runs_the_job_of_a_checkout_from_anywhere(
     lake: FolderLake, tmp_path: Path, *, within: bool
 ) -> None:
