@@ -68,8 +68,8 @@ async def _commit(session: Session, listing: RegistryState, commit: str) -> Regi
         return await session.state.registry_commit(commit)
     except CommitStateUnknown as error:
         raise HistoryCollected(
-            "The registry's history of the requested time no longer exists, as a collection deletes commits that are "
-            f"old: give a later time ({session.state.paths.registry_commit(commit)} is missing)"
+            "The registry's history of the requested time no longer exists, as old commits are deleted: give "
+            f"a later time ({session.state.paths.registry_commit(commit)} is missing)"
         ) from error
 
 
@@ -191,6 +191,6 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
 
 def _collected(gone: SegmentGone) -> HistoryCollected:
     return HistoryCollected(
-        "The registry's history of the requested time no longer exists, as a collection deletes segments of its index "
-        f"that are old: give a later time ({gone.message})"
+        "The registry's history of the requested time no longer exists, as old segments of its index are "
+        f"deleted: give a later time ({gone.message})"
     )

@@ -262,10 +262,7 @@ class State:
         key = self.paths.registry_commit(commit_id)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            message = (
-                f"The registry's history no longer reaches back to commit {commit_id}: a collection deletes commits "
-                "that are old"
-            )
+            message = f"The registry's history no longer reaches back to commit {commit_id}: old commits are deleted"
             raise CommitStateUnknown(message, "evidence-lost")
         return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
 

@@ -229,8 +229,8 @@ class CollectedCase:
 @pytest.mark.parametrize(
     "gone",
     [
-        CollectedCase("core/commits/", "a collection deletes commits .*core/commits/"),
-        CollectedCase("core/index/", "a collection deletes segments .*core/index/.* is gone"),
+        CollectedCase("core/commits/", "old commits are deleted.*core/commits/"),
+        CollectedCase("core/index/", "old segments of its index are deleted.*core/index/.* is gone"),
         CollectedCase("events/", "the receipt of .* was deleted by a cleanup"),
         CollectedCase("iceberg_pointers/", "dropped and purged"),
     ],
