@@ -1,5 +1,5 @@
-"""Stores of objects in the clouds, on the local disk and in memory, behind one interface, `ObjectStore`. Imports no SDK
-until `open_store` needs one.
+"""Stores of objects in the clouds, on the local disk and in memory, behind one interface, `ObjectStore`. A vendor's SDK
+is imported only by the first call of a store that needs it.
 
 Examples:
     A write has a condition, and an outcome that states whether it was applied:

@@ -8,8 +8,8 @@ CAP_S = 2.0
 
 
 def pause_s(random: float, max_s: float, min_s: float = 0.0) -> float:
-    """Returns a pause in seconds between two bounds, so that writers which collided once do not collide again. `random`
-    is uniform on [0, 1)."""
+    """Returns a pause in seconds from `min_s` up to `max_s`, as far between them as `random`, which is uniform on [0,
+    1): so writers that collided once rarely collide a second time."""
     return min_s + random * (max_s - min_s)
 
 
@@ -26,8 +26,8 @@ def poll_pause_s(random: float, mean_s: float) -> float:
 
 
 def full_jitter(random: Callable[[], float]) -> Iterator[float]:
-    """Yields the pause in seconds before each of `ATTEMPTS` attempts, none before the first: some 7 s in all on
-    average, 13 s at most."""
+    """Yields the pause in seconds before each of `ATTEMPTS` attempts: 0 before the first, then random pauses with a
+    growing limit, some 7 s in all on average, 13 s at most."""
     yield 0.0
     for attempt in range(ATTEMPTS - 1):
         yield growing_pause_s(random(), attempt)

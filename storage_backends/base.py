@@ -1,8 +1,8 @@
-"""The interface to object stores: six calls, three conditions, three outcomes (docs/design/store.md).
+"""The interface to object stores: six calls and `close`, three conditions, three outcomes (docs/design/store.md).
 
 Code above this package uses object stores through `ObjectStore` only. A backend translates a vendor's statuses into
-the outcomes below and does nothing else. A wrapper of a store (counting, delaying, deadlines, faults) is an
-`ObjectStore` too.
+the outcomes below, retries what the store refused for the moment, and does nothing else. A wrapper of a store
+(counting, delaying, deadlines, faults) is an `ObjectStore` too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,8 +45,9 @@ When = Absent | Matches | Anything
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Outcome of a write or deletion: it was applied. `version` is that of the object written (for a delete, of the
-    object that was deleted, or empty); `now_ms` is the store's time in milliseconds since 1970."""
+    """Outcome of a write or deletion: it was applied. `version` is that of the object written; for a deletion, that of
+    the object that was deleted, or empty where there was none or the store did not return it. `now_ms` is the store's
+    time in milliseconds since 1970."""
 
     version: Version
     now_ms: int
@@ -54,11 +55,12 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class PreconditionFailed:
-    """Outcome of a write: the condition did not hold, and this call wrote nothing. An earlier copy of the same write
-    may have been applied (a proxy between us and the store may resend), so a caller that gets this reads the object and
-    compares ids.
+    """Outcome of a write or deletion: the condition did not hold, and this call changed nothing. An earlier copy of the
+    same write may have been applied (a proxy between us and the store may resend), so a caller that gets this reads the
+    object and compares ids.
 
-    `version` is the object's current version where the store returned it, else None.
+    `version` is the object's current version; None if there is no object, or if the store did not return it. `now_ms`
+    is the store's time in milliseconds since 1970.
     """
 
     version: Version | None
@@ -67,8 +69,8 @@ class PreconditionFailed:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Outcome of a write: it may have been applied, or may be later, or never. The request was sent, and then came a
-    timeout, a reset or a 5xx."""
+    """Outcome of a write or deletion: it may have been applied, or may be later, or never. For example, the request was
+    sent, and then came a timeout, a lost connection or a status from 500 on. `reason` is a text for messages."""
 
     reason: str
 
@@ -79,8 +81,9 @@ Outcome = Applied | PreconditionFailed | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Result of a read: an object as it was when the store answered: the whole body or a part, its version, the store's
-    time of the write (`written_ms`), and the store's time of the answer (`now_ms`)."""
+    """Result of a read: an object as it was when the store answered. `body` is all of it or, after `get_range`, a part;
+    `version` is that of the object; `written_ms` and `now_ms` are the store's times of the write and of the answer, in
+    milliseconds since 1970."""
 
     body: bytes
     version: Version
@@ -104,7 +107,8 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One object in a listing: key, version, size in bytes, and the store's time of the write."""
+    """One object in a listing: key, version, size in bytes, and the store's time of the write in milliseconds since
+    1970."""
 
     key: str
     version: Version
@@ -114,10 +118,11 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a listing: objects in no order that may be relied on. `after` is the cursor for the next page, None
-    after the last. `in_order` means that the store lists by key: a caller that needs only the first keys may stop early
-    (docs/design/store.md#rule-4). `others` are the names of objects that are not valid keys, such as `folder/`, which
-    no other call of a store accepts."""
+    """A page of a listing. `after` is the cursor for the next page, None after the last. `in_order` means that the
+    entries are sorted by key, so that a caller that needs only the first keys may stop early
+    (docs/design/store.md#rule-4); without it their order means nothing. `others` are names of what is no object of the
+    store, and no other call takes: names that are not valid keys, such as `folder/`, and links or devices on a local
+    disk."""
 
     entries: Sequence[Listed]
     after: Cursor | None
@@ -131,9 +136,10 @@ class StoreError(Exception):
 
 
 class StoreUnavailable(StoreError):
-    """A read, or the start of a write, failed for a reason that may pass: throttling, timeout, connection, 5xx.
+    """A read failed, or a write was not applied, for a reason that may pass: throttling, timeout, connection, a status
+    from 500 on.
 
-    `retry_after_s` is the pause that the store requests before a retry.
+    `retry_after_s` is the pause in seconds that the store requests before a retry; 0 if it requests none.
     """
 
     retry_after_s: float = 0.0
@@ -150,9 +156,9 @@ class InvalidKey(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Result of the deletion of many objects. Those in `left` may still exist, each for its reason; a `StoreError`
-    means that the object was not deleted. All others are deleted. `now_ms` is the store's time, None without a
-    response."""
+    """Result of the deletion of many objects. `left` has the keys of objects that may still exist, each with the
+    reason: `Unknown` if the object may be deleted, a `StoreError` if it was not. All other objects are deleted.
+    `now_ms` is the store's time, None without a response."""
 
     left: Mapping[str, Unknown | StoreError]
     now_ms: int | None
@@ -165,8 +171,9 @@ MAX_DELETED = 1_000
 class ObjectStore(Protocol):
     """The interface of object stores: a bucket, or a part of one. Keys are `/`-separated, with no leading slash.
 
-    Reads raise `StoreUnavailable` where a store did not answer. Writes return their outcome. The caller must resolve
-    `Unknown` by reading and must not guess. Throttling and responses that mean "try again" (S3 409
+    Reads raise `StoreUnavailable` where a store did not answer, and other `StoreError`s where a retry would not help.
+    Writes and deletions return an outcome, and raise `StoreError` only if they were not applied. The caller must
+    resolve `Unknown` by reading and must not guess. Throttling and responses that mean "try again" (S3 409
     ConditionalRequestConflict, 503 SlowDown) are retried inside, with full-jitter backoff, a bounded number of times,
     or until the caller cancels.
     """
@@ -193,9 +200,9 @@ class ObjectStore(Protocol):
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
         """Removes at most 1,000 objects (ValueError), whatever their versions, in as few requests as the store allows.
-        What is missing counts as deleted. Raises `InvalidKey` before anything is sent, and `StoreUnavailable` where
-        nothing could be; other failures are reported for each key. The caller may send again what is `Unknown`, if the
-        keys are not used again."""
+        What is missing counts as deleted. Raises `InvalidKey` before anything is sent, and may raise `StoreUnavailable`
+        if nothing was sent; other failures are in the result, for each key. The caller may repeat a deletion that is
+        `Unknown` only if no new object is written with that key."""
         ...
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:

@@ -1,5 +1,5 @@
-"""Deletes many objects by one request each, where a store takes no request for many. For all stores, checks that one
-call deletes at most `MAX_DELETED` objects."""
+"""Deletes many objects with one request for each object, for stores that have no request for many. For all stores,
+checks that one call deletes at most `MAX_DELETED` objects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,8 +16,8 @@ def check_number(keys: Sequence[str]) -> None:
 
 
 async def delete_each(keys: Iterable[str], delete: Callable[[str], Awaitable[Outcome]]) -> Deleted:
-    """Deletes objects with a request each, `AT_ONCE` at a time, by `delete`, which must be unconditional. Returns what
-    may be left, each key with its reason."""
+    """Deletes objects with one request for each, `AT_ONCE` at a time, by `delete`, which must be unconditional. Returns
+    the keys of objects that may still exist, with the reasons, and the store's time of the last deletion."""
     left: dict[str, Unknown | StoreError] = {}
     now_ms: int | None = None
     limit = asyncio.Semaphore(AT_ONCE)

@@ -1,4 +1,5 @@
-"""The system clock, for stores that get no time from a server. Tests give a store another one."""
+"""The system clock. It is the time of local stores and of stores in memory, unless a test gives them another clock;
+clients of clouds sign requests by it, and use it where a response has no date."""
 
 import time
 

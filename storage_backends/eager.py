@@ -1,7 +1,8 @@
-"""Runs coroutines without the event loop up to the point where they first wait (`coroutine.send(None)`).
+"""Continues a coroutine that a caller has run by hand (`coroutine.send(None)`), without the event loop, up to where it
+first waits.
 
-A store that has its result at hand needs no task, no timeout and no turn of the event loop: the call raises
-`StopIteration` with the result. A coroutine that waits is continued from where it stopped.
+A call of a store that has its result at hand needs no task, no timeout and no turn of the event loop: `send` raises
+`StopIteration` with the result. A coroutine that does wait becomes a `Waiting`, which goes on from where it stopped.
 """
 
 from collections.abc import Coroutine, Generator

@@ -27,6 +27,8 @@ from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, c
 
 @dataclass(frozen=True, slots=True)
 class _Object:
+    """An object of a store in memory, with the time of the write in milliseconds since 1970."""
+
     body: bytes
     version: Version
     written_ms: int

@@ -27,7 +27,8 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
     `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix` or `az://container/prefix`, configured
     by the usual variables of its vendor, as `environment` has them.
 
-    Nothing is read or made yet. Raises `ValueError` for any other URL, and without the extra that the store needs.
+    Nothing is read or made yet. Raises `ValueError` for any other URL, for a variable that cannot be parsed, and if the
+    extra of this package that the store needs is not installed.
     """
     parsed = StoreUrl.parse(url)
     backend = _BACKENDS.get(parsed.scheme)
@@ -47,8 +48,8 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
 
 
 def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
-    """Opens the previous versions of objects that the bucket of an S3 store keeps. Raises `ValueError` for any other
-    store: those of other clouds are brought back by their own tools."""
+    """Opens the reader of all versions, current and previous, that the bucket of an S3 store keeps of objects. Raises
+    `ValueError` for any other store: previous versions in other clouds are restored by those clouds' own tools."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         raise ValueError(f"{url!r}: versions of objects are read on S3 only")
@@ -60,8 +61,9 @@ def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
 
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:
     """Returns the URL by which engines name the store at `url`: for Azure with the account, which `environment` has
-    where the URL leaves it out; for an access point with the ARN before the path. Any other URL is returned as it is.
-    Raises `ValueError` for an Azure URL or an ARN that names nothing."""
+    where the URL leaves it out; for an access point of S3 with all of the ARN before the first slash of the path. Any
+    other URL is returned as it is. Raises `ValueError` for an Azure URL that names no container or account, and for an
+    ARN that is no access point in one Region."""
     if url.startswith("s3://arn:"):
         from storage_backends.s3.access_point import canonical_url as canonical_s3_url
 

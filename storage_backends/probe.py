@@ -23,8 +23,9 @@ FOLDER = "_probe"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a probe: whether the store honours the conditions of PUTs, and if not, what it did (`reason`). Its
-    truth value is `honoured`.
+    """The result of a probe. `honoured` is whether the store honours the conditions of PUTs, which is also the truth
+    value of the verdict; `reason` is a text for messages, which names the first condition that the store did not
+    honour.
 
     `conditional_delete` is whether it honours those of DELETEs, too; without that the catalog works and makes no
     conditional deletes.
@@ -39,12 +40,13 @@ class Verdict:
 
 
 async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
-    """Writes two objects into `_probe/`, whose names begin with the nonce, and deletes them. Returns whether the store
-    refused each write and deletion whose condition did not hold.
+    """Writes two objects into `_probe/`, with names that begin with the nonce, which must be unique, and deletes them.
+    Returns whether the store applied writes with conditions that held, and refused writes and deletions with conditions
+    that did not hold.
 
     A store that accepts the conditions of a PUT and ignores them loses updates silently, so `arco serve` does not write
-    to it. A store that ignores those of a DELETE, as MinIO does, only lacks `conditional_delete`.
-    `nonce` must be unique. Raises `StoreError` if the store cannot be probed.
+    to it. A store that ignores those of a DELETE, as MinIO does, only lacks `conditional_delete`. Raises `StoreError`
+    if the store cannot be probed.
     """
     key, missing = f"{FOLDER}/{nonce}.present", f"{FOLDER}/{nonce}.missing"
     try:
@@ -77,11 +79,13 @@ async def _judge(store: ObjectStore, key: str, missing: str, nonce: str) -> Verd
 
 
 async def _still_has(store: ObjectStore, key: str, version: Version) -> bool:
+    """Whether the store has an object at a key with exactly this version."""
     found = await store.get(key)
     return isinstance(found, Found) and found.version == version
 
 
 def _known(outcome: Outcome) -> Applied | PreconditionFailed:
+    """Returns the outcome of a write of the probe. Raises `StoreUnavailable` if it is `Unknown`."""
     if isinstance(outcome, Unknown):
         raise StoreUnavailable(f"the outcome of a probe write is unknown: {outcome.reason}")
     return outcome

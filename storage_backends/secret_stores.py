@@ -32,14 +32,15 @@ _GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text is the reference of a secret in one of the clouds' stores of secrets."""
+    """Whether a text has the form of a reference to a secret in one of the clouds' stores of secrets; reads nothing."""
     return any(form.fullmatch(text) for form in (_AWS, _GOOGLE, _AZURE))
 
 
 async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bytes:
-    """Returns the newest version of a secret, or the one that the reference names; `environment` has the variables that
-    name credentials for AWS. Raises `StoreDenied` if there is none, if it may not be read, or if the reference has no
-    known form, and `StoreUnavailable` if the store of secrets does not respond. No error quotes the secret."""
+    """Returns the bytes of the newest version of a secret, or of the version that the reference names; `environment`
+    has the variables that name credentials for AWS. Raises `StoreDenied` if there is none, if it may not be read, if
+    the cloud's library is not installed, or if the reference has no known form, and `StoreUnavailable` if the store of
+    secrets does not respond. No error quotes the secret."""
     if match := _AWS.fullmatch(reference):
         from storage_backends.s3.secrets import read_aws_secret  # not for functions on another cloud
 
@@ -63,7 +64,8 @@ async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
 
 
 def google_payload(body: bytes) -> bytes:
-    """Returns the secret in the answer of Google Secret Manager. Raises `StoreDenied` if it holds none."""
+    """Returns the decoded bytes of the secret in a response of Google Secret Manager. Raises `StoreDenied` if it has
+    none."""
     try:
         match json.loads(body):
             case {"payload": {"data": str(data)}}:
@@ -74,7 +76,7 @@ def google_payload(body: bytes) -> bytes:
 
 
 def azure_value(body: bytes) -> bytes:
-    """Returns the secret in the answer of Azure Key Vault. Raises `StoreDenied` if it holds none."""
+    """Returns the secret in a response of Azure Key Vault, as bytes of UTF-8. Raises `StoreDenied` if it has none."""
     try:
         match json.loads(body):
             case {"value": str(value)}:
@@ -85,6 +87,8 @@ def azure_value(body: bytes) -> bytes:
 
 
 def _google_token() -> str:
+    """Returns an access token for Google Cloud, by google-auth's own search for credentials. Raises `StoreError`
+    without that library or credentials, and `StoreUnavailable` if Google's server does not respond."""
     try:
         import requests
         from google import auth
@@ -103,6 +107,8 @@ def _google_token() -> str:
 
 
 def _azure_token(domain: str) -> str:
+    """Returns a token of Entra ID for the key vaults under `domain`, by azure-identity's own search for credentials.
+    Raises `StoreError` without that library or credentials, and `StoreUnavailable` for any other failure."""
     try:
         from azure.core.exceptions import AzureError, ClientAuthenticationError
         from azure.identity import DefaultAzureCredential

@@ -8,8 +8,8 @@ from storage_backends.validation import is_key
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """The parts of a store's URL: `host` is the part after two slashes, `path` the part after that, unescaped; `text`
-    is the URL as it was given."""
+    """The parts of a store's URL: `host` is the part between the two slashes and the next one, such as a bucket or
+    `container@account...`; `path` is all from that slash on, unescaped; `text` is the URL as it was given."""
 
     text: str
     scheme: str
@@ -18,7 +18,8 @@ class StoreUrl:
 
     @classmethod
     def parse(cls, text: str) -> "StoreUrl":
-        """Returns the parts of a URL. Raises `ValueError` for a query or a fragment, which no store's URL has."""
+        """Returns the parts of a URL. Raises `ValueError` for a text that is no URL, and for a query or a fragment,
+        which no store's URL has."""
         parts = urlsplit(text)
         if parts.query or parts.fragment:
             raise ValueError(
@@ -27,8 +28,9 @@ class StoreUrl:
         return cls(text, parts.scheme, parts.netloc, unquote(parts.path))
 
     def prefix(self, kind: str) -> str:
-        """Returns the path as a prefix of keys, without slashes at its ends. Raises `ValueError` for one that no key
-        can have; `kind` is what the message calls such a URL."""
+        """Returns the path as a prefix of keys, without slashes at its ends; empty for all of a bucket. Raises
+        `ValueError` for one that no key can have; `kind` is what the message calls such a URL, for example `an S3 URL`.
+        """
         prefix = self.path.strip("/")
         if prefix and not is_key(prefix):
             why = "must not have an empty, '.' or '..' segment or a control character"

@@ -16,7 +16,7 @@ PAGE_SIZE = 1_000
 
 def check_key(key: str) -> None:
     """Raises `InvalidKey` unless the key is `/`-separated segments, none of them empty, `.` or `..`, without control
-    characters, at most 1,024 bytes of UTF-8 in all."""
+    characters, valid Unicode, and at most 1,024 bytes of UTF-8 in all."""
     if not _NO_SEGMENT.isdisjoint(key.split("/")):
         raise InvalidKey(f"a key must not have an empty, '.' or '..' segment: {key!r}")
     if _CONTROL.search(key):
@@ -33,7 +33,8 @@ def check_key(key: str) -> None:
 
 def is_key(key: str) -> bool:
     """Whether a name is a valid key of a store: `/`-separated segments, none of them empty, `.` or `..`, without
-    control characters, at most 1,024 bytes of UTF-8 in all. Other programs may have stored objects with other names."""
+    control characters, valid Unicode, and at most 1,024 bytes of UTF-8 in all. Other programs may have stored objects
+    with other names."""
     try:
         check_key(key)
     except InvalidKey:

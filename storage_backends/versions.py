@@ -1,7 +1,8 @@
-"""The interface to previous versions of objects in a bucket with versioning.
+"""The interface to all versions, current and previous, of the objects in a bucket with versioning.
 
-The catalog does not use them, and `ObjectStore` does not include them: they serve to restore a prefix to an earlier
-time."""
+The catalog does not use them, and `ObjectStore` does not include them: they serve commands that restore a prefix to an
+earlier time.
+"""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from storage_backends.base import Version
 
 @dataclass(frozen=True, slots=True)
 class KeptVersion:
-    """One version of an object that a bucket keeps, or a delete marker, whose `version` is None. `id` is the bucket's
-    id of the version; `latest` is whether it is the newest of its object."""
+    """One version of an object that a bucket keeps, or a delete marker, for which `version` is None. `id` is the
+    bucket's id of the version, `version` is the ETag; `written_ms` is the store's time of the write, or of the
+    deletion, in milliseconds since 1970; `latest` is whether it is the newest of the object."""
 
     key: str
     id: str
@@ -26,16 +28,17 @@ class KeptVersions(Protocol):
     """The interface by which the versions that a bucket keeps of the objects of one store are read."""
 
     async def enabled(self) -> bool:
-        """Whether the bucket keeps versions. Raises `StoreError` if that cannot be read."""
+        """Whether the bucket keeps versions of what is written now; False if it never did, or if versioning is
+        suspended. Raises `StoreError` if that cannot be read."""
         ...
 
     def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
-        """Yields all versions of all objects whose keys start with `prefix`, object by object, the newest first. Raises
-        `StoreError` if a listing fails."""
+        """Yields all versions and delete markers of all objects whose keys start with `prefix`, object by object, the
+        newest first. Raises `StoreError` if a listing fails."""
         ...
 
     async def get(self, kept: KeptVersion) -> bytes:
-        """Returns the bytes of a version. Raises `StoreError` if it is gone."""
+        """Returns the bytes of a version. Raises `StoreError` if it is gone, cannot be read, or is a delete marker."""
         ...
 
     async def close(self) -> None:

@@ -33,7 +33,8 @@ class AzureDialect:
 
     def is_answer(self, response: Response, method: str) -> bool:
         """Whether the response is a definite answer to a request with this method, such as an object, a missing object
-        or a refused condition; false for a failure."""
+        or a refused condition; false for a failure. The statuses 404, 409 and 412 are answers only with the error codes
+        of a missing blob, an existing blob, and a condition that did not hold."""
         status = response.status
         if 200 <= status < 300 or status in (HTTPStatus.NOT_MODIFIED, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE):
             return True

@@ -55,11 +55,13 @@ class KeyAuthorizer:
         return Authorization(signed(self._account, self._key, request.method, path, request.query, headers, length))
 
     async def renew(self, refused: Authorization) -> bool:
+        """Returns False: a key is never renewed."""
         return False
 
 
 class SasAuthorizer:
-    """Authorizes requests to Azure by a shared access signature at the end of the query."""
+    """Authorizes requests to Azure by a shared access signature at the end of the query. Raises `StoreError` for one
+    that cannot be part of a URL."""
 
     def __init__(self, token: str) -> None:
         if not (token.isascii() and token.isprintable()) or " " in token:
@@ -70,6 +72,7 @@ class SasAuthorizer:
         return Authorization(headers, self._token)
 
     async def renew(self, refused: Authorization) -> bool:
+        """Returns False: a shared access signature is never renewed."""
         return False
 
 

@@ -27,7 +27,7 @@ class ClientKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SharedKey:
-    """Credentials for Azure Storage: a key of the storage account, in base64. It allows everything."""
+    """Credentials for Azure Storage: a key of the storage account, in base64. It allows everything in the account."""
 
     key: str = field(repr=False)
 
@@ -75,8 +75,9 @@ class AzureConfig(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AzureConfig":
-        """Reads the configuration from the usual environment variables. Raises `ValueError` for a connection string or
-        a kind of client that can't be read; other errors are raised by the first call of a store."""
+        """Reads the configuration from the usual environment variables. A variable for the account, the endpoint, the
+        key or a shared access signature has priority over the connection string. Raises `ValueError` for a connection
+        string or a kind of client that can't be read; other errors are raised by the first call of a store."""
         named = _connection(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
         kind = environment.get("ARCO_AZURE_CLIENT") or ClientKind.WIRE
         if kind not in [*ClientKind]:
@@ -132,4 +133,5 @@ def _connection(text: str) -> _Connection:
 
 
 def _first(environment: Mapping[str, str], *names: str) -> str | None:
+    """Returns the first of these variables that is set to more than blanks; None if none is."""
     return next((value for name in names if (value := environment.get(name, "").strip())), None)

@@ -1,5 +1,5 @@
-"""Gets tokens of Entra ID for Azure Storage. Only this module imports azure-identity, and only where a configuration
-has neither a key nor a shared access signature.
+"""Gets tokens of Entra ID for Azure Storage. Of the modules for Azure, only this one imports azure-identity, and only
+where a configuration has neither a key nor a shared access signature.
 
 azure-identity blocks, so it is only called in a thread.
 """
@@ -44,9 +44,9 @@ class EntraTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> BearerToken:
-        """Returns a token of Entra ID that has not expired, a new one if it expires soon. Raises `StoreDenied` if there
-        is no identity, and `StoreUnavailable` if Entra ID does not respond, but neither while the old token is valid.
-        """
+        """Returns a token of Entra ID that has not expired, a new one if it expires within five minutes. Raises
+        `StoreDenied` if there is no identity, and `StoreUnavailable` if Entra ID does not respond; while the old token
+        is valid, returns that one instead."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the token
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -54,9 +54,9 @@ class EntraTokens:
         return self._held
 
     async def renewed(self, refused: str) -> BearerToken:
-        """Returns a new token in place of `refused`, the one that the store did not accept; the same one if Entra ID
-        gives no other. Raises `StoreDenied` if there is no identity, and `StoreUnavailable` if Entra ID does not
-        respond, but neither while the old token is valid."""
+        """Returns a new token in place of `refused`, the one that the store did not accept; the old one if Entra ID
+        gives no other, or if that fails while the old one is valid. Otherwise raises `StoreDenied` if there is no
+        identity, and `StoreUnavailable` if Entra ID does not respond."""
         async with self._asking:
             if self._held is not None and self._held.token == refused:  # no other task has renewed it
                 self._credential = None  # azure-identity would answer with the token that it holds
@@ -64,6 +64,7 @@ class EntraTokens:
         return await self.current()
 
     async def _renewed(self) -> BearerToken:
+        """Returns a new token, or the old one if that fails while it is valid."""
         try:
             return await asyncio.to_thread(self._ask)
         except (StoreDenied, StoreUnavailable):
@@ -75,6 +76,8 @@ class EntraTokens:
         return held.expires_ms - self._now_ms()
 
     def _ask(self) -> BearerToken:
+        """Returns the token that azure-identity gives, which may be the old one. Blocks. Raises `StoreError` without
+        the library or an identity, and `StoreUnavailable` if Entra ID does not respond."""
         try:
             from azure.core.exceptions import AzureError, ClientAuthenticationError
         except ModuleNotFoundError as error:

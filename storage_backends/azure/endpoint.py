@@ -74,7 +74,7 @@ def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
 
 
 def account_form(container: str) -> str:
-    """Returns the part of an error message that shows how to write a URL with the account of a container."""
+    """Returns the part of an error message that states how to write the URL of a container with an account."""
     return f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/prefix"
 
 
@@ -88,6 +88,8 @@ def endpoint_of(container: str, config: AzureConfig) -> ContainerEndpoint:
 
 
 def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
+    """Returns the storage account in a host of the form `ACCOUNT.dfs.core.windows.net`, and the host of that account's
+    blob endpoint. Raises `ValueError` for any other host; `text` is the URL for the message."""
     if (match := _DFS_HOST.fullmatch(host)) or (match := _ZONED_HOST.fullmatch(host)):
         return match[1], host.replace(".dfs.", ".blob.", 1)
     raise ValueError(f"{text!r} names no account of Azure Storage: expected ACCOUNT.dfs.core.windows.net after the @")

@@ -75,6 +75,7 @@ class SdkTransport:
             await client.close()
 
     def _sent(self, request: Request) -> "HttpRequest":
+        """Returns a request in the SDK's form. Raises `StoreError` for a header that is not printable ASCII."""
         from azure.core.pipeline.transport import HttpRequest
 
         headers = {**request.headers, "x-ms-version": API_VERSION, **_UNSIGNED}
@@ -120,6 +121,8 @@ class _Tokens:
         self._given = ""
 
     async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
+        """Returns a token; after a 401, which the SDK announces by the option `tenant_id`, a renewed one. Raises
+        `StoreError` for any scope but that of Azure Storage."""
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):

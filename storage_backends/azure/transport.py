@@ -68,6 +68,7 @@ class AzureTransport:
 
 
 def _target(request: Request, path: str, authorized: Authorization) -> str:
+    """Returns the path and query of a request, with what the authorization adds to the query."""
     query = "&".join(filter(None, (query_of(request.query.items()), authorized.query)))
     return f"{path}?{query}" if query else path
 

@@ -1,1 +1,1 @@
-"""Checks whether a store does what a catalog needs, by calls of the store itself: `arco doctor URL`."""
+"""Checks whether a store does what a catalog needs, by calling the store: `arco doctor URL`."""

@@ -32,8 +32,8 @@ async def store_time(examination: Examination) -> Finding:
 
 
 async def request_ids(examination: Examination) -> Finding:
-    """Checks whether each response of a store has an id of its request, which the vendor's support needs. A store
-    without ids passes, with a finding that they are lacking."""
+    """Checks whether all responses of a store so far have an id of the request, in one of the headers `REQUEST_IDS`,
+    which the vendor's support needs. A store without ids passes, with a finding that they are lacking."""
     await examination.store.list(examination.key("ids/"))
     answers = examination.answers or ()
     names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]
@@ -41,7 +41,8 @@ async def request_ids(examination: Examination) -> Finding:
 
 
 async def throttling(examination: Examination) -> Finding:
-    """Counts the responses of a check with the status 429 or 503, by which a store requests to slow down."""
+    """Counts the responses of all checks before this one with the status 429 or 503, by which a store requests to slow
+    down. Always passes."""
     answers = examination.answers or ()
     slow = sum(answer.status in THROTTLED for answer in answers)
     return ok("counted", f"{slow} of {len(answers):,} answers")
@@ -68,6 +69,8 @@ async def read_latency(examination: Examination) -> Finding:
 
 
 async def _timed(call: Callable[[int], Awaitable[None]]) -> Finding:
+    """Calls `call` `TIMED` times, one after the other, with the numbers from 0. Returns a finding with the median and
+    the maximum of the times in milliseconds."""
     took: list[float] = []
     for number in range(TIMED):
         began = time.perf_counter()

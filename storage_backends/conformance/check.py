@@ -92,7 +92,7 @@ def ok(found: str, measured: str = "") -> Finding:
 
 
 def lacking(found: str, measured: str = "") -> Finding:
-    """Returns the finding of a capability that the store does not have."""
+    """Returns the finding that the store does not have an optional capability."""
     return Finding(Grade.LACKING, found, measured)
 
 

@@ -60,6 +60,7 @@ async def examine(
 
 
 def _skipped(check: Check, findings: dict[str, Finding], examination: Examination, *, costly: bool) -> Finding | None:
+    """Returns the finding `SKIPPED`, with the reason, for a check that must not be made; None for one that must."""
     created = findings.get(CREATION.name)
     if check.writes and created is not None and created.grade is Grade.FAILED:
         return Finding(Grade.SKIPPED, "the store took no write")
@@ -71,6 +72,8 @@ def _skipped(check: Check, findings: dict[str, Finding], examination: Examinatio
 
 
 async def _run(check: Check, examination: Examination, ends: float) -> Finding:
+    """Makes one check, for 60 seconds at most and no longer than until `ends`, a time of the event loop. Returns the
+    finding, also for a check that failed or did not end."""
     now = asyncio.get_running_loop().time()
     if now >= ends:
         return Finding(Grade.SKIPPED, "no time was left")
@@ -97,6 +100,7 @@ async def _removing(store: ObjectStore, calls: Measurement) -> AsyncIterator[lis
 
 
 async def _remove(store: ObjectStore, keys: Sequence[str]) -> list[str]:
+    """Deletes objects, for 120 seconds at most. Returns the keys of objects that may still exist."""
     limit, left = asyncio.Semaphore(DELETED_AT_ONCE), dict.fromkeys(keys)
 
     async def remove(key: str) -> None:

@@ -149,8 +149,8 @@ async def listed_objects(examination: Examination) -> Finding:
 
 
 async def listing_order(examination: Examination) -> Finding:
-    """Checks whether a listing is sorted by key, which is an optional capability: without it, a search for due tasks
-    lists all waiting tasks."""
+    """Checks whether a listing is sorted by key, which is an optional capability: without it, the catalog's search for
+    background tasks that are due must list all tasks that wait."""
     for name in ("c", "a", "b/z", "b-y"):
         await examination.write(examination.key(f"order/{name}"), b"", ABSENT)
     keys = [entry.key for entry in await listing(examination.store, examination.key("order/"))]

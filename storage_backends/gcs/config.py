@@ -68,7 +68,9 @@ CredentialsConfig = Anonymous | AccessToken | CredentialsFile | CredentialsJson 
 class GcsConfig(ConnectionSettings):
     """The settings of one store on Google Cloud Storage. Stores with different settings can exist in one process.
 
-    An `endpoint` replaces Google's. `user_project` is billed for each request, as buckets demand whose requester pays.
+    An `endpoint` replaces Google's. `project` is for the SDK and for the settings of engines: requests over our own
+    connections do not have it. `user_project` is billed for each request, as buckets demand for which the requester
+    pays.
     """
 
     credentials: CredentialsConfig = ApplicationDefault()
@@ -79,8 +81,9 @@ class GcsConfig(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "GcsConfig":
-        """Reads the configuration from the usual environment variables. Raises `ValueError` for an unknown
-        ARCO_GCS_CLIENT; other errors are raised by the first call of a store."""
+        """Reads the configuration from the usual environment variables. With `STORAGE_EMULATOR_HOST`, requests go to
+        that emulator without credentials. Raises `ValueError` for an unknown ARCO_GCS_CLIENT; other errors are raised
+        by the first call of a store."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "").strip()
         universe = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or UNIVERSE
         return cls(
@@ -94,6 +97,8 @@ class GcsConfig(ConnectionSettings):
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
+    """Returns the credentials that the environment variables have: an access token, or else a credentials file, or else
+    google-auth's own search."""
     if token := environment.get("GOOGLE_OAUTH_ACCESS_TOKEN", "").strip():
         return AccessToken(token)
     if path := environment.get("GOOGLE_APPLICATION_CREDENTIALS"):

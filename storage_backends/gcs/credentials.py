@@ -66,7 +66,8 @@ class ExpiringToken:
 
 class GoogleTokens:
     """A source of access tokens by google-auth, which renews them some minutes before they expire. If a renewal fails,
-    the old token is used as long as it is valid. With `scopes` None, the scopes of this package are requested."""
+    the old token is used as long as it is valid. `scopes` are the OAuth scopes of the tokens; None stands for the one
+    to read and write Cloud Storage."""
 
     def __init__(self, config: GcsConfig, scopes: Sequence[str] | None = None) -> None:
         self._config = config
@@ -84,6 +85,7 @@ class GoogleTokens:
         return ExpiringToken(held.token(), held.expires_ms())
 
     async def _fresh(self) -> "GoogleCredentials":
+        """Returns the credentials with a token that has not expired, after loading or renewing them if needed."""
         held = self._credentials
         if held is not None and held.is_fresh():
             return held

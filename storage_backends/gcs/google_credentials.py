@@ -57,7 +57,8 @@ class GoogleCredentials:
         return None if expiry is None else int(expiry.replace(tzinfo=UTC).timestamp() * 1_000)
 
     def renew(self) -> None:
-        """Gets a new access token. Raises `StoreError` if that fails, but not while the old token is valid."""
+        """Gets a new access token. Raises `StoreError` if that fails and the old token is not valid; while it is, it
+        stays in use."""
         try:
             self.current.refresh(self.request)
         except GoogleAuthError as error:
@@ -66,8 +67,9 @@ class GoogleCredentials:
 
 
 def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> GoogleCredentials:
-    """Loads the configured credentials with google-auth, for these OAuth scopes. Raises `StoreDenied` for a file that
-    can't be read or has no credentials."""
+    """Loads the configured credentials with google-auth, for these OAuth scopes; gets no token yet. Raises
+    `StoreDenied` for a file that can't be read or has no credentials, and the error of `failure_of` for a failure of
+    google-auth."""
     try:
         return GoogleCredentials(_loaded(config, scopes), config)
     except GoogleAuthError as error:
@@ -103,6 +105,8 @@ def _loaded(config: GcsConfig, scopes: Sequence[str]) -> Credentials:
 
 
 def _from_json(text: str, scopes: Sequence[str]) -> Credentials:
+    """Returns the credentials in the JSON text of a credentials file. Raises `ValueError` or google-auth's error for a
+    text without any."""
     info: dict[str, Any] = json.loads(text)
     match info:
         case {"type": "service_account"}:

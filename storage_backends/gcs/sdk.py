@@ -65,6 +65,7 @@ class SdkTransport:
         self._session.close()
 
     def _exchange(self, request: Request) -> Response:
+        """Sends a request as `send` does, in the thread that calls it, and returns the response."""
         try:
             answer = self._sent(request)
             if answer.status_code == HTTPStatus.UNAUTHORIZED and self._has_renewed(answer.request):
@@ -82,6 +83,7 @@ class SdkTransport:
         return response
 
     def _sent(self, request: Request) -> requests.Response:
+        """Sends a request once, and returns the response, of which the body is not read yet."""
         headers, body = {**request.headers, **ALWAYS_SENT}, request.body
         if request.parts:
             headers["content-type"] = CONTENT_TYPE

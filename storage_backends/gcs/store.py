@@ -95,6 +95,7 @@ class GcsStore(BucketStore):
 
 
 def _condition(when: When) -> dict[str, str]:
+    """Returns the query parameters for the condition of a write."""
     match when:
         case Absent():
             return {"ifGenerationMatch": "0"}

@@ -1,7 +1,7 @@
-"""File-system calls of the local store: opening without following links, versions, locks, errors.
+"""File-system calls of the local store: opening without following links, reading, writing, versions, locks.
 
-All of them may wait for a disk or a lock, so they belong in a thread; the exceptions are opening an existing file and
-`read_from_memory`.
+Most may wait for a disk or a lock, so they belong in a thread; not so opening an existing file, `read_from_memory`, and
+what only computes.
 """
 
 import errno
@@ -65,12 +65,12 @@ def make_folder(path: str) -> None:
 
 @contextmanager
 def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = False) -> Iterator[int | None]:
-    """Yields a descriptor of the folder at `root/segments`, which it closes; None if there is none and it is not to be
-    made.
+    """Yields a descriptor of the directory at `root/segments`, and closes it afterwards; None if there is none and
+    `make` is false. With `make`, makes those that are missing on the way.
 
     No symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened. Raises
-    `InvalidKey` for a link, or for a file where a folder is to be made, and `ParentRemoved` if one is removed while
-    the next one is made in it.
+    `InvalidKey` for a link in the place of a directory, and for a file where one is to be made; `ParentRemoved` if one
+    is removed while the next one is made in it.
     """
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     folder: int | None = above
@@ -112,6 +112,8 @@ def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> tuple[in
 
 
 def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:
+    """Returns a descriptor of what has the name `name` in `root/folders`, a plain file or not; None if nothing has.
+    Raises `InvalidKey` for a symbolic link in place of a directory, and `OSError`."""
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         descriptor = open_nofollow(above, "/".join((*folders, name)), FILE_ITSELF)
@@ -125,6 +127,9 @@ def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:
 
 
 def _step(above: int, segment: str, make: bool) -> int | None:
+    """Opens the directory `segment` in the open directory `above`, and returns its descriptor. If there is none, makes
+    it if `make`, else returns None. Raises `InvalidKey` for a symbolic link, and for a file if `make`; `ParentRemoved`
+    if `above` was removed."""
     try:
         return os.open(segment, FOLDER_ITSELF, dir_fd=above)
     except FileNotFoundError:
@@ -148,8 +153,8 @@ def _step(above: int, segment: str, make: bool) -> int | None:
 
 
 def prune_empty(root: str, segments: Sequence[str]) -> None:
-    """Removes the directory at `root/segments` and the parents, up to the root, as far as they are empty. Follows no
-    symbolic link. One that can't be removed stays: it is no object."""
+    """Removes the directory at `root/segments`, then each parent below the root, as long as they are empty. Follows no
+    symbolic link. Stops without an error at one that can't be removed: it is no object."""
     for depth in range(len(segments), 0, -1):
         try:
             with open_folder_nofollow(root, segments[: depth - 1]) as above:
@@ -229,10 +234,12 @@ def written_ms_of(status: os.stat_result) -> int:
 
 @contextmanager
 def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
-    """Holds the lock file at `path` against every other thread and process; yields its descriptor.
+    """Holds the lock file at `path` against every other thread and process, and releases it at the end; yields its
+    descriptor.
 
-    Each acquisition opens the file anew, since `flock` locks open files, not processes. A kill releases it. Raises
-    `StoreUnavailable` if the holder, a suspended process perhaps, keeps it for `timeout_s`.
+    Each acquisition opens the file anew, since `flock` locks open files, not processes. The death of a process releases
+    it. Raises `StoreUnavailable` if another holder, a suspended process perhaps, has not released it after `timeout_s`
+    seconds.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -247,6 +254,7 @@ def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
 
 
 def _try_lock(descriptor: int) -> bool:
+    """Locks an open file without waiting. Returns whether that succeeded."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -45,7 +45,7 @@ class PausedWalks:
             walk.close()
 
     def close(self) -> None:
-        """Closes all paused walks."""
+        """Closes and forgets all paused walks."""
         with self._lock:
             walks = list(self._walks.values())
             self._walks.clear()
@@ -106,6 +106,8 @@ class Listing:
         return sorted(names)
 
     def _wants_folder(self, key: str) -> bool:
+        """Whether the directory with this key, which has no slash at its end, may have objects of this listing in it:
+        by the prefix, by the key after which the listing begins, and since it is not `hidden`."""
         path = key + "/"
         holds_prefixed = path.startswith(self.prefix) or self.prefix.startswith(path)
         holds_later = path > self.after or self.after.startswith(path)

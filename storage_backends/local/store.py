@@ -86,9 +86,10 @@ class LocalStore:
     """A store of local files: the folder `root`, made by the first write, shared by any number of tasks, threads and
     processes of one machine.
 
-    An object is written whole to a temporary file, which is fsynced, and then appears under its key at once, by a
-    hard link (create-only) or a rename. So a crash leaves the old object or the new one, and at worst a temporary
-    file, which is removed a day later. The folder is fsynced before the write is acknowledged.
+    An object is written to a temporary file, which is fsynced, and then appears under its key at once, by a hard
+    link (create-only) or a rename. So a crash leaves the old object or the new one, and at worst a temporary file; once
+    it is a day old, the first write of a store that is opened later removes it. The folder is fsynced before the write
+    is acknowledged.
 
     Every change of a key is made under one of 256 lock files, so nothing comes between looking at the version and
     replacing it. A version is the file's modification time, which the store sets: under the lock, always later than
@@ -96,7 +97,7 @@ class LocalStore:
     Hence a version never comes back, whatever the clock does.
 
     A deletion removes the directories that it leaves empty. A write whose directory is removed meanwhile is repeated.
-    Other programs that make one and then write into it may find it gone, as long as it is empty.
+    Other programs that make a directory in the store, and then write into it, may find it gone while it is empty.
 
     Keys are paths, so `a` and `a/b` cannot both exist: `InvalidKey`, as for symbolic links and for segments of more
     than 255 bytes. What waits for a disk or a lock does so in a thread; a cancelled write that had begun still lands.
@@ -142,7 +143,8 @@ class LocalStore:
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """Writes an object if the condition `when` holds. Returns `Applied` with the new version, `PreconditionFailed`
-        if the condition does not hold, or `Unknown` if the write may have been applied."""
+        if the condition does not hold, or `Unknown` if the write may have been applied. Raises `StoreError` if it was
+        not applied for another reason."""
         _check_path(key)
         return await self._in_thread(key, lambda: self._put(key, body, when), writes=True)
 
@@ -155,8 +157,9 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes at most 1,000 objects, whatever their versions, and returns the keys that may still exist, with the
-        reasons. Raises ValueError for more keys. If it is cancelled, it ends after the object at which it is."""
+        """Deletes at most 1,000 objects, whatever their versions, and returns the keys of objects that may still exist,
+        with the reasons. Raises ValueError for more keys. If the call is cancelled, the deletion stops after the object
+        that is being deleted."""
         check_number(keys)
         for key in keys:
             _check_path(key)
@@ -191,6 +194,9 @@ class LocalStore:
         return await self._in_thread(key, lambda: read(False))
 
     async def _in_thread(self, key: str, work: Callable[[], _Answer], *, writes: bool = False) -> _Answer:
+        """Returns what `work` returns in a thread. If it `writes`, makes the directories of the store first. Raises
+        `OSError` as a `StoreError`, in whose message `key` is named."""
+
         def guarded() -> _Answer:
             try:
                 if writes:
@@ -337,6 +343,8 @@ class LocalStore:
         return outcome
 
     def _delete_file(self, key: str, when: Matches | Anything) -> Outcome:
+        """Deletes the file of an object if the condition `when` holds, and returns the outcome. Leaves the directory,
+        also if it becomes empty."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders) as folder, self._exclusive_lock(key) as lock:
@@ -412,6 +420,8 @@ class LocalStore:
         return Page(entries, Cursor(last), self._now_ms(), in_order=True, others=others)
 
     def _walk(self, prefix: str, after: str) -> Walk:
+        """Yields the objects whose keys start with `prefix` and come after `after`, in the order of keys, and the names
+        of what is no object."""
         folders = prefix.split("/")[:-1]
         with suppress(InvalidKey):  # below what cannot be in a key, or is a link, there are no objects
             if folders:
@@ -450,6 +460,8 @@ class LocalStore:
         return version_of(status)
 
     def _exclusive_lock(self, key: str) -> AbstractContextManager[int]:
+        """Returns the lock for changes of the object at a key, one of the 256 that all keys share. Raises
+        `StoreUnavailable` on entry if another holder does not release it in time."""
         path = os.path.join(self._locks, f"{zlib.crc32(key.encode()) % STRIPES:02x}")
         return exclusive_lock(path, self._config.lock_timeout_s)
 
@@ -459,6 +471,8 @@ class LocalStore:
 
 @lru_cache(REMEMBERED_KEYS)  # those that are refused, of any length, are not remembered
 def _check_path(key: str) -> None:
+    """Raises `InvalidKey` for a key that is not valid, that has a segment of more than 255 bytes, or that is in the
+    store's private directory."""
     check_key(key)
     segments = key.split("/")
     if segments[0] == PRIVATE_FOLDER:
@@ -488,4 +502,6 @@ def _read_high_water(lock: int) -> int:
 
 
 def _raise_high_water(lock: int, deleted_ns: int) -> None:
+    """Writes the time of an object that is to be deleted, in nanoseconds, into the lock file, unless a later one is
+    there already."""
     os.pwrite(lock, b"%020d" % max(_read_high_water(lock), deleted_ns), 0)

@@ -14,9 +14,9 @@ _INSTEAD = "name a bucket, or an access point in one Region"
 
 
 def canonical_url(url: StoreUrl) -> StoreUrl:
-    """Returns the URL with the whole ARN before the first slash of its path: `s3://arn:...:accesspoint:NAME/prefix`,
-    which clients that cut a location there read, where the AWS CLI also has `s3://arn:...:accesspoint/NAME/prefix`. A
-    URL that names a bucket stays as it is.
+    """Returns the URL with the ARN before the first slash of the path, `s3://arn:...:accesspoint:NAME/prefix`, since
+    many clients take what is before that slash as the bucket. Also accepts the form of the AWS CLI,
+    `s3://arn:...:accesspoint/NAME/prefix`. A URL that names a bucket stays as it is.
 
     Raises `ValueError` for an ARN, or a multi-Region alias, that is no access point in one Region.
     """
@@ -37,6 +37,7 @@ def region_of_arn(arn: str) -> str:
 
 
 def _reason(arn: str) -> str:
+    """Returns the reason, for a message, why an ARN cannot stand in place of a bucket."""
     _, _, service, region, *_ = [*arn.split(":"), "", "", ""]
     if service == "s3-outposts":
         return "S3 on Outposts is not supported"

@@ -47,7 +47,8 @@ class S3Dialect:
 
     def is_answer(self, response: Response, method: str) -> bool:
         """Whether the response is a definite answer to a request with this method, such as an object, a missing object
-        or a refused condition; false for a failure."""
+        or a refused condition; false for a failure. The status 404 is an answer only with the code of a missing key, or
+        for a HEAD, which has no body."""
         if response.status == HTTPStatus.NOT_FOUND:  # a 404 without it may be the bucket's or a proxy's, not the key's
             return method == "HEAD" or _element(response, "Code") == "NoSuchKey"
         return 200 <= response.status < 300 or response.status in _ANSWERS
@@ -80,8 +81,8 @@ class S3Dialect:
 
 
 def failure_of_key(code: str, message: str) -> StoreError | None:
-    """Returns the failure for the error code of one key in the response to a deletion of many; None for a key without
-    an object, which counts as deleted."""
+    """Returns the failure for the error code of one key in the response to a deletion of many, by the rules of
+    `S3Dialect.failure_of`; None for a key without an object, which counts as deleted."""
     reason = f"{code}: {message}"
     if code == "NoSuchKey":
         return None
@@ -93,6 +94,7 @@ def failure_of_key(code: str, message: str) -> StoreError | None:
 
 
 def _place(response: Response, region: str) -> str:
+    """Returns the region or address of a bucket, for a message, as far as the response names it."""
     if region:
         return f"region {region!r}; set AWS_REGION"
     return _element(response, "Endpoint") or response.headers.get("location") or "the store does not say which"

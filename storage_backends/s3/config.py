@@ -18,7 +18,8 @@ _ECS = "http://169.254.170.2"
 
 class Addressing(StrEnum):
     """Where a request to S3 names the bucket: in the host's name (`VIRTUAL`) or in the path (`PATH`). `AUTO` is the
-    path for a configured endpoint, and for Amazon's the host where a certificate allows it."""
+    path for a configured endpoint; for Amazon's it is the host, unless Amazon's certificates do not cover the bucket's
+    name, as one with a dot."""
 
     AUTO = "auto"
     PATH = "path"
@@ -37,7 +38,8 @@ class Carrier(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint:
     """Credentials for S3: an address that returns temporary keys (ECS, EKS, Lambda with SnapStart), and the token that
-    it requires. A token in a file has priority, and is read each time, since it is rotated."""
+    it requires. The file `token_file` has priority over `token`, and is read for each request to that address, since
+    the token in it is rotated."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -105,13 +107,14 @@ class S3Config(ConnectionSettings):
         )
 
     def request_headers(self) -> dict[str, str]:
-        """Returns the headers of every request: the expected owner of the bucket, and the consent of a requester to
-        pay."""
+        """Returns the headers of every request: the account that must own the bucket, and the consent of a requester to
+        pay; empty if neither is configured."""
         owner = {"x-amz-expected-bucket-owner": self.bucket_owner} if self.bucket_owner else {}
         return {**owner, **({"x-amz-request-payer": "requester"} if self.requester_pays else {})}
 
     def object_headers(self) -> dict[str, str]:
-        """Returns the headers for the write of an object, by which the store encrypts it."""
+        """Returns the headers for the write of an object, by which the store encrypts it; empty if none is configured.
+        A key without a kind of encryption stands for `aws:kms`."""
         encryption = self.encryption or ("aws:kms" if self.kms_key_id else None)
         named = {"x-amz-server-side-encryption": encryption} if encryption else {}
         key = {"x-amz-server-side-encryption-aws-kms-key-id": self.kms_key_id} if self.kms_key_id else {}
@@ -119,8 +122,9 @@ class S3Config(ConnectionSettings):
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
-    """Returns where the AWS credentials come from, by the environment variables: access keys first, then a container's
-    credentials endpoint, unless a variable names a source that botocore tries before it; else botocore's chain."""
+    """Returns where the AWS credentials come from, by the environment variables: access keys first, even if only one of
+    the pair is set; then a container's credentials endpoint, unless a variable names a source that botocore tries
+    before it; else botocore's chain."""
     access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if access or secret:
         return Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None)

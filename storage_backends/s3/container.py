@@ -30,6 +30,8 @@ _PLAIN_HOSTS = ("localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23")
 
 @dataclass(frozen=True, slots=True)
 class _ExpiringKeys:
+    """Temporary AWS keys, and the time at which they expire in milliseconds since 1970."""
+
     keys: Credentials
     until_ms: int
 
@@ -45,8 +47,8 @@ class ContainerCredentials:
 
     async def current(self) -> Credentials:
         """Returns access keys that have not expired, from the container's endpoint. Raises `StoreDenied` for a response
-        without keys, or an address that is not allowed, and `StoreUnavailable` if the endpoint does not respond, but
-        neither while the old keys are valid."""
+        without keys, or an address that is not allowed, and `StoreUnavailable` if the endpoint does not respond; while
+        the old keys are valid, returns these instead."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the keys
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -54,6 +56,7 @@ class ContainerCredentials:
         return self._held.keys
 
     async def _renewed(self) -> _ExpiringKeys:
+        """Returns new keys from the endpoint, or the old ones if that fails while they are valid."""
         try:
             return _read(await self._ask())
         except StoreError:
@@ -95,8 +98,8 @@ class ContainerCredentials:
 
 def address_of(url: str) -> tuple[SplitResult, int]:
     """Returns the parts and the port of the URL from which a container gets its AWS credentials. Keys and token are not
-    encrypted by the protocol, so plain HTTP is accepted only to this machine. Raises `StoreDenied` for any other URL.
-    """
+    encrypted by the protocol, so plain HTTP is accepted only to this machine and to the fixed addresses of ECS and EKS.
+    Raises `StoreDenied` for any other URL."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -121,6 +124,8 @@ def _is_near(host: str) -> bool:
 
 
 def _read(response: Response) -> _ExpiringKeys:
+    """Returns the keys in the response of a container's endpoint. Raises `StoreUnavailable` for a transient failure,
+    and another `StoreError` for any other response without keys."""
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
         raise StoreUnavailable(f"the container credentials endpoint answered status {response.status}")
     if response.status != HTTPStatus.OK:

@@ -1,5 +1,6 @@
 """AWS credentials and region as a configuration has them: keys, the container credentials endpoint that it names, or
-botocore's chain (profiles, SSO, roles, instances). Only this module imports botocore, and only for the last.
+botocore's chain (profiles, SSO, roles, instances). Imports botocore only for that chain, and for a region that no
+variable names.
 
 botocore blocks, so it is only called in a thread.
 """
@@ -84,6 +85,8 @@ class BotocoreCredentials:
         return refresh_needed is not None and bool(refresh_needed())
 
     def _ask(self) -> Credentials:
+        """Returns the keys that botocore's chain has, renewed if they expire soon. Blocks. Raises `StoreError` without
+        botocore or credentials, and `StoreUnavailable` if a provider of credentials does not respond."""
         try:
             from botocore.exceptions import (  # type: ignore[import-untyped]
                 BotoCoreError,
@@ -119,6 +122,8 @@ def _session(chain: DefaultChain) -> Any:
 
 
 def _region_of_profile(chain: DefaultChain) -> str:
+    """Returns the region that the profile of a chain names. Blocks. Raises `StoreError` if it names none, or without
+    botocore."""
     missing = "no S3 client can be made: neither AWS_REGION nor AWS_DEFAULT_REGION is set"
     try:
         from botocore.exceptions import BotoCoreError

@@ -1,4 +1,4 @@
-"""Writes and parses the XML bodies of the deletion of many objects (S3 API reference, `DeleteObjects`)."""
+"""Writes and parses the XML bodies by which one request deletes many objects (S3 API reference, `DeleteObjects`)."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping

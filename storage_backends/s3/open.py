@@ -18,13 +18,15 @@ def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
 
 
 def open_versions(url: StoreUrl, config: S3Config) -> KeptVersions:
-    """Opens the previous versions that the bucket at this URL keeps of objects, over connections of our own. Raises
-    `ValueError` without a bucket, for an ARN that is no access point in one Region, or for a prefix that no key can
-    have."""
+    """Opens the reader of all versions, current and previous, that the bucket at this URL keeps of objects, over
+    connections of our own. Raises `ValueError` without a bucket, for an ARN that is no access point in one Region, or
+    for a prefix that no key can have."""
     return S3Versions(*_place(url), config=replace(config, carrier=Carrier.WIRE))
 
 
 def _place(url: StoreUrl) -> tuple[str, str]:
+    """Returns the bucket, or the ARN of an access point, and the prefix that a URL names. Raises `ValueError` without a
+    bucket, for any other ARN, or for a prefix that no key can have."""
     url = canonical_url(url)
     if not url.host:
         raise ValueError(f"an S3 URL must name a bucket: {url.text!r}")

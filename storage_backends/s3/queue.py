@@ -20,8 +20,9 @@ _HOST = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 async def send_message(
     url: str, body: str, delay_s: int, environment: Mapping[str, str], now_ms: Callable[[], int]
 ) -> None:
-    """Sends a message to the queue of this URL, which delivers it after `delay_s` seconds, 900 at most. Raises
-    `StoreDenied` if SQS refuses it, and `StoreUnavailable` if SQS is too busy or the outcome is unknown."""
+    """Sends a message to the queue of this URL, which delivers it after `delay_s` seconds, or after 900 if that is
+    less. `environment` has the variables of the credentials, and of the region if the URL names none. Raises
+    `StoreDenied` if SQS refuses the message, and `StoreUnavailable` if SQS is too busy or the outcome is unknown."""
     host = _HOST.fullmatch(urlsplit(url).hostname or "")
     region = host[1] if host else environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     message = {"QueueUrl": url, "MessageBody": body, "DelaySeconds": min(delay_s, MAX_DELAY_S)}

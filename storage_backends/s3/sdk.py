@@ -1,8 +1,8 @@
 """Sends requests to S3 by Amazon's SDK, where our own connections can't: directory buckets, ARNs, proxies.
 
 aiobotocore finds the address, signs and sends. Each request goes out once, and its response is taken before the SDK
-reads it, so what responses mean, and what is sent again, is the same as over our own connections. Only this module
-imports aiobotocore and aiohttp.
+reads it, so what responses mean, and what is sent again, is as it is over our own connections. Of the modules for S3,
+only this one imports aiobotocore and aiohttp.
 """
 
 import asyncio
@@ -99,6 +99,7 @@ class SdkTransport:
         await self._stack.aclose()
 
     def _parameters(self, request: Request) -> dict[str, Any]:
+        """Returns a request as the arguments of a method of the SDK's client."""
         given = {**request.headers, **request.query}
         parameters: dict[str, Any] = {_PARAMETERS[name]: value for name, value in given.items() if name in _PARAMETERS}
         if "max-keys" in given:
@@ -179,8 +180,8 @@ class _Provider:
 
 
 async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: str) -> SdkTransport:
-    """Returns a transport by the SDK, through `proxy` if that is not empty. Raises `StoreError` for a configuration
-    that can't be followed."""
+    """Returns a transport by the SDK, through `proxy` if that is not empty. Nothing is sent yet. Raises `StoreError`
+    for a configuration that can't be followed."""
     session = get_session(_NO_FILES)
     session.register_component("data_loader", _MODELS)
     session.register_component("credential_provider", _Provider(_Keys(credentials_of(config.credentials))))

@@ -27,9 +27,10 @@ _TARGETS = {SECRETS_MANAGER: "secretsmanager.GetSecretValue", PARAMETER_STORE: "
 async def read_aws_secret(
     service: str, region: str, arn: str, environment: Mapping[str, str], now_ms: Callable[[], int]
 ) -> bytes:
-    """Returns the newest version of the secret, or of the parameter, with this ARN, read with the credentials that the
-    variables name. `service` is `SECRETS_MANAGER` or `PARAMETER_STORE`. Raises `StoreDenied` if there is none, or it
-    may not be read, and `StoreUnavailable` if the service does not respond. No error quotes the secret."""
+    """Returns the bytes of the current version of the secret, or of the parameter, with this ARN, read with the
+    credentials that the variables name. `service` is `SECRETS_MANAGER` or `PARAMETER_STORE`. Raises `StoreDenied` if
+    there is none, or it may not be read, and `StoreUnavailable` if the service does not respond. No error quotes the
+    secret."""
     request = {"SecretId": arn} if service == SECRETS_MANAGER else {"Name": arn, "WithDecryption": True}
     answer = await call(_SERVICES[service], region, _TARGETS[service], request, environment, now_ms, MAX_BYTES)
     return secret_in(answer, service)

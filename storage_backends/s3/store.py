@@ -37,7 +37,9 @@ class S3Store(BucketStore):
         super().__init__(bucket, prefix, client)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists one page of the objects under a prefix; see `BucketStore.list`."""
+        """Returns a page of objects as `BucketStore.list` does. A directory bucket lists up to a slash only, so the
+        page leaves out what does not start with `prefix`, is never `in_order`, and may have fewer entries, or none,
+        before the last page."""
         page = await super().list(prefix, after)
         if not self._by_folder:
             return page

@@ -1,5 +1,5 @@
-"""Reads the versions of objects that an S3 bucket keeps (S3 API reference, `ListObjectVersions` and
-`GetBucketVersioning`)."""
+"""Reads all versions, current and previous, of objects that an S3 bucket keeps (S3 API reference, `ListObjectVersions`
+and `GetBucketVersioning`)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
@@ -33,13 +33,14 @@ class S3Versions(Bucket):
         super().__init__(bucket, prefix, client)
 
     async def enabled(self) -> bool:
-        """Whether the bucket keeps versions of objects. Raises `StoreError` if that can't be read."""
+        """Whether the bucket keeps versions of what is written now; False if it never did, or if versioning is
+        suspended. Raises `StoreError` if that can't be read."""
         answer = await self._client.read(Request("GET", "", self._always, {"versioning": ""}))
         return answer.status == HTTPStatus.OK and b"<Status>Enabled</Status>" in answer.response.body
 
     async def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
-        """Yields all versions of the objects whose keys start with `prefix`, object by object, the latest first. Leaves
-        out objects whose names are not valid keys. Raises `StoreError` if a listing fails."""
+        """Yields all versions and delete markers of the objects whose keys start with `prefix`, object by object, the
+        latest first. Leaves out objects with names that are not valid keys. Raises `StoreError` if a listing fails."""
         whole = self._prefix + prefix
         query = {"versions": "", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": whole}
         resume: dict[str, str] = {}
@@ -61,7 +62,8 @@ class S3Versions(Bucket):
                 return
 
     async def get(self, kept: KeptVersion) -> bytes:
-        """Returns the bytes of one version of an object. Raises `StoreError` if it can't be read."""
+        """Returns the bytes of one version of an object. Raises `StoreError` if it can't be read, or is a delete
+        marker."""
         answer = await self._client.read(Request("GET", self._key(kept.key), self._always, {"versionId": kept.id}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(
@@ -96,6 +98,8 @@ def _complete(found: Sequence[KeptVersion], *, more: bool) -> tuple[list[KeptVer
 
 
 def _version(element: "Element", escaped: bool) -> KeptVersion:
+    """Returns the version, or delete marker, in an XML element of a listing. `escaped` is whether its key is escaped as
+    in a URL."""
     texts = {local_name(child): child.text or "" for child in element}
     version = Version(texts["ETag"]) if local_name(element) == "Version" else None
     key = unquote_plus(texts["Key"]) if escaped else texts["Key"]

@@ -38,8 +38,8 @@ from storage_backends.wire.exchange import Answer, Request
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """A page of a bucket's listing as a cloud returned it: the objects by their keys in the bucket, and the text by
-    which the listing continues; None after the last page."""
+    """A page of a bucket's listing as a cloud returned it: the objects by their keys in the bucket, and in
+    `continuation` the text by which a request gets the next page; None after the last page."""
 
     entries: tuple[Listed, ...]
     continuation: str | None
@@ -62,7 +62,7 @@ class BucketStore(Bucket, ABC):
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """Returns the object at a key, `Unchanged` if it still has the version `if_changed_from`, or `Missing` if there
-        is none."""
+        is none. Raises `StoreError` if it cannot be read."""
         answer = await self._client.read(self._reading(self._key(key), if_changed_from))
         return Unchanged(answer.now_ms) if answer.status == HTTPStatus.NOT_MODIFIED else self._found(answer)
 
@@ -80,7 +80,8 @@ class BucketStore(Bucket, ABC):
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """Writes an object if the condition `when` holds. Returns `Applied` with the new version, `PreconditionFailed`
-        if the condition does not hold, or `Unknown` if the write may have been applied."""
+        if the condition does not hold, or `Unknown` if the write may have been applied. Raises `StoreError` if it was
+        not applied for another reason."""
         answer = await self._client.write(self._writing(self._key(key), body, when))
         if isinstance(answer, Unknown):
             return answer
@@ -97,7 +98,8 @@ class BucketStore(Bucket, ABC):
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """Deletes an object if the condition `when` holds, and returns the outcome: for a missing object `Applied`
-        under `ANY`, and `PreconditionFailed` under a version. Raises ValueError for `ABSENT`."""
+        under `ANY`, and `PreconditionFailed` under a version; `Unknown` if the deletion may have been applied. Raises
+        ValueError for `ABSENT`, and `StoreError` if the object was not deleted for another reason."""
         condition = check_deletable(when)
         answer = await self._client.write(self._deletion(self._key(key), condition))
         if isinstance(answer, Unknown):
@@ -113,8 +115,8 @@ class BucketStore(Bucket, ABC):
         raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes at most 1,000 objects, whatever their versions, and returns the keys that may still exist, with the
-        reasons. Raises ValueError for more keys."""
+        """Deletes at most 1,000 objects, whatever their versions, and returns the keys of objects that may still exist,
+        with the reasons. Raises ValueError for more keys, and `InvalidKey` before anything is sent."""
         check_number(keys)
         for key in keys:
             self._key(key)
@@ -122,7 +124,8 @@ class BucketStore(Bucket, ABC):
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first page, or the one after the
-        cursor `after`. Names of objects that are not valid keys, such as `folder/`, are in `others`."""
+        cursor `after`. Names of objects that are not valid keys, such as `folder/`, are in `others`. Raises
+        `StoreError` if the page cannot be read."""
         answer = await self._client.read(self._listing(self._prefix + prefix, after))
         if answer.status == HTTPStatus.NOT_FOUND:
             raise StoreError(f"bucket {self._name!r} does not exist")
@@ -141,21 +144,23 @@ class BucketStore(Bucket, ABC):
         return Page(entries, cursor, answer.now_ms, in_order, others)
 
     def _reading(self, key: str, if_changed_from: Version | None = None) -> Request:
-        """Returns the request for an object, unless it still has the version `if_changed_from`."""
+        """Returns the request for an object. With the version `if_changed_from`, the store answers without a body if
+        the object still has that version."""
         condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
         return Request("GET", key, {**self._headers, **condition})
 
     @abstractmethod
     def _writing(self, key: str, body: bytes, when: When) -> Request:
-        """Returns the request that writes an object."""
+        """Returns the request that writes an object at a key of the bucket if the condition `when` holds."""
 
     def _deletion(self, key: str, when: Matches | Anything) -> Request:
-        """Returns the request that deletes an object."""
+        """Returns the request that deletes the object at a key of the bucket if the condition `when` holds."""
         return Request("DELETE", key, {**self._headers, **etag_headers(when)})
 
     @abstractmethod
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes at most `batch_size` objects by one request; see `Batches`."""
+        """Deletes at most `batch_size` objects, by their keys in the store, with one request. Returns the failures;
+        `Unknown` if any of them may be deleted. Raises `StoreError` if none was deleted."""
 
     @abstractmethod
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
@@ -166,7 +171,8 @@ class BucketStore(Bucket, ABC):
         """Returns the page in the body of the response to a listing. Raises ValueError for a body that is no page."""
 
     def _found(self, answer: Answer) -> Found | Missing:
-        """Returns the object in the response to a read. Raises `StoreError` if its version or time is missing."""
+        """Returns the object in the response to a read, or `Missing` for the status 404. Raises `StoreError` if the
+        object's version or time is missing."""
         if answer.status == HTTPStatus.NOT_FOUND:
             return Missing(answer.now_ms)
         version, written = answer.header(self.version_header), answer.header("last-modified")
@@ -181,7 +187,8 @@ class BucketStore(Bucket, ABC):
         return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
 
     async def _past_end(self, key: str) -> Found | Missing:
-        """Returns the object at a key with an empty body: the response for a range past its end has no version."""
+        """Returns the object at a key with an empty body, by a second request, since the response for a range past its
+        end has no version; `Missing` if there is no object any more."""
         return self._found(await self._client.read(replace(self._reading(self._key(key)), method="HEAD")))
 
     def _written(self, key: str, answer: Answer) -> Applied | Unknown:

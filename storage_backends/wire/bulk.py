@@ -1,4 +1,4 @@
-"""Deletes objects in batches, each by one request whose response has an outcome for each key."""
+"""Deletes objects in batches: each batch by one request, with an outcome for each key in the response."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ _GONE = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HT
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """The result of a batch of deletions: the keys that were not, or perhaps not, deleted, with the failures."""
+    """The result of a batch of deletions: `failures` has the keys of objects that were not deleted, with the errors
+    (`Ambiguous`: perhaps deleted). `now_ms` is the store's time in milliseconds since 1970."""
 
     failures: Mapping[str, StoreError]
     now_ms: int
@@ -23,8 +24,8 @@ class BatchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Deletes objects of one store: `size` keys at a time by `send`, which raises `StoreError` if nothing was deleted,
-    or each by itself by `delete`."""
+    """Deletes objects of one store: `size` keys at a time by `send`, which raises `StoreError` if nothing was deleted.
+    Where the store does not support or cannot read such a request, deletes the objects one by one by `delete`."""
 
     client: Client
     size: int

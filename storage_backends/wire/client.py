@@ -21,8 +21,8 @@ from storage_backends.wire.exchange import (
 from storage_backends.wire.http1 import Response
 
 PATIENCE_S = 20.0
-"""The sum of all pauses of one call, those that the store requests included. If the store requests a longer pause, the
-call fails at once: its caller has a deadline, and can report it."""
+"""The most that the pauses of one call may be in all, those that the store requests included. Instead of a pause that
+would exceed it, the call fails at once: its caller has a deadline, and can report it."""
 
 
 _RANDOM = random.SystemRandom().random
@@ -50,8 +50,8 @@ class _Open:
 
 
 class Client:
-    """Sends requests about one bucket to a store, and retries the ones that are safe to retry. The transport opens with
-    the first call in an event loop.
+    """Sends requests about one bucket to a store, and retries the ones that are safe to retry: up to 12 attempts, with
+    pauses of 20 s in all at most. The transport opens with the first call in an event loop.
 
     `open_transport` raises `StoreError` for a configuration that can't be followed. `pauses` are made between attempts.
     """
@@ -83,7 +83,7 @@ class Client:
             return Unknown(str(error))
 
     def pauses(self) -> Iterator[float]:
-        """Iterates over the pauses in seconds before each of several attempts; there is none before the first."""
+        """Iterates over the random pauses in seconds before each of 12 attempts; there is none before the first."""
         return full_jitter(self._pauses.random)
 
     async def pause(self, seconds: float) -> None:
@@ -126,6 +126,8 @@ class Client:
         raise failure
 
     async def _attempt(self, request: Request, pause: float) -> Answer:
+        """Sends a request after a `pause` in seconds, and a second time if the store refused the time in the first.
+        Returns the answer. Raises a failure as the dialect classifies it."""
         await self.pause(pause)
         transport = await self._transport()
         response = await self._exchange(transport, request)
@@ -147,6 +149,7 @@ class Client:
         return response
 
     async def _transport(self) -> Transport:
+        """Returns the transport of this event loop, which it opens if there is none yet."""
         loop = asyncio.get_running_loop()
         if self._open is None or self._open.loop is not loop:
             transport = await self._open_transport()  # opens no connection yet

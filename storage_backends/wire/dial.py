@@ -58,6 +58,7 @@ def interleaved(addresses: Sequence[Address]) -> list[Address]:
 
 
 async def _attempt(family: socket.AddressFamily, address: tuple[object, ...]) -> socket.socket:
+    """Returns a socket that is connected to an address. Raises `OSError` if that fails."""
     connecting = socket.socket(family, socket.SOCK_STREAM)
     try:
         connecting.setblocking(False)
@@ -70,6 +71,7 @@ async def _attempt(family: socket.AddressFamily, address: tuple[object, ...]) ->
 
 
 async def _give_up(attempts: Sequence[asyncio.Task[socket.socket]]) -> None:
+    """Cancels attempts to connect, and closes the sockets of attempts that have succeeded meanwhile."""
     for attempt in attempts:
         attempt.cancel()
     for late in await asyncio.gather(*attempts, return_exceptions=True):

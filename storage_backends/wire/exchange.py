@@ -34,8 +34,8 @@ class OversizedAnswer(Ambiguous):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A definite answer of a store, with the HTTP response. `now_ms` is the store's clock, in whole seconds, or this
-    machine's where the response has no date."""
+    """A definite answer of a store, with the HTTP response. `now_ms` is the store's time in milliseconds since 1970,
+    exact to a second, or this machine's where the response has no date."""
 
     status: int
     response: Response

@@ -23,9 +23,9 @@ async def fetch(
     tls: ssl.SSLContext | None = None,
     post: bytes | None = None,
 ) -> Response:
-    """Sends a GET, or a POST of the bytes `post`, and returns the answer, whatever its status. It follows no redirects
-    and uses no proxy. `plain_loopback` allows `http` to this machine, `tls` is a context other than that of the
-    system's authorities.
+    """Sends a GET, or a POST of the bytes `post`, and returns the answer, whatever its status. It follows no redirects,
+    uses no proxy, and never waits longer than 3 s to connect and 5 s for the answer. `plain_loopback` allows `http` to
+    this machine; `tls` replaces the context that trusts the system's authorities.
 
     Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a complete answer of at most
     `max_bytes`.
@@ -62,9 +62,9 @@ def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
 
 
 def failure_of(what: str, response: Response) -> StoreError:
-    """Returns the error for a response with another status than 200: `StoreUnavailable` if it is transient, else
-    `StoreDenied`. The message does not quote the response, which may have secrets in it. `what` names what was called.
-    """
+    """Returns the error for a response that the caller cannot use, one with another status than 200: `StoreUnavailable`
+    for 429 and from 500 on, else `StoreDenied`. The message does not quote the response, which may have secrets in it.
+    `what` names what was called."""
     if response.status >= 500 or response.status == 429:
         return StoreUnavailable(f"{what} answered status {response.status}")
     return StoreDenied(f"{what} answered status {response.status}")

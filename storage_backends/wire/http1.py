@@ -41,8 +41,9 @@ class Response:
 
 
 def request_head(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
-    """Returns the first lines of a request with a body of `length` bytes. Raises `StoreError` for a header that is not
-    printable ASCII: a line break in it would begin another header."""
+    """Returns the request line and the headers of a request with a body of `length` bytes, up to the blank line before
+    the body. Raises `StoreError` for a header that is not printable ASCII: a line break in it would begin another
+    header."""
     lines = [f"{method} {target} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if length or method in ("PUT", "POST"):
@@ -68,8 +69,8 @@ def may_end_with_its_connection(method: str, status: int) -> bool:
 
 
 class ResponseReader:
-    """Parses the response to one HTTP request. Once the response is whole, `keep_alive` is whether the connection may
-    carry another request."""
+    """Parses the response to one HTTP request, by the method of that request. `whole` is the response, None until it is
+    complete; from then on, `keep_alive` is whether the connection may carry another request."""
 
     def __init__(self, method: str, max_body_bytes: int = MAX_ANSWER_BYTES) -> None:
         self._method = method  # the parser cannot know that a HEAD's answer has no body; after 204 and 304 it does
@@ -156,7 +157,8 @@ class ResponseReader:
 
 
 class Connection(asyncio.Protocol):
-    """The client's side of an HTTP connection, which carries one exchange at a time."""
+    """The client's side of an HTTP connection, which carries one exchange at a time. `reusable` is whether it may carry
+    another one."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
@@ -243,6 +245,7 @@ class Connection(asyncio.Protocol):
         self._lose(AnswerLost(f"the connection to the server {reason}"))
 
     def _listen(self, idle_s: float) -> None:
+        """Starts the time limit: the exchange fails if no byte comes or goes for `idle_s` seconds."""
         self._heard = False
         self._unsent = self._unsent_bytes()
         self._alarm = asyncio.get_running_loop().call_later(idle_s, self._on_alarm, idle_s)
@@ -258,6 +261,7 @@ class Connection(asyncio.Protocol):
         return sum(transport.get_write_buffer_size() for transport in transports)
 
     def _lose(self, error: AnswerLost) -> None:
+        """Closes the connection, and fails the exchange under way, if there is one, with this error."""
         self._transport.abort()
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)

@@ -18,8 +18,8 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
 def encode(heads: Sequence[bytes]) -> bytes:
-    """Returns the multipart body that carries requests with these first lines; each part has its number, from 0, as
-    id."""
+    """Returns the multipart body that carries requests without bodies, of which `heads` are the request lines and
+    headers. The id of each part is its number, from 0."""
     parts = (
         b"--%s\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: %d\r\n\r\n%s\r\n"
         % (BOUNDARY.encode(), number, head)
@@ -30,7 +30,8 @@ def encode(heads: Sequence[bytes]) -> bytes:
 
 def decode(response: Response, method: str) -> Mapping[int, Response]:
     """Returns the responses in a multipart response, by the numbers of their requests, which all have the method
-    `method`. A response that can't be read is left out. Raises ValueError for a response that is not multipart."""
+    `method`. A response without a number has that of its place. A response that can't be read is left out. Raises
+    ValueError for a response that is not multipart."""
     boundary = _BOUNDARY.search(response.headers.get("content-type", ""))
     if boundary is None:
         raise ValueError("the answer to a batch of requests is not multipart")
@@ -48,6 +49,7 @@ def decode(response: Response, method: str) -> Mapping[int, Response]:
 
 
 def _answer(data: bytes, method: str) -> Response | None:
+    """Returns the HTTP response in a part of a multipart response; None if it can't be read."""
     reader = ResponseReader(method)
     try:
         # Some servers let the line break before the boundary be the end of the headers, too.

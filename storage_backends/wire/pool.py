@@ -61,8 +61,9 @@ class Pool:
         self._closed = False
 
     async def send(self, method: str, head: bytes, body: bytes) -> Response:
-        """Sends a request once, on an idle connection or a new one, and returns its answer. Raises `NeverSent` if there
-        is no connection, and `AnswerLost` if no complete response comes in time, of which `AnswerTooLarge` is one."""
+        """Sends a request once, on an idle connection or a new one, and returns its answer; waits while all connections
+        are busy. Raises `NeverSent` if there is no connection, and `AnswerLost` if no complete response comes in time,
+        of which `AnswerTooLarge` is one."""
         async with self._places:
             kept = self._take_idle() or await self._connect()
             try:
@@ -87,6 +88,8 @@ class Pool:
         await asyncio.sleep(0)  # an aborted transport lets go of its socket in the next round
 
     def _take_idle(self) -> _PooledConnection | None:
+        """Returns the idle connection that was used last and may be used once more; None if there is none. Closes all
+        that are too old or broken."""
         now = self._now_ms()
         while self._idle:
             kept = self._idle.pop()
@@ -97,6 +100,8 @@ class Pool:
         return None
 
     def _release(self, kept: _PooledConnection) -> None:
+        """Returns a connection to the pool after an exchange, or closes it if it may not be used once more. Closes
+        connections that were idle for too long."""
         if self._closed or not kept.connection.reusable:
             kept.connection.close()
             return
@@ -110,6 +115,7 @@ class Pool:
             self._idle.pop().connection.close()
 
     async def _connect(self) -> _PooledConnection:
+        """Opens a connection. Raises `NeverSent` if that fails, or takes longer than `connect_s`."""
         try:
             async with asyncio.timeout(self._timeouts.connect_s):
                 connection = await self._open()

@@ -12,8 +12,9 @@ Kind = Literal["get", "put", "delete", "list"]
 
 
 class StoreCall:
-    """One call of a store, which has begun: `answered` or `failed` ends it. Times are by the measurement's clock, in
-    seconds; `outcome` is the name of the result's class, or of the exception's."""
+    """One call of a store, which has begun: `answered` or `failed` ends it. `read` and `written` are bytes of bodies;
+    `depth` is one more than that of the deepest call that had ended before this one began; times are by the
+    measurement's clock, in seconds; `outcome` is the name of the result's class, or of the exception's."""
 
     __slots__ = ("_measurement", "began", "depth", "ended", "key", "kind", "outcome", "read", "written")
 
@@ -48,8 +49,9 @@ class StoreCall:
 
 
 class Totals(NamedTuple):
-    """Sums over the calls of a store. `bytes_written` are of bodies that were sent, refused ones included; `unchanged`
-    counts reads without a body, because the caller had the current version."""
+    """Sums over the calls of a store. `depth` is the length of the longest chain of calls that came one after the
+    other; `bytes_written` are of bodies that were sent, refused ones included; `unchanged` counts reads without a body,
+    because the caller had the current version."""
 
     calls: int
     depth: int

@@ -94,9 +94,9 @@ class RequestStore:
         return self._write("delete", 0, self._inner.delete, key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes objects, whatever their versions, in the inner store, and returns the keys that may still exist.
-        Raises `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome
-        of all is `Unknown`. The call is measured as one delete, of the first key."""
+        """Deletes objects, whatever their versions, in the inner store, and returns the keys that may still exist;
+        without keys it calls nothing. Raises `StoreUnavailable` if the deadline of the request has passed; if it passes
+        within the call, the outcome of all is `Unknown`. The call is measured as one delete, of the first key."""
         if not keys:
             return Deleted({}, None)
         try:
@@ -110,7 +110,7 @@ class RequestStore:
         return self._ask("list", 0, self._inner.list, prefix, after)
 
     async def close(self) -> None:
-        """Does nothing: the store outlives the request."""
+        """Does nothing: the inner store stays open for other requests."""
 
     async def _ask(
         self,
@@ -155,6 +155,8 @@ class RequestStore:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> Outcome:
+        """Calls `ask(key, ...)`, a method of the inner store that writes or deletes, and returns the outcome, which is
+        `Unknown` if the deadline passes within the call. Raises `StoreUnavailable` if it has passed before."""
         try:
             return await self._ask(kind, written, ask, key, *args, **kwargs)
         except _Late:
@@ -166,6 +168,8 @@ class _Late(StoreUnavailable):
 
 
 async def _wait(waiting: Waiting[_Answer], seconds: float, noted: StoreCall | None) -> _Answer:
+    """Waits for the rest of a call, and returns the store's answer; ends the call's record `noted`, if there is one.
+    Raises `_Late` after so many `seconds`, and what the call raises."""
     scope = asyncio.timeout(seconds)
     try:
         async with scope:
