@@ -184,6 +184,7 @@ def test_branches_tags_and_time_travel(spark: Sql, either_lake: Lake, namespace:
     either_lake.assert_receipts(bare(table))
 
 
+@pytest.mark.slow  # reconciler/test_maintain.py has procedures that rewrite, expire and remove each time
 def test_procedures_keep_house(spark: Sql, either_lake: Lake, namespace: str) -> None:
     table, system = f"{namespace}.t", f"{either_lake.name}.system"
     spark(f"CREATE TABLE {table} (id BIGINT, half INT) PARTITIONED BY (half)")

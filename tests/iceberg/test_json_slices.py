@@ -45,7 +45,7 @@ def outcome(read: Callable[[], object]) -> bytes | None:
         return None
 
 
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 @given(value=json_values, other=json_values, data=st.data())
 def test_slices_mean_what_one_call_means(value: Json, other: Json, data: st.DataObject) -> None:
     spelled = data.draw(st.sampled_from(SPELLINGS))
