@@ -13,6 +13,7 @@ from tests.simulation import (
     rule_mutations_for_keys,
     rule_mutations_for_polaris,
     rule_mutations_for_programs,
+    rule_mutations_for_proposals,
     rule_mutations_for_purges,
     rule_mutations_for_realms,
 )
@@ -45,6 +46,7 @@ def planted() -> set[str]:
         rule_mutations_for_keys,
         rule_mutations_for_polaris,
         rule_mutations_for_programs,
+        rule_mutations_for_proposals,
         rule_mutations_for_purges,
         rule_mutations_for_realms,
         test_anti_join_left_out,

@@ -62,8 +62,9 @@ def lead(
 ) -> Steps[Leading]:
     """Judges proposals in the order of their attempts' ids, each on what those before it leave, and returns what the
     commit does for them. If an attempt has more than one proposal, the one with the latest base that is not left
-    counts. A proposal that holds but exceeds `capacity` is neither taken in nor cancelled. The index and place of
-    `head` may have changes that are planned for the same commit. Other arguments are those of `judge_proposal`."""
+    counts. A proposal that holds but exceeds `capacity` is neither taken in nor cancelled, unless it is the first: one
+    of any size can be committed alone. The index and place of `head` may have changes that are planned for the same
+    commit. Other arguments are those of `judge_proposal`."""
     index, changes = Growing(head.index), dict[str, JsonObject | None]()
     operations: list[Operation] = []
     cancels: list[str] = []
@@ -79,7 +80,7 @@ def lead(
         decided.add(proposal.attempt)
         if verdict is Verdict.CANCEL:
             cancels.append(proposal.attempt)
-        elif len(operations) == capacity.proposals or size + proposal.size > capacity.size:
+        elif len(operations) == capacity.proposals or (operations and size + proposal.size > capacity.size):
             is_full = True
         else:
             made = proposal.changes_on(now)

@@ -118,6 +118,12 @@ def test_what_does_not_fit_is_left_and_makes_the_commit_full() -> None:
     assert (ids(small), small.is_full, small.cancels) == (["01A"], True, [])
 
 
+def test_a_change_that_is_larger_than_a_commit_may_be_is_taken_in_alone() -> None:
+    large, small = taking("A", "01A"), taking("B", "01B")
+    alone = led(large, small, capacity=Capacity(9, large.size - 1))
+    assert (ids(alone), alone.is_full, alone.cancels) == (["01A"], True, [])
+
+
 def test_a_proposal_that_no_longer_holds_makes_no_commit_full() -> None:
     leading = led(taking("t", "01A"), taking("t", "01B"), capacity=Capacity(1, 1 << 20))
     assert (leading.is_full, leading.cancels) == (False, ["01B"])

@@ -222,6 +222,7 @@ class Auditor:
         self._see_tombstones(event.at)
         for operation in sequence(head, "operations"):
             assert isinstance(operation, dict)
+            assert text(operation, "id") not in self._committed, f"{operation} is committed twice"
             self._committed.add(text(operation, "id"))
             self._cancelled.update(texts(operation, "cancels"))
             assert self._committed.isdisjoint(self._cancelled), "an attempt is committed and cancelled"
@@ -296,6 +297,11 @@ class Auditor:
         assert ask.applied == 0, f"{ask.principal} is applied, and was told {refusal!r}"
         assert not ask.succeeded, f"{ask.principal} was told yes, and no: {refusal!r}"
         assert self._explained(ask, refusal), f"{ask.principal} was told what was never true: {refusal!r}"
+
+    def undone(self, ask: Ask, unavailable: CatalogError) -> None:
+        """A request without a key was answered that nothing was done."""
+        ask.refused = unavailable
+        assert ask.applied == 0, f"{ask.principal} is applied in spite of {unavailable!r}"
 
     def _explained(self, ask: Ask, refusal: CatalogError) -> bool:
         """Whether a definite no was true at some instant since the request was sent."""

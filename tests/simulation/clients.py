@@ -77,7 +77,12 @@ class SimulatedClients:
             except Refusal as refusal:
                 self.auditor.refused(ask, refusal)
                 return None
-            except (CommitStateUnknown, KeyInProgress, Unavailable):
+            except (CommitStateUnknown, KeyInProgress):
+                answer = None
+            except Unavailable as unavailable:
+                if key is None:
+                    self.auditor.undone(ask, unavailable)
+                    return None
                 answer = None
             if answer is DIED:
                 name += "+"
@@ -205,7 +210,7 @@ class SimulatedClients:
         await self.world.settle()
         self.auditor.close(reconciled=False)
         last = self.world.process("last walk")
-        stats = await last.run(reconcile(self.fixture(last).session()))
+        stats = await last.run(reconcile(self.fixture(last).session(deadline_ms=600_000)))
         assert stats is not DIED
         assert stats.unreadable == []
         self.auditor.close(reconciled=True)

@@ -3,9 +3,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
+import pytest
+
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state import registry
+from tests.simulation import collecting
 from tests.simulation.clients import AS_DEPLOYED, EAGER, SimulatedClients
+from tests.simulation.collecting import CollectingClients
 from tests.simulation.explore import Scenario
 from tests.simulation.world import World
 from tests.support.registry_versions import raise_version
@@ -21,21 +28,24 @@ async def one_after_another(*requests: Request) -> None:
 
 
 def scenario(
-    *tables: str, settings: str = "eager"
+    *tables: str, settings: Settings = EAGER, memory: int = registry.RECENT_COMMITS
 ) -> Callable[[Callable[[SimulatedClients], list[Awaitable[None]]]], Scenario]:
-    """Runs what the decorated function lists, all at once, in a registry with proposals."""
+    """Runs what the decorated function lists, all at once, in a registry with proposals. HEAD lists the operations of
+    `memory` commits."""
 
     def decorate(requests: Callable[[SimulatedClients], list[Awaitable[None]]]) -> Scenario:
         async def run(world: World) -> None:
-            clients = SimulatedClients(world, EAGER if settings == "eager" else AS_DEPLOYED)
+            clients = SimulatedClients(world, settings)
             await clients.set_up(*tables)
             await raise_version(clients.fixture(world.process("setup")).session().state)
             for name in PROCESSES:
                 await clients.warm(name)
-            async with asyncio.TaskGroup() as group:
-                for request in requests(clients):
-                    group.create_task(_as_task(request))
-            await clients.close()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(registry, "RECENT_COMMITS", memory)
+                async with asyncio.TaskGroup() as group:
+                    for request in requests(clients):
+                        group.create_task(_as_task(request))
+                await clients.close()
 
         run.__qualname__ = requests.__name__
         return run
@@ -113,7 +123,7 @@ def clients_drop(clients: SimulatedClients, principal: str, name: str) -> Reques
     return partial(clients.drop, principal, "p4", name=name)
 
 
-@scenario("t", settings="deployed")
+@scenario("t", settings=AS_DEPLOYED)
 def many_processes_as_deployed(clients: SimulatedClients) -> list[Awaitable[None]]:
     """The deadlines of a deployment."""
     return [
@@ -125,10 +135,101 @@ def many_processes_as_deployed(clients: SimulatedClients) -> list[Awaitable[None
     ]
 
 
+@scenario("t", memory=2, settings=replace(EAGER, in_progress_ms=20, duplicate_timeout_ms=20))
+def names_that_are_freed_beside_takeovers(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """HEAD forgets attempts, and their cancellations, while their names are taken and freed."""
+
+    def drops(process: str, name: str) -> Awaitable[None]:
+        drop = [partial(clients.drop, f"d{n}-{name}", process, name=name, key=False) for n in range(4)]
+        return one_after_another(*drop)
+
+    def creates(process: str) -> Awaitable[None]:
+        create = [
+            partial(clients.create, f"{process}-{n}", process, name=f"{process}-{n}", key=False) for n in range(8)
+        ]
+        return one_after_another(*create)
+
+    return [
+        clients.create("k", "p1", "p2", name="a"),
+        clients.create("l", "p2", "p1", name="b"),
+        drops("p3", "a"),
+        drops("p3", "b"),
+        creates("p4"),
+        creates("p5"),
+    ]
+
+
+@scenario("t", memory=3)
+def names_that_change_to_and_fro(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """What a rename has read may be the same again after others."""
+
+    def renames(principal: str, process: str, name: str, to: str) -> list[Request]:
+        return [partial(clients.rename, f"{principal}{n}", process, name=name, to=to, key=False) for n in range(3)]
+
+    return [
+        one_after_another(*renames("r", "p1", "t", "u")),
+        one_after_another(*renames("s", "p2", "u", "t")),
+        one_after_another(*renames("q", "p3", "t", "u")),
+        one_after_another(*(partial(clients.create, f"e{n}", "p4", name=f"e{n}", key=False) for n in range(5))),
+        one_after_another(*(partial(clients.create, f"f{n}", "p5", name=f"f{n}", key=False) for n in range(5))),
+    ]
+
+
+@scenario("t", settings=replace(EAGER, request_ms=2_000))
+def requests_with_little_time(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """Deadlines that pass while proposals wait."""
+    return [
+        one_after_another(
+            *(partial(clients.create, f"{n}-{process}", process, name=f"{process}-{n}", key=False) for n in range(4))
+        )
+        for process in PROCESSES
+    ]
+
+
+@scenario("t", settings=AS_DEPLOYED)
+def creates_of_one_name_by_many_processes(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """All but one are refused, in time."""
+
+    def others(process: str) -> Awaitable[None]:
+        create = [
+            partial(clients.create, f"{process}-{n}", process, name=f"{process}-{n}", key=False) for n in range(3)
+        ]
+        return one_after_another(*create)
+
+    return [*(_answered(clients, f"c-{process}", process) for process in PROCESSES), others("p6"), others("p7")]
+
+
+async def _answered(clients: SimulatedClients, principal: str, process: str) -> None:
+    """A create that must get a definite answer, unless a call failed."""
+    await clients.create(principal, process, name="same", key=False)
+    is_healthy = not clients.world.fired
+    assert principal in clients.auditor.asks or not is_healthy, f"the outcome of {principal} is unknown"
+
+
+async def creates_beside_a_collector(world: World) -> None:
+    """Files of creates that never commit are collected after seconds, and proposals arrive late."""
+    clients = CollectingClients(world, collecting.SETTINGS)
+    await clients.set_up("t")
+    await raise_version(clients.fixture(world.process("setup")).session().state)
+
+    async def creates(process: str) -> None:
+        for n, at in enumerate((0, 45, 60, 75)):
+            await clients.quiet(max(0.0, at - world.loop.time()))
+            await clients.create(f"{n}-{process}", process, name=f"{process}-{n}", key=False)
+
+    await clients.all([*map(creates, PROCESSES[:3]), clients.collector("g1", 4, 30.0)])
+    await clients.close()
+
+
 PROPOSING = (
     creates_of_many_processes,
     creates_without_keys_of_many_processes,
     creates_drops_and_renames_of_many_processes,
     keys_that_several_processes_send,
     many_processes_as_deployed,
+    names_that_are_freed_beside_takeovers,
+    names_that_change_to_and_fro,
+    requests_with_little_time,
+    creates_of_one_name_by_many_processes,
+    creates_beside_a_collector,
 )

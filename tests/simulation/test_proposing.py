@@ -11,7 +11,7 @@ from tests.simulation.proposing import PROPOSING
 from tests.simulation.thoroughness import TIMES, count, sample
 
 SECONDS = 120.0 * TIMES
-SPARED = ("setup", "last walk")
+SPARED = ("setup", "last walk", "last")
 """Processes to which nothing happens: what comes before, and what the auditor waits for."""
 
 

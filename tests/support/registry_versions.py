@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from arco_catalog.state.access import State
 from arco_catalog.state.registry import VERSION_WITH_CANCELLATIONS
+from arco_catalog.state.runtime import ulid_of
 from storage_backends import Applied
 
 
@@ -11,6 +12,7 @@ async def raise_version(state: State) -> None:
     """Makes the registry commit after which takeovers cancel attempts by id."""
     head = await state.head()
     raised = replace(head, document={**head.document, "version": VERSION_WITH_CANCELLATIONS})
-    commit = raised.successor(commit="raised", at_ms=head.at_ms, edits={}, operations=[])
-    await state.create(state.paths.registry_commit("raised"), commit.body)
+    at_ms = head.at_ms + 1
+    commit = raised.successor(commit=ulid_of(at_ms, bytes(10)), at_ms=at_ms, edits={}, operations=[])
+    await state.create(state.paths.registry_commit(str(commit.id)), commit.body)
     assert isinstance(await state.move_head(commit, head.version), Applied)

@@ -80,6 +80,8 @@ class Profile:
     shared: float = 0.7
     served: float = 0.3
     spilled: float = 0.25
+    proposals: float = 0.25
+    """The chance that processes that lose HEAD propose their changes."""
     memory: float = 0.2
     cleaning: float = 0.3
     purge: float = 0.1
@@ -118,7 +120,8 @@ MIXED = Profile()
 
 def drawn(rng: random.Random, profile: Profile = MIXED) -> Program:
     """One program."""
-    return _Drawing(rng, profile).program()
+    program = _Drawing(rng, profile).program()
+    return replace(program, conditions=replace(program.conditions, proposals=rng.random() < profile.proposals))
 
 
 class _Drawing:

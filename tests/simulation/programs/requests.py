@@ -163,6 +163,8 @@ class Conditions:
     shared: bool = True
     served: bool = False
     spilled: bool = False
+    proposals: bool = False
+    """Whether processes that lose HEAD propose their changes to each other."""
     memory: int | None = None
     overlap: bool = False
     shared_folder: bool = False

@@ -19,6 +19,7 @@ from tests.simulation.programs.grammar import DB, NOTIFIED, OTHER
 from tests.simulation.programs.recorder import Recorder
 from tests.simulation.programs.requests import Conditions, Name, Program, Request
 from tests.simulation.world import World
+from tests.support.registry_versions import raise_version
 from tools.support.catalog_fixture import CatalogFixture
 
 
@@ -52,7 +53,11 @@ def begin(world: World, recorder: Recorder, program: Program, settings: Settings
     """Fills a world with what a program begins with."""
     said = program.conditions
     told = Conditions(
-        cleaning=said.cleaning, shared_folder=said.shared_folder, overlap=said.overlap, policies=said.policies
+        cleaning=said.cleaning,
+        shared_folder=said.shared_folder,
+        overlap=said.overlap,
+        policies=said.policies,
+        proposals=said.proposals,
     )
     beginning = _beginning(program.tables, program.views, told, settings)
     world.fill(beginning.objects)
@@ -83,6 +88,8 @@ def _beginning(tables: Sequence[Name], views: Sequence[Name], conditions: Condit
                 await create_policy(session, DB, policy, of, bodies.policy_text("setup"))
         if settings.external:
             await leave_files(fixture)
+        if conditions.proposals:
+            await raise_version(fixture.session().state)
         await world.settle()
 
     loop.run(make())
