@@ -17,6 +17,7 @@ from arco_catalog.cli import (
     recovery_commands,
     serve_command,
     table_commands,
+    upgrade_command,
 )
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.parser import Parser, parse
@@ -35,6 +36,7 @@ COMMANDS = (
     *table_commands.COMMANDS,
     *operator_commands.COMMANDS,
     *recovery_commands.COMMANDS,
+    upgrade_command.COMMAND,
     pipeline_command.COMMAND,
     catalog_commands.COMMAND,
     realm_commands.COMMAND,

@@ -11,10 +11,15 @@ def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
         document = loads(body)
     except MalformedJson as error:
         raise InternalError(f"The record {where} is not JSON") from error
-    if not isinstance(document, dict) or document.get("version") not in range(1, newest + 1):
+    version = document.get("version") if isinstance(document, dict) else None
+    if isinstance(version, int) and version > newest:
         raise InternalError(
-            f"The record {where} has a format that this version of the program cannot read: it is damaged, or a later "
-            "version wrote it"
+            f"The record {where} has version {version}, and this program reads versions up to {newest}: use a newer "
+            "version of the program"
+        )
+    if not isinstance(document, dict) or version not in range(1, newest + 1):
+        raise InternalError(
+            f"The record {where} has a format that this version of the program cannot read: it is damaged"
         )
     return document
 

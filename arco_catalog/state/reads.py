@@ -19,7 +19,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import encode_line
 
 _HISTORY = frozenset(
-    {"id", "parent", "sequence", "at_ms", "operations", "recent", "before", "cancelled", "bell", "index"}
+    {"id", "parent", "sequence", "at_ms", "operations", "recent", "before", "cancelled", "bell", "writers", "index"}
 )
 """The fields of HEAD that belong to one commit and to the history. All others count as read."""
 

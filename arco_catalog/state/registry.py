@@ -22,11 +22,14 @@ from arco_catalog.state.needs import Steps
 from arco_catalog.state.restoration import Restoration
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Spilling, spill
+from arco_catalog.state.writers import LastCommit, Writers
 from storage_backends import Version
 
 VERSION_WITH_CANCELLATIONS = 2
-"""The version of a registry in which a takeover cancels attempts by id, and the newest that this program can read. No
-command raises a registry to it yet (docs/design/registry.md#cancellations)."""
+"""The version of a registry in which a takeover cancels attempts by id, and a process that loses HEAD proposes its
+change (docs/design/registry.md#versions)."""
+NEWEST_VERSION = VERSION_WITH_CANCELLATIONS
+"""The newest version of a registry that this program can read."""
 RECENT_COMMITS = 500
 """The maximum number of commits whose operations a commit lists."""
 RECENT_OPERATIONS = 1_000
@@ -85,7 +88,7 @@ class RegistryState:
     @classmethod
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
         """Reads a stored commit of the registry. Raises `InternalError`."""
-        document = parse_record(body, where, newest=VERSION_WITH_CANCELLATIONS)
+        document = parse_record(body, where, newest=NEWEST_VERSION)
         return cls(document, Index.parse(mapping(document, "index")), version)
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":
@@ -105,9 +108,23 @@ class RegistryState:
         return integer(self.document, "sequence")
 
     @property
+    def format_version(self) -> int:
+        """The version of the format of the registry's records. A program that reads only lower ones refuses them."""
+        return integer(self.document, "version")
+
+    def with_format_version(self, version: int) -> "RegistryState":
+        """Returns this state of the registry with another version of its format, which the next commit stores."""
+        return replace(self, document={**self.document, "version": version})
+
+    @property
     def allows_cancellations(self) -> bool:
         """Whether every program that can read this registry knows cancellations."""
-        return integer(self.document, "version") >= VERSION_WITH_CANCELLATIONS
+        return self.format_version >= VERSION_WITH_CANCELLATIONS
+
+    @property
+    def writers(self) -> Writers:
+        """The programs that have committed to the registry, up to this commit."""
+        return Writers.of(self.document)
 
     @property
     def restoration(self) -> Restoration | None:
@@ -238,6 +255,7 @@ class RegistryState:
             "operations": [operation.to_json() for operation in operations],
             "recent": commits[:listed],
             "before": before,
+            "writers": self.writers.after(LastCommit(commit, at_ms), NEWEST_VERSION).to_json(),
             "index": {**stored, **index.to_json()},
         }
         document.pop("cancelled", None)
@@ -267,7 +285,7 @@ class RegistryState:
 
 def commit_id(body: bytes, where: str) -> str:
     """Returns the id in a stored commit of the registry, without reading its index. Raises `InternalError`."""
-    return text(parse_record(body, where, newest=VERSION_WITH_CANCELLATIONS), "id")
+    return text(parse_record(body, where, newest=NEWEST_VERSION), "id")
 
 
 def _listed(commits: Sequence[JsonValue], cancelled: Mapping[str, Sequence[str]]) -> int:

@@ -182,6 +182,7 @@ ON_S3 = {
     "backup": ["--to", "backup.tar.gz"],
     "restore": [],
     "adopt": ["--original-is-deleted"],
+    "upgrade": [],
     "delegation-service": [],
     "realms": ["list"],
     "settings": [],

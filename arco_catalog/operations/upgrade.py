@@ -1,0 +1,62 @@
+"""Raises the version of a registry, from which on older programs refuse it (docs/deploying.md#upgrade-the-registry)."""
+
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.internal_commits import HeadChange, change_head
+from arco_catalog.state.registry import NEWEST_VERSION, RegistryState
+from arco_catalog.state.writers import LastCommit
+
+QUIET_MS = 24 * 60 * 60 * 1000
+"""How long no older program may have committed to a registry before its version is raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """The upgrade of one registry: its version `before`, and the commit of an older program that prevents the upgrade,
+    None if nothing does."""
+
+    before: int
+    refused_for: LastCommit | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the registry had a lower version."""
+        return self.before < NEWEST_VERSION
+
+
+async def upgrade(session: Session, *, force: bool = False) -> Upgrade:
+    """Raises the registry to `NEWEST_VERSION` by one registry commit, unless it has that version, or an older program
+    has committed within `QUIET_MS`; with `force` even then. Raises `StoreError`, and `CommitStateUnknown` past the
+    deadline."""
+    found: Upgrade | None = None
+
+    async def change(head: RegistryState) -> HeadChange | None:
+        nonlocal found
+        now = _upgrade_of(head, session.now_ms(), force=force)
+        if found is None or now.is_needed:
+            found = now  # the first also if its answer is lost, and the next read finds it
+        if not now.is_needed or now.refused_for is not None:
+            return None
+        detail: JsonObject = {
+            "from_version": now.before,
+            "to_version": NEWEST_VERSION,
+            "source": session.request.source,
+        }
+        return HeadChange(head.with_format_version(NEWEST_VERSION), detail)
+
+    await change_head(session, "upgrade", change, when_late="run `arco upgrade` again")
+    assert found is not None
+    return found
+
+
+async def planned_upgrade(session: Session, *, force: bool = False) -> Upgrade:
+    """Returns what `upgrade` would do, and writes nothing. Raises `StoreError`."""
+    return _upgrade_of(await session.state.head(), session.now_ms(), force=force)
+
+
+def _upgrade_of(head: RegistryState, now_ms: int, *, force: bool) -> Upgrade:
+    older = None if force else head.writers.older_than(NEWEST_VERSION)
+    is_refused = head.format_version < NEWEST_VERSION and older is not None and older.at_ms > now_ms - QUIET_MS
+    return Upgrade(head.format_version, older if is_refused else None)
