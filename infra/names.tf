@@ -44,12 +44,17 @@ locals {
     [for arn in local.state_arns : "${trimsuffix(arn, "*")}tasks/open/*"],
     [for arn in local.realm_arns : "${trimsuffix(arn, "*")}catalogs/*/_catalog/tasks/open/*"],
   )
+  # Planned changes of a registry, which a request deletes when it has ended. Whoever creates one anew does no harm.
+  proposal_arns = concat(
+    [for arn in local.state_arns : "${trimsuffix(arn, "*")}core/proposals/*"],
+    flatten([for arn in local.realm_arns : [for folder in ["core", "catalogs/*/_catalog/core"] : "${trimsuffix(arn, "*")}${folder}/proposals/*"]]),
+  )
   # What a delegation service keeps, if one is run over this store (docs/delegation.md).
   service_arn = "${local.bucket_arn}/${local.folder}_catalog/*"
   # What collection deletes is state, but never what says which state is current, nor what seals page tokens.
   collected_arns = concat(
     local.state_arns,
-    flatten([for arn in local.realm_arns : [for folder in ["catalogs", "core/commits", "core/index", "iceberg_idempotency"] : "${trimsuffix(arn, "*")}${folder}/*"]]),
+    flatten([for arn in local.realm_arns : [for folder in ["catalogs", "core/commits", "core/index", "core/proposals", "iceberg_idempotency"] : "${trimsuffix(arn, "*")}${folder}/*"]]),
     [for folder in ["tasks", "iceberg_idempotency"] : "${trimsuffix(local.service_arn, "*")}${folder}/*"],
   )
   manifest_arns = [for arn in concat(local.state_arns, local.realm_arns) : "${trimsuffix(arn, "*")}*core/manifest.json"]

@@ -127,12 +127,19 @@ data "aws_iam_policy_document" "state" {
   }
 }
 
-# The API writes metadata files, and deletes old ones of tables that set write.metadata.delete-after-commit.enabled.
+# The API writes metadata files, and deletes old ones of tables that set write.metadata.delete-after-commit.enabled. Of
+# the state it deletes the proposals of requests that have ended.
 data "aws_iam_policy_document" "tables" {
   statement {
     sid       = "WriteMetadataFiles"
     actions   = ["s3:PutObject", "s3:DeleteObject"]
     resources = local.metadata_files
+  }
+
+  statement {
+    sid       = "DeleteProposals"
+    actions   = ["s3:DeleteObject"]
+    resources = local.proposal_arns
   }
 }
 

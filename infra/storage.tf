@@ -92,7 +92,7 @@ locals {
   work_role_arn    = "${local.role_arn}/${var.name}-work"
   collect_role_arn = "${local.role_arn}/${var.name}-collect"
   collectors       = concat([local.collect_role_arn], local.collects ? [local.spark_collect_arn] : [])
-  delete_state     = concat(local.collectors, [local.work_role_arn], local.pipeline ? [local.pipeline_role_arn] : [], var.collector_role_arns)
+  delete_state     = concat(local.collectors, [local.api_role_arn, local.work_role_arn], local.pipeline ? [local.pipeline_role_arn] : [], var.collector_role_arns)
   keep_state       = concat(local.state_writers, var.operator_role_arns, var.collector_role_arns)
   reach_files      = concat(local.keep_state, [local.vending_role_arn], var.reader_role_arns, var.writer_role_arns)
 }
@@ -165,6 +165,22 @@ data "aws_iam_policy_document" "bucket" {
       test     = "ArnEquals"
       variable = "aws:PrincipalArn"
       values   = [local.work_role_arn]
+    }
+  }
+
+  statement {
+    sid           = "TheApiDeletesMetadataFilesAndProposalsOnly"
+    effect        = "Deny"
+    actions       = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+    not_resources = concat(local.metadata_files, local.proposal_arns)
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+    condition {
+      test     = "ArnEquals"
+      variable = "aws:PrincipalArn"
+      values   = [local.api_role_arn]
     }
   }
 

@@ -23,6 +23,7 @@ locals {
   # where their tables lie is said when they are made: `catalogs` needs no more roles.
   state_paths    = concat(["${local.folder}${var.warehouse}/_catalog/*"], local.has_realm ? ["${local.folder}_realm/*"] : [])
   hint_paths     = concat(["${local.folder}${var.warehouse}/_catalog/tasks/open/*"], local.has_realm ? ["${local.folder}_realm/catalogs/*/_catalog/tasks/open/*"] : [])
+  proposal_paths = concat(["${local.folder}${var.warehouse}/_catalog/core/proposals/*"], local.has_realm ? ["${local.folder}_realm/core/proposals/*", "${local.folder}_realm/catalogs/*/_catalog/core/proposals/*"] : [])
   delegated_path = "${local.folder}_catalog/*" # what a delegation service keeps, if one is run over this store
   probe_path     = "${local.folder}_probe/*"
   tables_paths   = concat(["${local.folder}${var.warehouse}/warehouse/*"], local.has_realm ? ["${local.folder}catalogs/*"] : [])

@@ -17,23 +17,24 @@ locals {
   in_state     = "(${join(" OR ", [for path in local.state_paths : "${local.path} StringLike '${path}'"])})"
   in_probe     = "${local.path} StringLike '${local.probe_path}'"
   in_hints     = "(${join(" OR ", [for path in local.hint_paths : "${local.path} StringLike '${path}'"])})"
+  in_proposals = "(${join(" OR ", [for path in local.proposal_paths : "${local.path} StringLike '${path}'"])})"
   in_delegated = "${local.path} StringLike '${local.delegated_path}'"
   replaceable  = "(${local.path} StringNotLike '*/core/manifest.json' AND ${local.path} StringNotLike '*/core/page_key.json')"
   among_table  = "(${join(" OR ", [for path in local.tables_paths : "${local.path} StringLike '${path}'"])})"
 
   # A signature that is vended holds for no more than the identity that signs it: where the app vends, its own roles reach
-  # all files of tables. It still deletes no state, and moves nothing.
+  # all files of tables. It still deletes no state but proposals, and moves nothing.
   app_condition = local.vending ? join(" AND ", [
     "(!${local.creates} OR (${local.in_state} OR ${local.among_table} OR ${local.in_probe}))",
-    "(!(${local.deletes}) OR (${local.among_table} OR ${local.in_probe}))",
+    "(!(${local.deletes}) OR (${local.among_table} OR ${local.in_proposals} OR ${local.in_probe}))",
     "(!(${local.moves}))",
   ]) : local.catalog_condition
 
-  # State, metadata files and probes are written; metadata files and probes deleted; nothing is moved. State that was
-  # created can't be deleted: its name could be created again, and the protocols rest on its not being so.
+  # State, metadata files and probes are written; metadata files, probes and proposals deleted; nothing is moved. Other
+  # state that was created can't be deleted: its name could be created again, and the protocols rest on its not being so.
   catalog_condition = join(" AND ", [
     "(!${local.creates} OR (${local.in_state} OR ${local.metadata} OR ${local.in_probe}))",
-    "(!(${local.deletes}) OR (${local.metadata} OR ${local.in_probe}))",
+    "(!(${local.deletes}) OR (${local.metadata} OR ${local.in_proposals} OR ${local.in_probe}))",
     "(!(${local.moves}))",
   ])
   # Purges: files of tables are deleted, and none is created; of the state, hints of tasks are.

@@ -2,7 +2,7 @@
 #
 # To replace an object takes storage.objects.delete, and so may even a create of an object that is there already, which
 # is how writers race: no right could be given to write state and not to delete it. So the catalog's accounts have it;
-# the catalog uses it for old metadata files, probes, hints of tasks, and what is collected alone. Data is deleted by the
+# the catalog uses it for old metadata files, probes, hints of tasks, proposals, and what is collected alone. Data is deleted by the
 # account of tasks, in folders where tables may be; it creates nothing there. The account of collection deletes state,
 # also of realms and of a delegation service, and metadata files of lost tries.
 #

@@ -1,6 +1,7 @@
 """Who may do what, read from a plan."""
 
 import json
+import re
 from fnmatch import fnmatchcase
 from typing import cast
 
@@ -84,7 +85,7 @@ def test_a_wildcard_stands_only_at_the_end_of_a_resource_or_before_the_ending_of
     resources = {resource for statement in roles for resource in statement.resources}
 
     for resource in resources:
-        start = resource.replace("/_realm/catalogs/*/_catalog/tasks/open/", "/")  # each catalog's folder of hints
+        start = re.sub("/_realm/catalogs/[*]/_catalog/(tasks/open|core/proposals)/", "/", resource)  # of each catalog
         start = start.removesuffix(".gz").removesuffix(".metadata.json").removesuffix(".avro").removesuffix("*")
         assert "*" not in start, resource
 
@@ -145,10 +146,27 @@ def test_who_collects_deletes_state_and_metadata_files_and_never_a_manifest(plan
     assert deletes(METADATA_FILE)
     for old in ("_realm/core/commits/c.json", "_realm/core/index/s.json", "_catalog/tasks/id/1.json"):
         assert deletes(f"{BUCKET}/{old}")
+    for root in ("main/_catalog", "_realm", "_realm/catalogs/01J/_catalog"):
+        assert deletes(f"{BUCKET}/{root}/core/proposals/p.json")
     for kept in ("_realm/core/manifest.json", "_realm/core/page_key.json", "_catalog/core/manifest.json"):
         assert not deletes(f"{BUCKET}/{kept}")
     assert not deletes(DATA_FILE)
     assert not deletes(MANIFEST)
+
+
+def test_the_api_deletes_proposals_of_the_state_alone(plan: Plan) -> None:
+    for deployment, roots in (
+        ("fresh", ["main/_catalog"]),
+        ("signed", ["main/_catalog", "_realm", "_realm/catalogs/01J/_catalog"]),
+    ):
+        roles = of_roles(plan.deployment(deployment))
+        for root in roots:
+            deletes = [
+                key
+                for key in ("proposals/01J-00000001.json", "bell.json", "manifest.json", "commits/c.json")
+                if allowed(roles, function("api"), "s3:DeleteObject", f"{BUCKET}/{root}/core/{key}")
+            ]
+            assert deletes == ["proposals/01J-00000001.json"]
 
 
 @pytest.mark.parametrize("name", ["api", "reconcile"])
@@ -355,12 +373,13 @@ def test_the_bucket_is_reached_over_tls_only(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("deployment", ["fresh", "signed"])
-def test_nobody_deletes_state_but_who_collects_and_who_removes_hints(plan: Plan, deployment: str) -> None:
+def test_nobody_deletes_state_but_who_collects_and_who_removes_hints_or_proposals(plan: Plan, deployment: str) -> None:
     """A plain DELETE would open a create-only key again, versioned or not."""
     spark = deployment in WITH_JOBS
     names = (
         "collect",
         *(["pipeline-collect"] if spark else []),
+        "api",  # proposals alone
         "work",
         *(["pipeline"] if spark else []),
     )  # marks alone
@@ -381,15 +400,17 @@ def test_whatever_is_attached_to_their_roles_the_bucket_holds_them_to_what_they_
     policies = Policies(everything, of_bucket(plan.deployment(deployment)))
     hint = f"{BUCKET}/main/_catalog/tasks/open/20260101T000000000Z-id"
     receipt, manifest = f"{BUCKET}/main/_catalog/events/a.json", f"{BUCKET}/main/_catalog/core/manifest.json"
+    proposal = f"{BUCKET}/main/_catalog/core/proposals/p.json"
 
     def deletes(name: str) -> list[str]:
         role = f"arn:aws:iam::123456789012:role/lake-{name}"
-        files = (DATA_FILE, hint, receipt, POINTER, manifest)
+        files = (DATA_FILE, METADATA_FILE, hint, proposal, receipt, POINTER, manifest)
         return [file for file in files if policies.allow(Request(role, "s3:DeleteObject", file))]
 
-    assert deletes("work") == [DATA_FILE, hint]
-    assert deletes("collect") == [DATA_FILE, hint, receipt, POINTER]
-    assert deletes("api") == deletes("reconcile") == [DATA_FILE]
+    assert deletes("work") == [DATA_FILE, METADATA_FILE, hint]
+    assert deletes("collect") == [DATA_FILE, METADATA_FILE, hint, proposal, receipt, POINTER]
+    assert deletes("api") == [METADATA_FILE, proposal]
+    assert deletes("reconcile") == [DATA_FILE, METADATA_FILE]
 
 
 def test_nobody_but_the_functions_writes_state(plan: Plan) -> None:

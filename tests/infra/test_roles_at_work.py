@@ -9,6 +9,7 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.bell import Bell
 from arco_catalog.state.paths import SERVICE
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
@@ -18,7 +19,7 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.files import Scope
 from arco_catalog.upkeep.purge.worker import task_worker
-from storage_backends import ABSENT, StoreDenied
+from storage_backends import ABSENT, Missing, StoreDenied
 from tests.infra.evaluation import Policies, Request
 from tests.infra.judged_store import Allows, JudgedStore
 from tests.infra.policies import Statement, of_bucket, statements
@@ -130,6 +131,21 @@ async def test_no_other_function_could_purge_it(bucket: Bucket, name: str) -> No
     task = await bucket.task()
     assert task.status is Status.RETRY_SCHEDULED
     assert "not allowed: s3:" in str(task.summary)
+
+
+@pytest.mark.parametrize("deployment", ["fresh", "signed"])
+async def test_the_api_replaces_the_bell_and_deletes_proposals(plan: Plan, deployment: str) -> None:
+    state = Bucket(plan, deployment).acting_as("api").session().state
+    proposal = state.paths.proposal("01J", 1)
+
+    rung = await state.ring(Bell())
+    again = await state.ring(rung)
+    await state.create(proposal, b"{}")
+    deleted = await state.store.delete_many([proposal])
+
+    assert again.id not in (None, rung.id)
+    assert deleted.left == {}
+    assert isinstance(await state.store.get(proposal), Missing)
 
 
 @pytest.mark.parametrize("job", [False, True], ids=["function", "job"])

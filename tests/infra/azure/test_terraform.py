@@ -86,6 +86,7 @@ PLANNED = {
     ],
     "realm": [
         f"length({_ROLE}.engine) == 0",
+        f'strcontains({_ROLE}.catalog["app"].condition, "StringLike \'_realm/core/proposals/*\'")',
         f'{_ROLE}.delegator[0].role_definition_name == "Storage Blob Delegator"',
         f"length({_ROLE}.token_key) == 0",
         f'{_APP}.app_settings["ARCO_AUTH"] == "gateway"',
