@@ -10,7 +10,7 @@ from arco_catalog.cli.finders import find_inventory
 from arco_catalog.cli.session import carry_out, open_session, operator_request
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
-from arco_catalog.operations.upgrade import Upgrade, planned_upgrade, upgrade
+from arco_catalog.operations.upgrade import Upgrade, preview_upgrade, upgrade
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.state.registry import NEWEST_VERSION
 
@@ -18,7 +18,7 @@ TIMEOUT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Upgraded:
+class _RegistryUpgrade:
     """One registry, of a catalog or a realm, with its upgrade."""
 
     owner: DeployedCatalog
@@ -29,50 +29,50 @@ class _Upgraded:
         owner, upgrade = f"{self.owner.owner} {self.owner.name}", self.upgrade
         if not upgrade.is_needed:
             return f"{owner}: is version {upgrade.before} already"
-        if upgrade.refused_for is not None:
+        if upgrade.prevented_by is not None:
             return (
                 f"{owner}: stays version {upgrade.before}: a program that cannot read version {NEWEST_VERSION} made "
-                f"the commit {upgrade.refused_for.id} at {format_time(upgrade.refused_for.at_ms)}"
+                f"the commit {upgrade.prevented_by.id} at {format_time(upgrade.prevented_by.at_ms)}"
             )
         return f"{owner}: version {upgrade.before} -> {NEWEST_VERSION}{' (dry run)' if dry else ''}"
 
     def to_json(self) -> JsonObject:
-        """Returns the versions before and after the upgrade, and the commit for which it was refused."""
-        before, refused_for = self.upgrade.before, self.upgrade.refused_for
+        """Returns the versions before and after the upgrade, and the commit that prevents it."""
+        before, prevented_by = self.upgrade.before, self.upgrade.prevented_by
         return {
             "name": self.owner.name,
             "owner": self.owner.owner,
             "from_version": before,
-            "to_version": before if refused_for is not None else NEWEST_VERSION,
-            "refused_for": None if refused_for is None else {"commit": refused_for.id, "at_ms": refused_for.at_ms},
+            "to_version": before if prevented_by is not None else NEWEST_VERSION,
+            "prevented_by": None if prevented_by is None else {"commit": prevented_by.id, "at_ms": prevented_by.at_ms},
         }
 
 
 def run(options: CatalogOptions, *, dry: bool, force: bool, as_json: bool) -> int:
     """Upgrades the registry of the realm and of each of its catalogs, or of the one catalog of a store; if `dry` only
-    reads them. Prints a line for each, or JSON. Returns 1 if an upgrade was refused, else 0. Raises `CliError`."""
+    reads them. Prints a line for each, or JSON. Returns 1 if an upgrade is prevented, else 0. Raises `CliError`."""
 
-    async def work() -> Sequence[_Upgraded]:
+    async def work() -> Sequence[_RegistryUpgrade]:
         async with open_session(options, "upgrade", find_inventory, writes=not dry) as inventory:
-            upgraded: list[_Upgraded] = []
+            upgraded: list[_RegistryUpgrade] = []
             for each in (*inventory.registries, *inventory.catalogs):
                 opened = each.open()
                 session = opened.session(operator_request(opened.runtime, "upgrade", TIMEOUT_MS), ALLOW_ALL)
-                made = await (planned_upgrade if dry else upgrade)(session, force=force)
-                upgraded.append(_Upgraded(each, made))
+                made = await (preview_upgrade if dry else upgrade)(session, force=force)
+                upgraded.append(_RegistryUpgrade(each, made))
             return upgraded
 
     upgraded = carry_out(work)
-    is_refused = any(each.upgrade.refused_for is not None for each in upgraded)
+    is_prevented = any(each.upgrade.prevented_by is not None for each in upgraded)
     if as_json:
         registries: list[JsonValue] = [each.to_json() for each in upgraded]
         print(json_text({"registries": registries, "dry_run": dry}))
-        return int(is_refused)
+        return int(is_prevented)
     for each in upgraded:
         print(each.describe(dry=dry))
-    if is_refused:
+    if is_prevented:
         print(
             "\nReplace all servers, functions, jobs and commands of older programs, and run the command again a day "
             "after the last commit. With --force it upgrades at once, and older programs fail from then on."
         )
-    return int(is_refused)
+    return int(is_prevented)

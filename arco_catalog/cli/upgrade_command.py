@@ -8,10 +8,10 @@ from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_j
 EXAMPLES = """\
 Raises the version of the registry: of a catalog, or of a realm and all its
 catalogs. In version 2 processes that change names at once commit for each
-other. From then on servers and commands of an older program are refused, and
-there is no way back: replace all of them first. The command refuses while an
-older program has committed within a day. An older server that only reads, or
-only commits to tables, does not show. The exit code is 1 if it refused.
+other. From then on servers and commands of an older program fail, and there is
+no way back: replace all of them first. If an older program has committed within
+a day, the command changes nothing, and ends with 1. An older server that only
+reads, or only commits to tables, does not show.
 
 examples:
   arco upgrade --dry-run --store s3://bucket/catalog

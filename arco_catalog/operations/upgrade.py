@@ -18,7 +18,7 @@ class Upgrade:
     None if nothing does."""
 
     before: int
-    refused_for: LastCommit | None = None
+    prevented_by: LastCommit | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -36,8 +36,8 @@ async def upgrade(session: Session, *, force: bool = False) -> Upgrade:
         nonlocal found
         now = _upgrade_of(head, session.now_ms(), force=force)
         if found is None or now.is_needed:
-            found = now  # the first also if its answer is lost, and the next read finds it
-        if not now.is_needed or now.refused_for is not None:
+            found = now  # the first also if its answer is lost
+        if not now.is_needed or now.prevented_by is not None:
             return None
         detail: JsonObject = {
             "from_version": now.before,
@@ -51,12 +51,12 @@ async def upgrade(session: Session, *, force: bool = False) -> Upgrade:
     return found
 
 
-async def planned_upgrade(session: Session, *, force: bool = False) -> Upgrade:
+async def preview_upgrade(session: Session, *, force: bool = False) -> Upgrade:
     """Returns what `upgrade` would do, and writes nothing. Raises `StoreError`."""
     return _upgrade_of(await session.state.head(), session.now_ms(), force=force)
 
 
 def _upgrade_of(head: RegistryState, now_ms: int, *, force: bool) -> Upgrade:
     older = None if force else head.writers.older_than(NEWEST_VERSION)
-    is_refused = head.format_version < NEWEST_VERSION and older is not None and older.at_ms > now_ms - QUIET_MS
-    return Upgrade(head.format_version, older if is_refused else None)
+    is_prevented = head.format_version < NEWEST_VERSION and older is not None and older.at_ms > now_ms - QUIET_MS
+    return Upgrade(head.format_version, older if is_prevented else None)

@@ -29,7 +29,7 @@ VERSION_WITH_CANCELLATIONS = 2
 """The version of a registry in which a takeover cancels attempts by id, and a process that loses HEAD proposes its
 change (docs/design/registry.md#versions)."""
 NEWEST_VERSION = VERSION_WITH_CANCELLATIONS
-"""The newest version of a registry that this program can read."""
+"""The highest version of a registry that this program can read."""
 RECENT_COMMITS = 500
 """The maximum number of commits whose operations a commit lists."""
 RECENT_OPERATIONS = 1_000

@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.fields import integer, mapping, optional_text
 
 FIRST_VERSION = 1
-"""The newest version that a program without this field can read."""
+"""The highest version that a program without this field can read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Writers:
             last[FIRST_VERSION] = LastCommit(commit, integer(document, "at_ms"))
         return cls(last)
 
-    def after(self, commit: LastCommit, newest: int) -> "Writers":
-        """Returns the programs after one more commit, by a program that reads versions up to `newest`."""
-        return Writers({**self.last, newest: commit})
+    def after(self, commit: LastCommit, highest: int) -> "Writers":
+        """Returns the programs after one more commit, by a program that reads versions up to `highest`."""
+        return Writers({**self.last, highest: commit})
 
     def older_than(self, version: int) -> LastCommit | None:
         """Returns the last commit by a program that cannot read this version of a registry, None if there was none."""
-        older = (commit for newest, commit in self.last.items() if newest < version)
+        older = (commit for highest, commit in self.last.items() if highest < version)
         return max(older, key=lambda commit: commit.at_ms, default=None)
 
     def to_json(self) -> JsonObject:

@@ -58,7 +58,7 @@ def test_an_older_program_of_the_last_day_is_named_and_prevents_the_upgrade(fold
         assert "--force" in printed
     assert main(["upgrade", "--json", *at], {}) == 1
     [found] = json.loads(capsys.readouterr().out)["registries"]
-    assert (found["from_version"], found["to_version"], found["refused_for"]["commit"]) == (1, 1, commit)
+    assert (found["from_version"], found["to_version"], found["prevented_by"]["commit"]) == (1, 1, commit)
 
     assert main(["upgrade", "--force", *at], {}) == 0
     assert capsys.readouterr().out == "catalog arco: version 1 -> 2\n"

@@ -8,7 +8,7 @@ import pytest
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import dumps, loads
 from arco_catalog.operations.history import history
-from arco_catalog.operations.upgrade import QUIET_MS, Upgrade, planned_upgrade, upgrade
+from arco_catalog.operations.upgrade import QUIET_MS, Upgrade, preview_upgrade, upgrade
 from arco_catalog.state import registry
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.writers import LastCommit
@@ -80,7 +80,7 @@ async def test_a_second_upgrade_writes_nothing(fixture: CatalogFixture) -> None:
 async def test_a_plan_writes_nothing(fixture: CatalogFixture) -> None:
     head = await head_of(fixture)
 
-    assert await planned_upgrade(fixture.session()) == Upgrade(before=1)
+    assert await preview_upgrade(fixture.session()) == Upgrade(before=1)
     assert (await head_of(fixture)).version == head.version
 
 
@@ -91,8 +91,8 @@ async def test_a_commit_of_an_older_program_within_a_day_refuses_the_upgrade(
     await commit_as_older_program(fixture, at_ms)
     await fixture.another().namespace("later")  # by this program
 
-    refused = Upgrade(before=1, refused_for=LastCommit("older", at_ms))
-    assert await planned_upgrade(fixture.another().session()) == refused
+    refused = Upgrade(before=1, prevented_by=LastCommit("older", at_ms))
+    assert await preview_upgrade(fixture.another().session()) == refused
     assert await upgrade(fixture.another().session()) == refused
     assert (await head_of(fixture)).format_version == 1
     assert "upgrade" not in await kinds(fixture)
@@ -117,7 +117,7 @@ async def test_an_older_program_that_commits_during_the_upgrade_refuses_it(
 
     found = await upgrade(fixture.session())
 
-    assert found.refused_for is not None
+    assert found.prevented_by is not None
     assert (await head_of(fixture)).format_version == 1
 
 
@@ -142,7 +142,7 @@ async def test_an_older_program_works_beside_a_newer_one_before_the_upgrade_and_
         patched.setattr(registry, "NEWEST_VERSION", 1)
         await older.table("by-older-again")
     assert (await kinds(fixture)).count("create-table") == 3
-    assert (await upgrade(newer.session())).refused_for is not None
+    assert (await upgrade(newer.session())).prevented_by is not None
 
     assert await upgrade(newer.session(), force=True) == Upgrade(before=1)
 
