@@ -158,7 +158,7 @@ def contend(
         first = CatalogFixture(store, SimRuntime(f"{seed}/setup", loop), Settings("wh"))
         await first.namespace()
         if with_proposals:
-            await raise_version(first.session())
+            await raise_version(first.session().state)
         end = loop.time() + seconds
         async with asyncio.TaskGroup() as group:
             for number in range(processes):

@@ -1,4 +1,4 @@
-"""The registry of a later version, before there is a command that raises it."""
+"""The registry of a later version, raised without a draw of ids, which would move what runs of a seed do."""
 
 from dataclasses import replace
 
