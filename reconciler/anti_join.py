@@ -43,6 +43,7 @@ from reconciler.purge_parts import (
     Row,
     SharedFile,
     UnchangedTable,
+    add_counts,
     delete_part,
     part_of,
     read_manifests,
@@ -247,11 +248,7 @@ class SparkDeletion(Deletion):
             action = partial(shared.spark.runJob, files, partial(delete_part, shared.job), [*now])
             done = sum_counts(await shared.jobs.run(action))
             self._keep(done.kept, done.kept_for)
-            progress = self.progress
-            progress = progress.with_unaddressable(done.unaddressable, done.unaddressable_examples)
-            self.progress = replace(
-                progress, done=now.stop, files=progress.files + done.files, bytes=progress.bytes + done.bytes
-            )
+            self.progress = replace(add_counts(self.progress, done), done=now.stop)
             await self._execution.progress(self.progress.to_json(), done.files)
 
     def _key(self, file: ReachedFile) -> str:

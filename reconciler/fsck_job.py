@@ -4,9 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 
-from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import NoSuchTable, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
@@ -14,7 +12,6 @@ from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.upkeep.fsck.files import Scope
 from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.pace import Pace
-from reconciler.catalog_config import own_environment
 from reconciler.fsck import FsckProgress, fsck
 from reconciler.session import catalog_of, spark_of
 
@@ -35,7 +32,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Runs the job `fsck`: checks a catalog with the files of its tables on Spark, and writes findings and counts to
     stderr. Returns the JSON of `arco fsck --data --json`, and the exit status: 0 if no finding is an error, otherwise
     1. Raises `SystemExit` with `NOT_FOUND` if there is no catalog, and with 1 if there is no such table."""
-    config = replace(catalog_of(parsed), max_metadata_bytes=MAX_METADATA.read(own_environment()))
+    config = catalog_of(parsed)
     scope = Scope(frozenset(parsed.table), parsed.after)
     progress = _StatusLine(SystemRuntime().now_ms).write
     with spark_of(parsed, "arco-fsck") as spark:

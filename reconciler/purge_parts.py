@@ -273,15 +273,25 @@ def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Progress]:
 
 
 def sum_counts(parts: Iterable[Progress]) -> Progress:
-    """Returns the sums of what the deletions of parts have counted: deleted files and bytes, files that cannot be
-    addressed, and files that are not deleted because of other tables, in all and by table."""
+    """Returns the sums of what the deletions of parts have counted: the counts of `add_counts`, and files that are not
+    deleted because of other tables, in all and by table."""
     total, kept_for = Progress(), Counter[str]()
     for part in parts:
-        total = total.with_unaddressable(part.unaddressable, part.unaddressable_examples)
-        files, size, kept = total.files + part.files, total.bytes + part.bytes, total.kept + part.kept
-        total = replace(total, files=files, bytes=size, kept=kept)
+        total = replace(add_counts(total, part), kept=total.kept + part.kept)
         kept_for.update(part.kept_for)
     return replace(total, kept_for=kept_for)
+
+
+def add_counts(progress: Progress, part: Progress) -> Progress:
+    """Returns a purge's progress with the counts of a part's deletion added: deleted files and bytes, files outside of
+    the locations, and files that cannot be addressed. Files that are not deleted because of other tables are left
+    out."""
+    return replace(
+        progress.with_unaddressable(part.unaddressable, part.unaddressable_examples),
+        files=progress.files + part.files,
+        bytes=progress.bytes + part.bytes,
+        outside=progress.outside + part.outside,
+    )
 
 
 def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]]]:

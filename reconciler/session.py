@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from pyspark import SparkConf, SparkContext
 
-from reconciler.catalog_config import CatalogConfig
+from arco_catalog.config.variables import MAX_METADATA
+from reconciler.catalog_config import CatalogConfig, own_environment
 from reconciler.packages import shipped
 
 NO_SUBSTITUTION = ("spark.sql.variable.substitute", "false")
@@ -16,8 +17,15 @@ the name of a table: a user's name could become that of another table, or expose
 
 def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
     """Returns the configuration of the catalog that a job's options `--store`, `--warehouse`, `--allowed-location` and
-    `--realm` name."""
-    return CatalogConfig(parsed.store, parsed.warehouse, tuple(parsed.allowed_location), realm=parsed.realm)
+    `--realm` name; `ARCO_MAX_METADATA` limits its metadata files, as for a server. Raises `ValueError` if that variable
+    is invalid."""
+    return CatalogConfig(
+        parsed.store,
+        parsed.warehouse,
+        tuple(parsed.allowed_location),
+        realm=parsed.realm,
+        max_metadata_bytes=MAX_METADATA.read(own_environment()),
+    )
 
 
 @contextmanager

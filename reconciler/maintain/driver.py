@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.copies import require_original
@@ -114,10 +114,7 @@ class Maintenance:
         `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`; and the
         errors of PyIceberg when rows of `system.maintenance` cannot be written."""
         await require_original(self.session)
-        removed = await asyncio.to_thread(self.rows.last_orphan_removals)
-        executor = MaintenanceExecutor(
-            procedures, self.rows, self.budget, removed, _OutcomeCounter(self.observer, self.stats)
-        )
+        executor = MaintenanceExecutor(procedures, self.rows, self.budget, _OutcomeCounter(self.observer, self.stats))
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
         for table, stored in await self._unfinished_tasks():
             await self._run_task(worker, table, stored)
@@ -141,10 +138,17 @@ class Maintenance:
             return None
 
     async def _maintain(self, worker: Worker, table: TableRef) -> None:
+        """Executes the maintenance task of a table, unless the run's time is over. A table whose task cannot be read or
+        made is added to the stats."""
         if self.budget.is_over():
             return self._skip(table, "the time of this run is over")
         last = await asyncio.to_thread(self.rows.last_task, table.entity)
-        await self._run_task(worker, table, await open_task(self.session, table, last))
+        try:
+            task = await open_task(self.session, table, last)
+        except InternalError as error:
+            self.stats.unreadable.append(f"{table}: {error.message}")
+            return
+        await self._run_task(worker, table, task)
 
     async def _run_task(self, worker: Worker, table: TableRef, stored: StoredTask) -> None:
         """Executes the maintenance task of a table. Counts the table as left to a later run if another run holds the

@@ -24,7 +24,6 @@ from arco_catalog.tasks.execution import TaskFailed
 from arco_catalog.upkeep.purge.other_table import MAX_ROUNDS
 from arco_catalog.upkeep.purge.reach import Reached, files_behind
 from reconciler.maintain.files_elsewhere import is_inside
-from storage_backends import StoreUnavailable
 
 UNKNOWN_LOCATION = "{} is not among the locations that the registry has for the table"
 
@@ -54,8 +53,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
 
     All manifests of all snapshots are read, as an expiry reads them. If a manifest is missing and the table has a new
     metadata file by then, the table is read again, since a writer may have rewritten the manifests. Raises `TaskFailed`
-    if a file cannot be read, or is missing though the table did not change; `StoreUnavailable` if the table changes
-    during each of `MAX_ROUNDS` readings; and other `StoreError`s.
+    if a file cannot be read, or is missing though the table did not change, or the table changes during each of
+    `MAX_ROUNDS` readings; and `StoreError`.
     """
     own, read, gone = frozenset(entry.locations), "", list[str]()
     for _ in range(MAX_ROUNDS):
@@ -84,7 +83,7 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
                     return each
         if not gone:
             return None
-    raise StoreUnavailable(
+    raise TaskFailed(
         f"the table with the entity id {entry.entity} changed during each of {MAX_ROUNDS} readings of its manifests, "
         "so it is not known whether it refers to files outside of its locations: run maintain when fewer writers commit"
     )

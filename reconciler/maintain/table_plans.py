@@ -89,12 +89,12 @@ class TablePlan:
 
     def limited_to(self, bytes_left: int | None) -> "TablePlan":
         """Returns this plan; if all steps together rewrite more than `bytes_left` (None: no limit), with a rewrite of
-        data files that fits into it. The rewrite is held back if fewer than two files fit. Other steps are not
-        limited."""
-        if bytes_left is None or self.plan.bytes <= bytes_left:
+        data files that fits into it, if one is due. The rewrite is held back if fewer than two files fit. Other steps
+        are not limited."""
+        others = [step for step in self.plan.steps if step.call.procedure is not Procedure.REWRITE_DATA_FILES]
+        if bytes_left is None or self.plan.bytes <= bytes_left or len(others) == len(self.plan.steps):
             return self
         rewrite = decide(Procedure.REWRITE_DATA_FILES, self.figures, self.policies, Now(0, bytes_left=bytes_left))
-        others = [step for step in self.plan.steps if step.call.procedure is not Procedure.REWRITE_DATA_FILES]
         if isinstance(rewrite, Step):
             return replace(self, plan=Plan([rewrite, *others], self.plan.held_back))
         held_back = [rewrite] if rewrite is not None else []

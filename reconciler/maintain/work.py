@@ -6,7 +6,6 @@ afterwards. A worker that takes the task over skips procedures that have an outc
 was started: if it is not due any more, the former worker has done it (docs/design/pipeline.md#rule-12)."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,13 +60,11 @@ class WorkObserver(Protocol):
 @dataclass
 class MaintenanceExecutor:
     """Executes background tasks that maintain tables: calls the procedures that are due for the table by `procedures`,
-    and writes a row for each outcome to `rows`. `last_orphan_removals` has the time of the last removal of orphan files
-    in milliseconds since 1970, by the table's entity."""
+    and writes a row for each outcome to `rows`, which also has the time of the last removal of orphan files."""
 
     procedures: Procedures
     rows: OutcomeRows
     budget: Budget
-    last_orphan_removals: Mapping[str, int]
     observer: WorkObserver
 
     def takes(self, task: Task) -> bool:
@@ -184,7 +181,10 @@ class _TableWork:
 
     async def _decide(self, procedure: Procedure) -> tuple[Figures | None, Step | HeldBack | None]:
         session = self.execution.session()
-        removed_ms = self.executor.last_orphan_removals.get(self.table.entity)
+        removed_ms = None
+        if procedure is Procedure.REMOVE_ORPHAN_FILES:  # read now: another task may have removed them since the plan
+            removals = await asyncio.to_thread(self.executor.rows.last_orphan_removals)
+            removed_ms = removals.get(self.table.entity)
         now = Now(session.now_ms(), removed_ms, self.executor.budget.max_bytes)
         try:
             return await decide_now(session, self.table, procedure, now)

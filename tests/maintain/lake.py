@@ -53,7 +53,8 @@ class MemoryRows:
             raise Killed
 
     def last_orphan_removals(self) -> Mapping[str, int]:
-        return {}
+        found = [row for row in self.rows if row["procedure"] == "remove_orphan_files" and row["outcome"] == "done"]
+        return {str(row["entity"]): int(str(row["ended_at"])) for row in found}
 
 
 @dataclass

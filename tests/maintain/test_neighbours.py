@@ -6,17 +6,19 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
+from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.state.index import Edits, location_key
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.tasks.execution import TaskFailed
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.figures import Figures, read_figures
 from reconciler.maintain.neighbours import find_file_elsewhere
 from reconciler.maintain.table_plans import TableRef, current_entry
-from tests.maintain.lake import DAY_MS, Lake, Procedures
+from tests.maintain.lake import DAY_MS, FOR_EVER_MS, Lake, Procedures
 from tests.support.scripted_store import Rule, anything
 from tests.support.table_files import append, commit_files
 from tools.support.catalog_fixture import NS
@@ -33,6 +35,11 @@ async def shared(*, allow_location_overlap: bool = False) -> Lake:
     await lake.compacted_and_expired()
     await lake.policy("orphan-file-removal")
     return lake
+
+
+async def state_of(lake: Lake) -> TableState:
+    """The table as it is now."""
+    return await load_table(lake.fixture.session(), NS, "t")
 
 
 async def reasons(lake: Lake) -> dict[Procedure, str]:
@@ -168,6 +175,22 @@ async def test_a_table_whose_manifests_are_rewritten_while_they_are_read_is_read
 
     lake.store.rules = [Rule(anything("/snap-"), first=rewritten, times=1)]
     assert await find_file_elsewhere(lake.fixture.another().session(), entry) == taken
+
+
+async def test_a_table_that_changes_during_each_reading_expires_no_snapshot() -> None:
+    lake = await shared()
+    entry = await current_entry(lake.fixture.session(), TableRef(NS, "t", (await state_of(lake)).entity))
+    assert entry is not None
+
+    async def rewritten() -> None:
+        lists = [key for key in lake.store.keys("wh/warehouse/place/metadata/") if "/snap-" in key]
+        await append(lake.fixture, await state_of(lake), "new")
+        for key in lists:
+            await lake.store.delete(key)
+
+    lake.store.rules = [Rule(anything("/snap-"), first=rewritten)]
+    with pytest.raises(TaskFailed, match=r"changed during each of \d+ readings"):
+        await find_file_elsewhere(lake.fixture.another().session(deadline_ms=FOR_EVER_MS), entry)
 
 
 async def test_a_place_that_a_policy_names_must_be_the_table_s() -> None:

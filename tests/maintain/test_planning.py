@@ -7,8 +7,9 @@ import pytest
 
 from reconciler.maintain.calls import Procedure, Time
 from reconciler.maintain.figures import Manifests, Ref
-from reconciler.maintain.planning import Now, plan
+from reconciler.maintain.planning import HeldBack, Now, Plan, plan
 from reconciler.maintain.policies import DAY_MS
+from reconciler.maintain.table_plans import TablePlan, TableRef
 from tests.maintain.tables import MIB, NOW_MS, due, held_back, nothing, policies, policy, table
 
 DATA, DELETES, MANIFESTS, EXPIRE, ORPHANS = Procedure
@@ -72,6 +73,28 @@ def test_a_budget_lets_a_share_be_rewritten() -> None:
     assert (step.bytes, step.fewer) == (25 * MIB, 24)
     why = held_back(DATA, table([MIB] * 100), COMPACTION, bytes_left=MIB)
     assert why == "100 MiB are more than --max-bytes leaves for this run"
+
+
+def test_a_rewrite_that_is_held_back_for_another_reason_is_so_once_under_a_budget() -> None:
+    unsorted = policies(policy("data-compaction", config={"strategy": "sort"}), policy("metadata-compaction"))
+    figures = table([MIB] * 5, manifests=Manifests((4096,) * 200))
+    planned = TablePlan(TableRef(("db",), "t", "entity"), figures, unsorted, plan(figures, unsorted, Now(NOW_MS)))
+    assert [step.call.procedure for step in planned.plan.steps] == [MANIFESTS]
+    limited = planned.limited_to(1)
+    assert [held.procedure for held in limited.plan.held_back] == [DATA]
+    assert limited.plan.steps == planned.plan.steps
+
+
+def test_a_rewrite_that_must_not_be_done_stays_held_back_under_a_budget() -> None:
+    said = policies(COMPACTION)
+    figures = table([MIB] * 100, position_deletes=[30 * MIB] * 5)
+    found = plan(figures, said, Now(NOW_MS))
+    rewrite, *others = found.steps
+    held = HeldBack(DATA, rewrite.policy, "it names a file outside of its locations")
+    planned = TablePlan(TableRef(("db",), "t", "entity"), figures, said, Plan(others, [held]))
+    assert planned.plan.bytes > 100 * MIB
+    limited = planned.limited_to(100 * MIB)
+    assert (limited.plan.steps, limited.plan.held_back) == (others, [held])
 
 
 def test_position_deletes_are_rewritten_where_many_lie_together() -> None:

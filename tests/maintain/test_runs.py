@@ -26,7 +26,7 @@ from reconciler.maintain.tasks import new_task
 from tests.maintain.lake import Killed, Lake, Procedures
 from tools.support.catalog_fixture import NS
 
-DATA, _, _, EXPIRE, _ = Procedure
+DATA, _, _, EXPIRE, ORPHANS = Procedure
 WELL = [("t", "rewrite_data_files", "done"), ("t", "expire_snapshots", "done")]
 
 
@@ -153,6 +153,60 @@ async def test_what_a_killed_run_had_begun_the_next_one_ends(lake: Lake, procedu
     assert lake.reported() == WELL
     figures = await lake.figures()
     assert (figures.data_files, len(figures.snapshots)) == (1, 1)
+
+
+async def test_orphan_files_that_a_resumed_task_removed_are_not_removed_twice_in_the_run(lake: Lake) -> None:
+    async def die(call: Call) -> None:
+        if call.procedure is ORPHANS:
+            raise Killed
+
+    async def write(call: Call) -> None:
+        if call.procedure is ORPHANS:
+            await lake.append("t")
+            await lake.append("t")
+
+    await lake.policy("orphan-file-removal")
+    with pytest.raises(Killed):
+        await lake.run(Procedures(lake, before=die))
+    lake.lease_runs_out()
+    procedures = Procedures(lake, after=write)
+    await lake.run(procedures)
+    assert procedures.of("t") == [ORPHANS, DATA]
+
+
+async def test_orphan_files_that_another_run_removed_since_the_plan_are_not_removed_again(lake: Lake) -> None:
+    await lake.policy("orphan-file-removal")
+    await lake.bad_table("z", files=6)
+    other = Procedures(lake)
+
+    async def run_another(call: Call) -> None:
+        if call.procedure is DATA and not other.calls:
+            await lake.run(other)
+            await lake.append("z")
+            await lake.append("z")
+
+    procedures = Procedures(lake, before=run_another)
+    await lake.run(procedures)
+    assert other.of("z") == [DATA, EXPIRE, ORPHANS]
+    assert procedures.of("z") == [DATA]
+
+
+async def test_a_table_for_which_no_task_can_be_made_does_not_end_the_run(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.maintain.tasks.MAX_TASKS_WITHOUT_ROWS", 1)
+    await lake.bad_table("z", files=6)
+    await lake.run()
+    lake.rows.rows = [row for row in lake.rows.rows if row["name"] == "z"]
+    for name in ("t", "z"):
+        await lake.append(name)
+        await lake.append(name)
+    procedures = Procedures(lake)
+    stats = await lake.run(procedures)
+    assert procedures.of("t") == []
+    assert DATA in procedures.of("z")
+    [unreadable] = stats.unreadable
+    assert unreadable.startswith("db.t: 1 maintenance tasks of the table db.t have ended")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -203,3 +203,10 @@ def test_what_executors_could_not_address_is_counted_and_some_of_it_named() -> N
     parts = [Progress(files=1, unaddressable=4, unaddressable_examples=("a", "b", "c", "d"))] * 2
     total = sum_counts(parts)
     assert (total.files, total.unaddressable, total.unaddressable_examples) == (2, 8, ("a", "b", "c", "d", "a"))
+
+
+def test_a_file_whose_name_is_too_long_for_a_key_counts_as_outside(dropped: DroppedTable) -> None:
+    long = f"data/{'x' * 2_000}.parquet"
+    [done] = delete_part(dropped.job, dropped.own("metadata/snap-2.avro", long))
+    total = sum_counts([done, Progress(outside=2)])
+    assert (total.files, total.outside) == (1, 3)
