@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
+from arco_catalog.iceberg.errors import NotFound
+
 EXTRAS = {"pyspark": "spark", "pyiceberg": "pipeline", "pyarrow": "pipeline", "requests": "pipeline"}
 """The extra of arco-catalog that installs each library."""
 JOBS: Mapping[str, tuple[str, str]] = {
@@ -17,6 +19,8 @@ JOBS: Mapping[str, tuple[str, str]] = {
     "fsck": ("reconciler.fsck_job", "Check a catalog with the files of its tables."),
 }
 """The module of each job, which has `add_arguments` and `run`, and the job's description."""
+NOT_FOUND = 2
+"""The exit status if the store has no such catalog."""
 DEFAULT = "reconcile"
 """The job of a command line without a job's name."""
 
@@ -25,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job that the first argument names; if that is no job's name, runs `reconcile` with all arguments (None:
     the arguments of the process). Writes the job's counts as JSON to the last line of stdout. Returns the exit status
     of the job, which is 0 if nothing failed. Raises `SystemExit` for a wrong option, if a library of `EXTRAS` is not
-    installed, and where the job itself does, for example for a catalog that does not exist."""
+    installed, with `NOT_FOUND` for a catalog, realm or file that does not exist, and where the job itself does."""
     left = [*(sys.argv[1:] if arguments is None else arguments)]
     name = left.pop(0) if left and left[0] in JOBS else DEFAULT
     module, description = JOBS[name]
@@ -48,7 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     declare: Callable[[argparse.ArgumentParser], None] = job.add_arguments
     run: Callable[[argparse.Namespace], tuple[Mapping[str, object], int]] = job.run
     declare(parser)
-    counts, code = run(parser.parse_args(left))
+    parsed = parser.parse_args(left)
+    try:
+        counts, code = run(parsed)
+    except NotFound as error:
+        sys.stderr.write(f"reconciler: {error.message}\n")
+        raise SystemExit(NOT_FOUND) from error
     sys.stdout.write(json.dumps(counts, ensure_ascii=False) + "\n")
     return code
 

@@ -5,7 +5,6 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.upkeep.collection.report import as_document
@@ -14,9 +13,6 @@ from arco_catalog.upkeep.pace import Pace
 from reconciler.catalog_config import TIMEOUT_MS, environment_with
 from reconciler.collect import MARGIN_MS, collect_on_spark
 from reconciler.session import spark_of
-
-NOT_FOUND = 2
-"""The exit status if the store has no catalog."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,19 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Runs the job `collect` on Spark: counts the objects that the catalog no longer needs, with `--delete` deletes
     them, and writes the growing counts to stderr, at most once a second. Returns the JSON of `arco gc --json`, and the
-    exit status: 1 if an object or a catalog could not be read, otherwise 0. Raises `SystemExit` with `NOT_FOUND` if
-    there is no catalog."""
+    exit status: 1 if an object or a catalog could not be read, otherwise 0. Raises `NotFound` if there is no
+    catalog."""
     environment = environment_with(parsed)
     timeout_ms = TIMEOUT_MS if parsed.seconds is None else parsed.seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     progress = _StatusLine(runtime.now_ms).write
     with spark_of(parsed, "arco-collect") as spark:
         work = collect_on_spark(spark, environment, runtime, timeout_ms, delete=parsed.delete, progress=progress)
-        try:
-            collected = asyncio.run(work)
-        except NotFound as error:
-            sys.stderr.write(f"reconciler: {error.message}\n")
-            raise SystemExit(NOT_FOUND) from error
+        collected = asyncio.run(work)
     unreadable = any(stats.unreadable_count for _, stats in collected)
     return as_document(collected, delete=parsed.delete), 1 if unreadable else 0
 

@@ -5,7 +5,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from arco_catalog.iceberg.errors import NoSuchTable, NotFound
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
@@ -14,9 +14,6 @@ from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.pace import Pace
 from reconciler.fsck import FsckProgress, fsck
 from reconciler.session import catalog_of, spark_of
-
-NOT_FOUND = 2
-"""The exit status if the store has no such catalog."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,16 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Runs the job `fsck`: checks a catalog with the files of its tables on Spark, and writes findings and counts to
     stderr. Returns the JSON of `arco fsck --data --json`, and the exit status: 0 if no finding is an error, otherwise
-    1. Raises `SystemExit` with `NOT_FOUND` if there is no catalog, and with 1 if there is no such table."""
+    1. Raises `NotFound` if there is no catalog, and `SystemExit` with a message if there is no such table."""
     config = catalog_of(parsed)
     scope = Scope(frozenset(parsed.table), parsed.after)
     progress = _StatusLine(SystemRuntime().now_ms).write
     with spark_of(parsed, "arco-fsck") as spark:
         try:
             report = asyncio.run(fsck(spark, config, scope, progress=progress, on_finding=_write))
-        except (NotFound, NoSuchTable) as error:
-            sys.stderr.write(f"reconciler: {error.message}\n")
-            raise SystemExit(1 if isinstance(error, NoSuchTable) else NOT_FOUND) from error
+        except NoSuchTable as error:
+            raise SystemExit(f"reconciler: {error.message}") from error
     return report.to_json(), 0 if report.ok else 1
 
 

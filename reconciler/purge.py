@@ -15,8 +15,8 @@ except ModuleNotFoundError as error:
         "reconciler: purges on Spark need pyspark, which is not installed: install the extra 'spark' of arco-catalog"
     ) from error
 
-from arco_catalog.config.variables import STORE
-from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.config.variables import STORE, WAREHOUSE
+from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.operations.environment import opened, task_policies_from_env
 from arco_catalog.operations.tasks import find_task, retry_task
 from arco_catalog.protocol.catalog import Catalog
@@ -36,7 +36,8 @@ CALLS_MS = 60_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Executes, on Spark, the purges of dropped tables that are due, or with `--task` only that task, and prints the
     counts of every catalog as a line of JSON. Returns 1 if a purge failed, otherwise 0. Raises `SystemExit` for a wrong
-    option or without a store, and the errors of `purge`."""
+    option, without a store, for a catalog, realm or task that does not exist, and for a task that changes while it is
+    submitted again; and the other errors of `purge`."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
     parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--task", help="execute this task, also if it has failed; else all purges that are due")
     options = parser.parse_args(arguments)
     environment = environment_with(options)
+    environment = {**environment, WAREHOUSE.name: WAREHOUSE.read(environment)}
     if STORE.name not in environment:
         parser.error("--store URL is required (or ARCO_STORE)")
 
@@ -58,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     conf = SparkConf().setAppName("arco-purge").setAll([NO_SUBSTITUTION])
     with SparkContext.getOrCreate(conf) as spark, shipped(spark):
-        return asyncio.run(work(spark))
+        try:
+            return asyncio.run(work(spark))
+        except (NotFound, BadRequest) as error:
+            raise SystemExit(f"reconciler: {error.message}") from error
 
 
 async def purge(
@@ -84,7 +89,7 @@ async def purge(
             worker = task_worker(catalog, policies, anti_join=SparkAntiJoin(spark, config))
             await (worker.run_until_idle() if task is None else worker.run_task(task))
             yield each.name, worker.take_stats()
-    if not found:
+    if not found and (warehouse is not None or task is not None):
         raise NotFound(f"Catalog does not exist: {warehouse}" if task is None else f"Task does not exist: {task}")
 
 

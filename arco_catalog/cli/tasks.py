@@ -12,6 +12,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_inventory
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
+from arco_catalog.config.variables import WAREHOUSE
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
 from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
@@ -127,7 +128,7 @@ def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> i
     command += [text for name, value in named.items() if value is not None for text in (name, value)]
     if options.allowed:
         command += ["--allowed-location", *options.allowed]
-    environment = {"PYSPARK_PYTHON": sys.executable, **options.environment}
+    environment = {"PYSPARK_PYTHON": sys.executable, **options.environment, WAREHOUSE.name: options.warehouse}
     return subprocess.run(command, env=environment, check=False).returncode
 
 

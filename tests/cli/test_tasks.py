@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -202,16 +203,19 @@ async def test_spark_is_started_for_the_catalog_and_the_task(
     purged: PurgeFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[list[str]] = []
+    warehouses: list[str] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+    def run(command: list[str], env: Mapping[str, str], **_: object) -> subprocess.CompletedProcess[str]:
         started.append(command)
+        warehouses.append(env["ARCO_WAREHOUSE"])
         return subprocess.CompletedProcess(command, 3)
 
     monkeypatch.setattr(subprocess, "run", run)
     options = CatalogOptions(purged.url, "arco", ("s3://bucket/tables",), "north", {})
     assert tasks.run_on_spark(options, purged.task, every=False) == 3
-    assert tasks.run_on_spark(CatalogOptions(purged.url, "arco"), None, every=True) == 3
+    assert tasks.run_on_spark(CatalogOptions(purged.url, "lake"), None, every=True) == 3
     here = [sys.executable, "-m", "reconciler.purge", "--store", purged.url]
     one = ["--task", purged.task, "--realm", "north", "--warehouse", "arco"]
     assert started == [[*here, *one, "--allowed-location", "s3://bucket/tables"], here]
+    assert warehouses == ["arco", "lake"], "a store without a realm has a catalog of this name"
     assert "--spark is for arco tasks run" in (await purged.arco("retry", purged.task, "--spark")).err
