@@ -206,7 +206,8 @@ async def test_a_table_for_which_no_task_can_be_made_does_not_end_the_run(
     assert procedures.of("t") == []
     assert DATA in procedures.of("z")
     [unreadable] = stats.unreadable
-    assert unreadable.startswith("db.t: 1 maintenance tasks of the table db.t have ended")
+    assert unreadable.startswith("db.t: ")
+    assert "1 maintenance task" in unreadable
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
