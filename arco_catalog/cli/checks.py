@@ -2,6 +2,7 @@
 one is skipped."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -12,10 +13,10 @@ from arco_catalog.cli.finders import find_root_catalog
 from arco_catalog.cli.session import open_session
 from arco_catalog.iceberg.errors import CatalogError, InternalError, NotFound
 from arco_catalog.operations.catalogs import deployed_catalogs
+from arco_catalog.operations.contents import sibling_catalogs
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS, PRECISION_MS
 from storage_backends import StoreDenied, StoreError
@@ -25,7 +26,6 @@ from storage_backends.probe import honours_conditions
 TIMEOUT_MS = 20_000
 """Maximum time of the store for all checks together."""
 SLIGHT_SKEW_MS = 2 * PRECISION_MS
-MANIFEST = f"/{Paths('').manifest}"
 AZURE_RIGHTS = (
     "give it the role Storage Blob Data Contributor on the container, or a signature with sp=racwdl; check the "
     "account's firewall"
@@ -113,7 +113,7 @@ class Checks:
             return
         begun_ms = session.runtime.now_ms()
         try:
-            page = await store.list("")
+            await store.list("")
             head = await _head(session)
         except StoreDenied as error:
             self._done.append(Check("store", Status.FAILED, str(error), denied(str(error), self._options.store)))
@@ -134,10 +134,7 @@ class Checks:
         elif isinstance(head, Check):
             self._done.append(head)
         elif head.version is None:
-            others = sorted(
-                {entry.key.removesuffix(MANIFEST) for entry in page.entries if entry.key.endswith(MANIFEST)}
-            )
-            self._done.append(no_catalog(self._options, others))
+            self._done.append(await self._no_catalog(session))
             self._done.append(
                 Check(
                     "conditional writes",
@@ -151,6 +148,15 @@ class Checks:
             self._done.append(Check("catalog", Status.OK, found))
             self._done.append(await conditional_writes(session, self._options.store))
         await self._allowed(session)
+
+    async def _no_catalog(self, session: Session) -> Check:
+        """Returns the failed check for a store without the warehouse, also if the store's other catalogs can't be
+        listed."""
+        try:
+            others = await sibling_catalogs(session.state.store, session.state.paths.root)
+        except StoreError as error:
+            return Check("catalog", Status.FAILED, f"{_lacks(self._options)}; others cannot be listed: {error}")
+        return no_catalog(self._options, others)
 
     async def _of_realm(self, session: Session) -> list[Check] | None:
         """Returns a check for each catalog of the realm, whose HEAD is read, or one warning if the realm has no
@@ -292,12 +298,16 @@ async def _head(session: Session) -> RegistryState | Check:
         return Check("catalog", Status.FAILED, error.message, "`arco fsck` has the details, docs/recovery.md the steps")
 
 
-def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
+def no_catalog(options: CatalogOptions, others: Sequence[str]) -> Check:
     """Returns the failed check for a store without the warehouse; it lists the `others` that the store has."""
-    found = f"there is no warehouse {options.warehouse!r} in {options.store}"
+    found = _lacks(options)
     if others:
         return Check("catalog", Status.FAILED, found, f"it has {', '.join(others)}: give --warehouse")
     return Check("catalog", Status.FAILED, found, "`arco init` makes it, and so does the first write of `arco serve`")
+
+
+def _lacks(options: CatalogOptions) -> str:
+    return f"there is no warehouse {options.warehouse!r} in {options.store}"
 
 
 async def conditional_writes(session: Session, store: str) -> Check:

@@ -75,23 +75,23 @@ def run(options: DelegationOptions) -> int:
 async def _serve(options: DelegationOptions) -> None:
     hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
     certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
-    with listen(options.host, options.port) as listener:
-        telemetry = telemetry_of(options)
-        http = HttpOptions(
-            base_path=options.base_path.encode(),
-            dialect=options.dialect,
-            health=True,
-            allowed_hosts=hosts,
-            max_body_bytes=options.max_body,
-            request_memory_bytes=options.request_memory,
-        )
-        async with _opened(options) as catalog, _callers(options, catalog) as authentication, followed(certificate):
-            service = _service(options, catalog)
-            app: Asgi = create_delegation_app(service, http, telemetry, authentication)
-            if authentication is None and options.tls_client_ca is not None:
-                app = CertificateCallers(app)
-            config = server_config(app, GOODBYE_SECONDS)
-            crowd = Crowd(max_connections(options.max_connections), asyncio.get_running_loop().time)
+    telemetry = telemetry_of(options)
+    crowd = Crowd(max_connections(options.max_connections), asyncio.get_running_loop().time)
+    http = HttpOptions(
+        base_path=options.base_path.encode(),
+        dialect=options.dialect,
+        health=True,
+        allowed_hosts=hosts,
+        max_body_bytes=options.max_body,
+        request_memory_bytes=options.request_memory,
+    )
+    async with _opened(options) as catalog, _callers(options, catalog) as authentication, followed(certificate):
+        service = _service(options, catalog)
+        app: Asgi = create_delegation_app(service, http, telemetry, authentication)
+        if authentication is None and options.tls_client_ca is not None:
+            app = CertificateCallers(app)
+        config = server_config(app, GOODBYE_SECONDS)
+        with listen(options.host, options.port) as listener:  # last: an address in use must not hide another mistake
             uri = uri_of(listener, tls=certificate is not None) + options.base_path + BASE
             async with _swept(service):
                 await Server(config, crowd, lambda: _announce(uri), certificate).serve([listener])

@@ -44,15 +44,18 @@ def run(
         return found
 
     found = carry_out(read)
-    print(json_text([*found]) if as_json else as_table(found, wide=wide))
+    print(json_text([*found]) if as_json else as_table(found, at_ms=at_ms, of_realm=of_realm, wide=wide))
     return 0
 
 
-def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
-    """Formats one line for each operation, under headings, or one sentence if there is none; `wide` prints all
-    columns."""
+def as_table(
+    found: Sequence[JsonObject], *, at_ms: int | None = None, of_realm: bool = False, wide: bool = False
+) -> str:
+    """Formats one line for each operation, under headings; `wide` prints all columns. Without operations, formats one
+    sentence: the catalog, or with `of_realm` the realm, has none, or with `at_ms` had none at that time."""
     if not found:
-        return "This catalog has no history."
+        subject = "This realm" if of_realm else "This catalog"
+        return f"{subject} has no history." if at_ms is None else f"{subject} had no history at {format_time(at_ms)}."
     return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)
 
 

@@ -77,6 +77,16 @@ examples:
   arco tasks run TASK --spark --store s3://bucket/catalog
   arco tasks retry TASK --store s3://bucket/catalog
 """
+TASKS_OPTIONS: Mapping[str, str] = {
+    "status": "list",
+    "stuck": "list",
+    "correlation-id": "list",
+    "follow": "show",
+    "all": "run",
+    "seconds": "run",
+    "spark": "run",
+}
+"""The action of `arco tasks` to which each option belongs."""
 RECONCILE_EXAMPLES = """\
 Writes the receipts of commits whose writers crashed, in every catalog of a
 realm. It is safe to interrupt, to run twice at once and to run beside live
@@ -274,12 +284,18 @@ def _tasks(parsed: argparse.Namespace) -> int:
     options, task = CatalogOptions.of(parsed), parsed.task
     if parsed.action in ("show", "retry") and task is None:
         parsed.parser.error(f"arco tasks {parsed.action} TASK: the task's id is required")
+    if parsed.action == "list" and task is not None:
+        parsed.parser.error(f"arco tasks list takes no TASK: arco tasks show {task} shows one")
+    for option, action in TASKS_OPTIONS.items():
+        given = getattr(parsed, option.replace("-", "_"))
+        if given not in (None, False) and parsed.action != action:
+            parsed.parser.error(f"--{option} is for arco tasks {action}")
     if parsed.status is not None and parsed.status not in [*Status]:
         parsed.parser.error(f"--status {parsed.status}: expected {', '.join(Status)}")
     if parsed.seconds is not None and not parsed.all:
         parsed.parser.error("--seconds is for arco tasks run --all")
-    if parsed.spark and (parsed.action != "run" or parsed.seconds is not None):
-        parsed.parser.error("--spark is for arco tasks run, without --seconds")
+    if parsed.spark and (parsed.json or parsed.seconds is not None):
+        parsed.parser.error("--spark is for arco tasks run, without --seconds and --json")
     if parsed.spark:
         return tasks.run_on_spark(options, task, every=parsed.all)
     if parsed.action == "list":

@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 import uvicorn
@@ -44,6 +44,7 @@ from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from arco_catalog.tasks.loop import WakeUp
+from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.lines import Write
 from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
@@ -81,48 +82,68 @@ def check(options: ServeOptions) -> None:
     Raises `CliError` for the first error."""
 
     async def open_and_close() -> None:
-        parsed_each("--allowed-host", parse_host, options.allowed_hosts)
-        parsed_each("--allowed-origin", parse_origin, options.allowed_origins)
-        certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
-        telemetry_of(options)
-        async with _served(options, WakeUp()):
-            pass
+        parsed = _Parsed.of(options)
+        async with _served(options, WakeUp()) as (catalog, what):
+            _working(options, parsed.policies, catalog, what.realms, WakeUp())
 
     asyncio.run(open_and_close())
 
 
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """The options of a server that can be wrong and need no store, parsed. `connections` is the limit of
+    connections."""
+
+    hosts: tuple[str, ...]
+    origins: tuple[str, ...]
+    certificate: Certificate | None
+    telemetry: Telemetry | None
+    policies: TaskPolicies
+    connections: int
+
+    @classmethod
+    def of(cls, options: ServeOptions) -> "_Parsed":
+        """Parses the options of a server. Raises `CliError` for the first wrong one."""
+        return cls(
+            parsed_each("--allowed-host", parse_host, options.allowed_hosts),
+            parsed_each("--allowed-origin", parse_origin, options.allowed_origins),
+            certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca),
+            telemetry_of(options),
+            policies_of(options.task_properties),
+            max_connections(options.max_connections),
+        )
+
+
 async def _serve(options: ServeOptions) -> None:
     import_handlers()
-    hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
-    origins = parsed_each("--allowed-origin", parse_origin, options.allowed_origins)
-    certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
-    telemetry = telemetry_of(options)
+    parsed = _Parsed.of(options)
     wake_up = WakeUp()
-    async with _served(options, wake_up) as (catalog, what), followed(certificate):
+    async with _served(options, wake_up) as (catalog, what), followed(parsed.certificate):
+        http = HttpOptions(
+            base_path=options.base_path.encode(),
+            namespace_separator=options.namespace_separator,
+            dialect=options.dialect,
+            keys_enabled=options.keys_enabled,
+            key_lifetime_ms=options.key_lifetime_ms,
+            keep_reports=options.metrics == "store",
+            gzip=options.gzip,
+            health=True,
+            allowed_hosts=parsed.hosts,
+            allowed_origins=parsed.origins,
+            max_body_bytes=options.max_body,
+            request_memory_bytes=options.request_memory,
+        )
+        catalogs = {} if what.realms else {options.warehouse: catalog}
+        app = create_app(catalogs, http, parsed.telemetry, what.realms, what.authentication)
+        config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
+        report = await _report(catalog, what.realms, http.key_policy)
+        crowd = Crowd(parsed.connections, asyncio.get_running_loop().time)
+        work = _working(options, parsed.policies, catalog, what.realms, wake_up)
         with _listener(options) as listener:  # last: an address in use must not hide another mistake
-            http = HttpOptions(
-                base_path=options.base_path.encode(),
-                namespace_separator=options.namespace_separator,
-                dialect=options.dialect,
-                keys_enabled=options.keys_enabled,
-                key_lifetime_ms=options.key_lifetime_ms,
-                keep_reports=options.metrics == "store",
-                gzip=options.gzip,
-                health=True,
-                allowed_hosts=hosts,
-                allowed_origins=origins,
-                max_body_bytes=options.max_body,
-                request_memory_bytes=options.request_memory,
-            )
-            catalogs = {} if what.realms else {options.warehouse: catalog}
-            app = create_app(catalogs, http, telemetry, what.realms, what.authentication)
-            config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
-            report = await _report(catalog, what.realms, http.key_policy)
-            crowd = Crowd(max_connections(options.max_connections), asyncio.get_running_loop().time)
-            server = Server(config, crowd, lambda: _announce(options, report, listener), certificate)
+            server = Server(config, crowd, lambda: _announce(options, report, listener), parsed.certificate)
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
-            async with _working(options, catalog, what.realms, wake_up):
+            async with work:
                 await server.serve([listener])
 
 
@@ -150,12 +171,10 @@ async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyP
 
 
 def _working(
-    options: ServeOptions, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
+    options: ServeOptions, policies: TaskPolicies, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
 ) -> AbstractAsyncContextManager[None]:
     """Returns a context in which the process works on tasks; it does nothing if --tasks is off or the catalog is
-    read-only. Raises `CliError` for an invalid --task-property, and, if it works, for invalid variables of the
-    delegation of purges."""
-    policies = policies_of(options.task_properties)
+    read-only. Raises `CliError`, if it works, for invalid variables of the delegation of purges."""
     if not options.tasks or catalog.settings.read_only_because is not None:
         return nullcontext()
     write = _to_stderr if options.log_format == "json" else None

@@ -13,8 +13,8 @@ QUIET_MS = 300_000
 
 def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str | None) -> str:
     """Returns the log line at `at_ms`, without a line break, about the tasks of a catalog that a worker executed, with
-    metrics in this CloudWatch `namespace`, or without metrics if that is None. If `stats` has an error, because the
-    tasks could not be listed, the line has neither counts nor metrics: the alarm on the age of tasks treats missing
+    metrics in this CloudWatch `namespace`, or without metrics if that is None. If `stats` has an error, because they
+    could not be executed, the line has neither counts nor metrics: the alarm on the age of tasks treats missing
     data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
@@ -23,7 +23,7 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
         "Operation": "tasks",
     }
     if stats.error is not None:
-        return MetricLine(None, TASKS).encode(at_ms, {**facts, "error": "the tasks could not be listed"})
+        return MetricLine(None, TASKS).encode(at_ms, {**facts, "error": "the tasks could not be executed"})
     facts |= {
         "TasksExecuted": stats.executed,
         "TasksCompleted": stats.completed,

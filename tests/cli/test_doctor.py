@@ -74,6 +74,17 @@ def test_another_name_of_the_warehouse_is_suggested(tmp_path: Path, capsys: Capt
     assert "`arco init` makes it" in (no_catalog(CatalogOptions("memory:", "x"), []).advice or "")
 
 
+def test_a_catalog_behind_a_thousand_other_objects_is_suggested(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "store" / "files").mkdir(parents=True)
+    for number in range(1_001):
+        (tmp_path / "store" / "files" / str(number)).touch()
+    store = f"file:{tmp_path}/store"
+    assert main(["init", "--store", store, "--warehouse", "lake"], {}) == 0
+    capsys.readouterr()
+
+    assert examined(capsys, store, code=1)["catalog"][2] == "it has lake: give --warehouse"
+
+
 def test_an_s3_store_is_checked_with_its_credentials(s3_server: S3Server, s3_bucket: str, capsys: Captured) -> None:
     store, environment = f"s3://{s3_bucket}/catalog", s3_server.environment
     assert main(["init", "--store", store], environment) == 0

@@ -368,6 +368,8 @@ async def test_undrop_shows_programs_what_it_restored(fixture: CatalogFixture, f
 
 def test_a_registry_in_which_nothing_happened_has_nothing_to_tell() -> None:
     assert as_history([]) == "This catalog has no history."
+    assert as_history([], of_realm=True) == "This realm has no history."
+    assert as_history([], at_ms=0) == "This catalog had no history at 1970-01-01 00:00:00.000."
 
 
 @pytest.mark.parametrize(

@@ -219,3 +219,21 @@ async def test_spark_is_started_for_the_catalog_and_the_task(
     assert started == [[*here, *one, "--allowed-location", "s3://bucket/tables"], here]
     assert warehouses == ["arco", "lake"], "a store without a realm has a catalog of this name"
     assert "--spark is for arco tasks run" in (await purged.arco("retry", purged.task, "--spark")).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("list 01TASK", "arco tasks list takes no TASK"),
+        ("run --follow", "--follow is for arco tasks show"),
+        ("run --status failure", "--status is for arco tasks list"),
+        ("show 01TASK --stuck", "--stuck is for arco tasks list"),
+        ("retry 01TASK --correlation-id x", "--correlation-id is for arco tasks list"),
+        ("list --all", "--all is for arco tasks run"),
+        ("run --spark --json", "--spark is for arco tasks run, without --seconds and --json"),
+    ],
+)
+async def test_an_option_of_another_action_is_wrong_usage(purged: PurgeFixture, arguments: str, why: str) -> None:
+    ended = await purged.arco(*arguments.split())
+    assert ended.code == 2
+    assert why in ended.err

@@ -257,6 +257,25 @@ async def test_an_address_in_use_hides_no_setting_of_telemetry(store: str, port:
     assert ended.err.startswith("arco: --metrics-namespace requires --log-format json")
 
 
+@pytest.mark.parametrize("command", ["serve", "serve --workers 2", "delegation-service"])
+async def test_an_address_in_use_hides_no_bad_property_of_tasks(store: str, port: str, command: str) -> None:
+    ended = await arco(*command.split(), "--store", store, "--port", port, "--task-property", "x=1")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "no such property" in ended.err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_an_address_in_use_hides_no_bad_variable_of_delegation(store: str, port: str, workers: str) -> None:
+    ended = await arco(
+        *("serve", "--store", store, "--port", port, "--workers", workers),
+        ARCO_PURGE_EXECUTOR="delegated",
+    )
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "ARCO_PURGE_EXECUTOR=delegated needs ARCO_DELEGATION_URL" in ended.err
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_a_start_prints_how_much_is_in_the_store(store: str, workers: str) -> None:
     async with serving(store, "--workers", workers) as server:

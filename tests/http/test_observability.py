@@ -632,12 +632,13 @@ class TestMetrics:
             {("Warehouse",): {"CollectionCompleted": "Count", "StateObjects": "Count"}, (): {"StateObjects": "Count"}},
         ]
 
-    def test_a_catalog_whose_tasks_could_not_be_listed_has_no_metrics_of_them(self) -> None:
+    def test_a_catalog_that_could_not_be_opened_or_read_has_no_metrics_of_tasks(self) -> None:
         """Missing data is what the alarm on their age waits for."""
         line = loads(tasks_line("wh", WorkStats(error="hunter2"), at_ms=0, namespace=NAMESPACE).encode())
 
         assert isinstance(line, dict)
         assert line["level"] == "error"
+        assert line["error"] == "the tasks could not be executed"
         assert "hunter2" not in str(line)
         assert not {"_aws", "TasksDueAge"} & {*line}
 
