@@ -82,7 +82,7 @@ def check(options: ServeOptions) -> None:
     Raises `CliError` for the first error."""
 
     async def open_and_close() -> None:
-        parsed = _Parsed.of(options)
+        parsed = _Inputs.of(options)
         async with _served(options, WakeUp()) as (catalog, what):
             _working(options, parsed.policies, catalog, what.realms, WakeUp())
 
@@ -90,7 +90,7 @@ def check(options: ServeOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class _Inputs:
     """The options of a server that can be wrong and need no store, parsed. `connections` is the limit of
     connections."""
 
@@ -102,7 +102,7 @@ class _Parsed:
     connections: int
 
     @classmethod
-    def of(cls, options: ServeOptions) -> "_Parsed":
+    def of(cls, options: ServeOptions) -> "_Inputs":
         """Parses the options of a server. Raises `CliError` for the first wrong one."""
         return cls(
             parsed_each("--allowed-host", parse_host, options.allowed_hosts),
@@ -116,7 +116,7 @@ class _Parsed:
 
 async def _serve(options: ServeOptions) -> None:
     import_handlers()
-    parsed = _Parsed.of(options)
+    parsed = _Inputs.of(options)
     wake_up = WakeUp()
     async with _served(options, wake_up) as (catalog, what), followed(parsed.certificate):
         http = HttpOptions(

@@ -86,12 +86,12 @@ def test_a_rewrite_that_is_held_back_for_another_reason_is_so_once_under_a_budge
 
 
 def test_a_rewrite_that_must_not_be_done_stays_held_back_under_a_budget() -> None:
-    said = policies(COMPACTION)
+    compaction = policies(COMPACTION)
     figures = table([MIB] * 100, position_deletes=[30 * MIB] * 5)
-    found = plan(figures, said, Now(NOW_MS))
+    found = plan(figures, compaction, Now(NOW_MS))
     rewrite, *others = found.steps
     held = HeldBack(DATA, rewrite.policy, "it names a file outside of its locations")
-    planned = TablePlan(TableRef(("db",), "t", "entity"), figures, said, Plan(others, [held]))
+    planned = TablePlan(TableRef(("db",), "t", "entity"), figures, compaction, Plan(others, [held]))
     assert planned.plan.bytes > 100 * MIB
     limited = planned.limited_to(100 * MIB)
     assert (limited.plan.steps, limited.plan.held_back) == (others, [held])
