@@ -20,8 +20,8 @@ from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
 
 EXPIRED = (
-    "This Idempotency-Key is so old that the record of it is removed: whether its request was carried out is no "
-    "longer known. Look whether the change is there before you make it with a new key"
+    "This Idempotency-Key is too old: its record may be deleted, so whether its request was carried out is no longer "
+    "known. Look whether the change is there before you make it with a new key"
 )
 
 
