@@ -14,7 +14,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.bell import Bell
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record, text
-from arco_catalog.state.index import Edits, no_segments
+from arco_catalog.state.index import Edits, SegmentLookup, no_segments
 from arco_catalog.state.key_settings import KeyPolicy, KeySettings
 from arco_catalog.state.lost_head import HeadLost, had_head
 from arco_catalog.state.needs import Steps
@@ -153,6 +153,9 @@ class State:
         self._caches = caches
         self._runtime = runtime
         self._loaded: dict[str, Segment] = {}
+        self.loaded_segment: SegmentLookup = partial(_loaded_segment, self._loaded, caches.segments)
+        """Returns a segment that this request has loaded or the process has cached; None otherwise. What it returns
+        stays loaded until the request ends, so that a small cache can't stop its progress."""
         self._not_done_until: dict[str, int] = {}
         """By operation, the sequence number up to which the registry's history is known not to contain it."""
         self._limits = limits
@@ -287,16 +290,6 @@ class State:
             return await self.bell()
         self._caches.bell = Bell(ring_id, outcome.version)
         return self._caches.bell
-
-    def loaded_segment(self, segment: str) -> Segment | None:
-        """Returns a segment that this request has loaded or the process has cached; None otherwise. What it returns
-        stays loaded until the request ends, so that a small cache can't stop its progress."""
-        known = self._loaded.get(segment)
-        if known is None:
-            known = self._caches.segments.get(segment)
-            if known is not None:
-                self._loaded[segment] = known
-        return known
 
     async def fetch_segment(self, segment: str) -> None:
         """Loads a segment for the rest of this request, and caches it for others. Raises `SegmentGone` if it does not
@@ -492,3 +485,14 @@ def encode_value(properties: JsonObject, answer: JsonObject | None = None, repla
     own: JsonObject = {} if answer is None else {"answer": answer}
     later = {field: value for field, value in (replaced or {}).items() if field not in VALUE_FIELDS}
     return dumps({**later, "version": 1, "properties": properties, **own}, sort_keys=True)
+
+
+def _loaded_segment(loaded: dict[str, Segment], cached: ByteCache[str, Segment], segment: str) -> Segment | None:
+    """Returns a segment among those that a request has loaded, or a cached one, which is then loaded; None otherwise.
+    No method of `State`: a HEAD with this lookup, which a `State` keeps, would keep the `State` in a cycle."""
+    known = loaded.get(segment)
+    if known is None:
+        known = cached.get(segment)
+        if known is not None:
+            loaded[segment] = known
+    return known
