@@ -89,9 +89,10 @@ async def wait_for_threads() -> None:
 
 
 def _run(size: int, work: Callable[[], T]) -> T:
-    """Runs work and returns its result, in a thread. No garbage collection runs meanwhile; and work with large input,
-    of `size` bytes, waits for other large work."""
-    with _COLLECTION_PAUSE, _LARGE_WORK if size >= LARGE_BYTES else nullcontext():
+    """Runs work and returns its result, in a thread. Work with large input, of `size` bytes, waits for other large
+    work. Garbage collection runs between two of them, not during one: what requests leave in cycles meanwhile would
+    else become so much that one collection takes a tenth of a second."""
+    with _LARGE_WORK if size >= LARGE_BYTES else nullcontext(), _COLLECTION_PAUSE:
         return work()
 
 

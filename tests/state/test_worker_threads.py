@@ -8,6 +8,8 @@ import weakref
 from contextlib import suppress
 from functools import partial
 
+import pytest
+
 from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, SWITCH_S, off_loop, wait_for_threads
 
 
@@ -92,3 +94,26 @@ async def test_work_that_fails_leaves_its_input_to_no_collection_of_cycles() -> 
         await asyncio.wait_for(freed.wait(), 10)
     finally:
         gc.enable()
+
+
+async def test_collections_of_cycles_may_run_between_two_works_with_large_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[str] = []
+    end, enable = threading.Event(), gc.enable
+
+    def work() -> None:
+        assert end.wait(10)
+        order.append("work")
+
+    def enabled() -> None:
+        order.append("collections")
+        enable()
+
+    monkeypatch.setattr(gc, "enable", enabled)
+    works = [asyncio.create_task(off_loop(LARGE_BYTES, work)) for _ in range(2)]
+    await asyncio.sleep(0.05)  # both threads have begun
+    end.set()
+    await asyncio.gather(*works)
+
+    assert order == ["work", "collections"] * 2
