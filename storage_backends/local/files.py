@@ -75,7 +75,7 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     folder: int | None = above
     try:
-        if segments and (at_once := open_nofollow(above, "/".join(segments), FOLDER_ITSELF)) is not None:
+        if segments and (at_once := _open_folder(above, segments)) is not None:
             folder = at_once
             os.close(above)
         else:  # step by step, from each descriptor to the next, to find what is in the way or make what is missing
@@ -91,6 +91,12 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
     finally:
         if folder is not None:
             os.close(folder)
+
+
+def _open_folder(above: int, segments: Sequence[str]) -> int | None:
+    with suppress(FileNotFoundError):
+        return open_nofollow(above, "/".join(segments), FOLDER_ITSELF)
+    return None
 
 
 def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> tuple[int, os.stat_result] | None:
@@ -117,6 +123,8 @@ def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         descriptor = open_nofollow(above, "/".join((*folders, name)), FILE_ITSELF)
+    except FileNotFoundError:  # a second walk would find no more, and cost the event loop as many waits for the lock
+        return None
     finally:
         os.close(above)
     if descriptor is not None:

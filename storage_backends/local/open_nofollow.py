@@ -4,6 +4,7 @@ That is `openat2` of Linux 5.6, for which Python has no name.
 """
 
 import ctypes
+import errno
 import os
 import sys
 from functools import cache
@@ -26,16 +27,20 @@ def _how(flags: int) -> object:
 
 
 def open_nofollow(folder: int, path: str, flags: int) -> int | None:
-    """Returns a descriptor of `path` below an open folder, or None if it can't be opened: because it does not exist, a
-    link is on the way, or the kernel is not Linux 5.6 or later. The caller then opens segment by segment and finds out
-    which."""
+    """Returns a descriptor of `path` below an open folder, or None if it can't be opened: because a link is on the way,
+    or the kernel is not Linux 5.6 or later. The caller then opens segment by segment and finds out which. Raises
+    `FileNotFoundError` if it does not exist."""
     if sys.platform != "linux":
         return None
     descriptor: int = _syscall(_OPENAT2, folder, os.fsencode(path), _how(flags), _HOW_BYTES)
-    return None if descriptor < 0 else descriptor
+    if descriptor >= 0:
+        return descriptor
+    if ctypes.get_errno() == errno.ENOENT:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return None
 
 
 if sys.platform == "linux":
-    _syscall = ctypes.CDLL(None).syscall
+    _syscall = ctypes.CDLL(None, use_errno=True).syscall
     _syscall.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
     _syscall.restype = ctypes.c_long

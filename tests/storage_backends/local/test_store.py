@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -278,6 +279,17 @@ class TestReads:
 
         assert (await found(store, "key")).body == body
 
+    @pytest.mark.parametrize("key", ["folder/nothing", "nothing/nothing"])
+    async def test_a_missing_object_takes_as_few_calls_of_the_system_as_one_that_is_there(
+        self, store: LocalStore, key: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After each of them the event loop may wait for another thread."""
+        await store.put("folder/key", b"body", ABSENT)
+        await found(store, "folder/key")
+        there = await _opens(store, "folder/key", monkeypatch)
+
+        assert await _opens(store, key, monkeypatch) == there
+
     async def test_a_kernel_that_opens_no_path_in_one_step_is_as_good(
         self, store: LocalStore, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -290,6 +302,16 @@ class TestReads:
         (root / "link").symlink_to(tmp_path)
         with pytest.raises(InvalidKey, match="link"):
             await store.get("link/key")
+
+
+async def _opens(store: LocalStore, key: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Returns how many files and folders a read opens, and how many paths in one step."""
+    opened, walked = Mock(side_effect=os.open), Mock(side_effect=files.open_nofollow)
+    with monkeypatch.context() as patches:
+        patches.setattr(os, "open", opened)
+        patches.setattr(files, "open_nofollow", walked)
+        await store.get(key)
+    return opened.call_count, walked.call_count
 
 
 class TestPaths:
