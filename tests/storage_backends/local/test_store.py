@@ -30,6 +30,7 @@ from storage_backends import (
 from storage_backends.local import files
 from storage_backends.local.config import LocalConfig
 from storage_backends.local.files import prune_empty
+from storage_backends.local.open_nofollow import open_nofollow
 from storage_backends.local.store import AT_ONCE_IN_A_ROW, PRIVATE_FOLDER, LocalStore
 from storage_backends.probe import honours_conditions
 from storage_backends.validation import PAGE_SIZE
@@ -306,7 +307,7 @@ class TestReads:
 
 async def _opens(store: LocalStore, key: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Returns how many files and folders a read opens, and how many paths in one step."""
-    opened, walked = Mock(side_effect=os.open), Mock(side_effect=files.open_nofollow)
+    opened, walked = Mock(side_effect=os.open), Mock(side_effect=open_nofollow)
     with monkeypatch.context() as patches:
         patches.setattr(os, "open", opened)
         patches.setattr(files, "open_nofollow", walked)
