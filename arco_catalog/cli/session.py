@@ -52,7 +52,7 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
         raise
     except asyncio.CancelledError as error:
         raise CommandStopped(
-            "stopped by SIGTERM before the end; what the command had written until then stays"
+            "stopped by SIGTERM before the end; what the command had written until then is kept"
         ) from error
     except OSError as error:
         raise CliError(describe_os_error(error)) from error

@@ -116,7 +116,7 @@ async def test_a_command_that_has_to_stop_reports_it(purged: PurgeFixture) -> No
     following.send_signal(signal.SIGTERM)
 
     ended = await finished(following)
-    stopped = "arco: stopped by SIGTERM before the end; what the command had written until then stays\n"
+    stopped = "arco: stopped by SIGTERM before the end; what the command had written until then is kept\n"
     assert (ended.code, ended.err) == (143, stopped)
 
 
