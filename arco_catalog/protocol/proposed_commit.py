@@ -9,6 +9,7 @@ proposals.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.planning.proposals import Capacity, Leading, lead
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
@@ -16,7 +17,7 @@ from arco_catalog.protocol.group_commit import MAX_BYTES, MAX_REQUESTS
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.mutation import AttemptAborted
 from arco_catalog.protocol.prepared_commit import PreparedCommit
-from arco_catalog.state.access import State
+from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.proposal_store import MAX_AGE_MS, NO_ENTROPY, ProposalStore
 from arco_catalog.state.registry import Operation, RegistryState
@@ -68,7 +69,10 @@ class ProposedCommit:
         """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
         `AttemptAborted` if it was cancelled: it can never commit; and `StoreError`, also past the deadline, and
         `CommitStateUnknown` while it may still be committed: the proposal is left."""
-        is_committed = await self._wait(await self._begin())
+        try:
+            is_committed = await self._wait(await self._begin())
+        except SegmentGone as gone:  # for which the driver would begin another attempt
+            raise CommitStateUnknown(f"It is unknown whether the change is made: {gone.message}") from gone
         await self._session.run_in_background(self._delete())
         if not is_committed:
             raise AttemptAborted

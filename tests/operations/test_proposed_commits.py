@@ -10,7 +10,9 @@ from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown
 from arco_catalog.operations.history import history
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import update_properties
+from arco_catalog.protocol.proposed_commit import ProposedCommit
 from arco_catalog.state import registry
+from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.registry import RegistryState
 from tests.support.registry_versions import raise_version
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, get, put, swap
@@ -144,6 +146,23 @@ async def test_the_proposal_of_a_process_that_died_is_committed_by_the_next(fixt
     await fixture.table("t")
 
     assert {name for _, name in [*await operations(fixture)][:2]} == {"dead", "t"}
+
+
+async def test_one_that_cannot_read_the_index_begins_no_other_attempt(
+    fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may still commit its proposal: then a second attempt would set the property again, over a later change."""
+
+    async def lead(self: ProposedCommit, listed: object) -> bool:
+        raise SegmentGone("a segment is missing")
+
+    store(fixture).rules = [lose_once(fixture)]
+    monkeypatch.setattr(ProposedCommit, "_lead", lead)
+    with pytest.raises(CommitStateUnknown):
+        await update_properties(fixture.session(), NS, [], {"a": "1"})
+
+    assert [kind for kind, _ in await operations(fixture)].count("update-namespace") == 0
+    assert len(await stored(fixture)) == 1
 
 
 async def test_a_proposal_is_stored_again_when_head_forgets_its_base(

@@ -134,19 +134,27 @@ async def _read(session: Session, name: str) -> tuple[str, tuple[Candidate, str 
 
 
 async def _with_evidence(session: Session, leaves: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Returns these commits, each with the proof that it was HEAD if a record proves it."""
+    """Returns these commits, each with the proof that it was HEAD if records prove it: those prove operations, and two
+    commits of the same parent may have the same one (docs/design/registry.md#proposals). So it is a commit with all
+    operations that are proven."""
     attempts = {str(operation.get("id")) for leaf in leaves for operation in leaf.operations}
     since_ms = min((leaf.at_ms or 0 for leaf in leaves), default=0)
     answers = await final_answers(session.state, attempts, since_ms)
 
-    async def with_evidence(leaf: Candidate) -> Candidate:
-        for operation in leaf.operations:
-            evidence = await _evidence(session, operation, answers.get(str(operation.get("id"))))
-            if evidence is not None:
-                return replace(leaf, evidence=evidence)
-        return leaf
-
-    return [await with_evidence(leaf) for leaf in leaves]
+    operations = {str(operation.get("id")): operation for leaf in leaves for operation in leaf.operations}
+    proofs: dict[str, str] = {}
+    for attempt, operation in operations.items():
+        proof = await _evidence(session, operation, answers.get(attempt))
+        if proof is not None:
+            proofs[attempt] = proof
+    if not proofs:
+        return leaves
+    return [
+        replace(leaf, evidence=next(iter(proofs.values())))
+        if proofs.keys() <= {str(operation.get("id")) for operation in leaf.operations}
+        else leaf
+        for leaf in leaves
+    ]
 
 
 async def _evidence(session: Session, operation: JsonObject, answered: JsonObject | None) -> str | None:

@@ -41,7 +41,7 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
     """Whether a definite no was true at some instant since the request was sent."""
     if isinstance(refusal, Forbidden):
         return any(asked.since <= at <= asked.until for at in history.denials)
-    if isinstance(refusal, BadRequest) and asked.request.kind == "register" and "is removed" in refusal.message:
+    if isinstance(refusal, BadRequest) and asked.request.kind == "register" and "and is deleted" in refusal.message:
         return asked.body.get("file") in history.claimed_to_remove
     if isinstance(refusal, BadRequest) and "are being deleted" in refusal.message:
         return any(_is_purging(moment.state) for moment in history.window(asked.since, asked.until))

@@ -18,11 +18,11 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.decisions import read_decision
 from arco_catalog.protocol.evidence import fence_registry, mark_dropped
-from arco_catalog.state.fields import mapping, sequence, text
+from arco_catalog.state.fields import mapping, objects, sequence, text
 from arco_catalog.state.lost_head import HeadLost
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.transaction import Decision, encode
 from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.upkeep.recovery.restore import Choices, restore
@@ -35,6 +35,7 @@ from tools.support.request_bodies import set_property
 
 STATE = "wh/_catalog/"
 MANIFEST = f"{STATE}core/manifest.json"
+COMMITS = f"{STATE}core/commits/"
 
 
 @dataclass
@@ -159,6 +160,29 @@ async def test_the_stored_answer_of_a_key_is_evidence(lived: Catalog) -> None:
     report = await lived.restore()
 
     assert (report["ok"], await lived.body(MANIFEST)) == (True, before)
+
+
+async def test_of_two_commits_with_one_proven_operation_the_one_with_all_of_them_was_head(lived: Catalog) -> None:
+    """Two processes have each made a commit of the proposals that they found: one of them found one more."""
+    fixture, parent = lived.fixture, await lived.head()
+    for name in ("a", "b"):
+        await create_namespace(fixture.session({}, key=fixture.key(), path="/namespaces"), (name,), {})
+    second = await lived.head()
+    first = RegistryState.parse(await lived.body(f"{COMMITS}{second.document['parent']}.json"), None, COMMITS)
+    made = [Operation.parse(each) for head in (first, second) for each in objects(head.document, "operations")]
+    for head in (first, second):
+        await lived.store.delete(f"{COMMITS}{head.id}.json")
+    both, one = (
+        parent.successor(commit=f"0{name}", at_ms=parent.at_ms, edits={}, operations=operations)
+        for name, operations in (("both", made), ("one", made[:1]))
+    )
+    for commit in (both, one):
+        await lived.store.put(f"{COMMITS}{commit.id}.json", commit.body, ABSENT)
+    await lived.store.delete(MANIFEST)
+
+    report = await lived.restore()
+
+    assert (report["ok"], await lived.body(MANIFEST)) == (True, both.body)
 
 
 async def test_an_answer_that_changed_nothing_does_not_tell(lived: Catalog) -> None:
