@@ -9,7 +9,7 @@ proposals.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.planning.proposals import Capacity, Leading, lead
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
@@ -197,7 +197,12 @@ class ProposedCommit:
         return [*self._read.values(), *self._stored]
 
     async def _fetch(self, key: str) -> None:
-        found = await self._store.read(key)
+        """Reads a proposal. A damaged one is left to the process that made it."""
+        try:
+            found = await self._store.read(key)
+        except InternalError as error:
+            self._session.note_failed_write(f"the commit of {key}", error)
+            return
         if found is not None:
             self._read[key] = found
 

@@ -270,11 +270,11 @@ class State:
         return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
 
     async def bell(self) -> Bell:
-        """Reads the bell of the registry, and caches it."""
+        """Reads the bell of the registry, and caches it. A damaged one has not rung: it is only a hint."""
         known = self._caches.bell
         match await self.store.get(self.paths.bell, known.version):
             case Found(body, version):
-                self._caches.bell = Bell(text(parse_record(body, self.paths.bell), "id"), version)
+                self._caches.bell = Bell.parse(body, version, self.paths.bell)
             case Unchanged():
                 return known
             case _:

@@ -2,17 +2,28 @@
 (docs/design/registry.md#proposals)."""
 
 from dataclasses import dataclass
+from typing import Self
 
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.state.fields import parse_record, text
 from storage_backends import Version
 
 
 @dataclass(frozen=True, slots=True)
 class Bell:
     """The bell: an object that gets a new id when a process stores a proposal which no registry commit has
-    considered. Both are None if it does not exist."""
+    considered. Both are None if it does not exist, and the id if it is damaged."""
 
     id: str | None = None
     version: Version | None = None
+
+    @classmethod
+    def parse(cls, body: bytes, version: Version, where: str) -> Self:
+        """Reads a stored bell. A damaged one has no id; the next process that rings writes it anew."""
+        try:
+            return cls(text(parse_record(body, where), "id"), version)
+        except InternalError:
+            return cls(None, version)
 
     def has_rung(self, considered: str | None) -> bool:
         """Whether proposals were stored since a registry commit considered all of them; `considered` is the bell's id

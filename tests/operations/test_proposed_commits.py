@@ -14,6 +14,7 @@ from arco_catalog.protocol.proposed_commit import ProposedCommit
 from arco_catalog.state import registry
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.registry import RegistryState
+from storage_backends import ABSENT
 from tests.support.registry_versions import raise_version
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, get, put, swap
 from tools.support.catalog_fixture import NS, CatalogFixture
@@ -146,6 +147,18 @@ async def test_the_proposal_of_a_process_that_died_is_committed_by_the_next(fixt
     await fixture.table("t")
 
     assert {name for _, name in [*await operations(fixture)][:2]} == {"dead", "t"}
+
+
+async def test_damaged_hints_and_proposals_stop_no_other_change(fixture: CatalogFixture) -> None:
+    recent = fixture.runtime.ulid()
+    for key in (BELL, f"{PROPOSALS}{recent}-1.json"):
+        await store(fixture).put(f"wh/_catalog/{key}", b"damaged", ABSENT)
+
+    await fixture.another().table("t")
+    store(fixture).rules = [lose_once(fixture)]
+    await fixture.another().table("u")
+
+    assert (await head_of(fixture)).bell is not None
 
 
 async def test_one_that_cannot_read_the_index_begins_no_other_attempt(

@@ -307,7 +307,7 @@ class Code(StrEnum):
     )
     PROPOSAL_UNREADABLE = _error(
         "proposal-unreadable",
-        "a proposal, or the bell that announces proposals, is damaged: requests that read it fail",
+        "a proposal, or the bell that announces proposals, is damaged: proposed changes are delayed",
         "delete the object: the bell is made again, and the change of a proposal has to be made again",
     )
     CATALOG_MISSING = _error(
