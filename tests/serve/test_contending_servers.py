@@ -28,7 +28,7 @@ async def test_servers_that_create_tables_at_once_get_their_turns(servers: int, 
         started = [stack.enter_context(ArcoServer(STORE, tmp_path / f"{n}.log")) for n in range(servers)]
         await send(started[0], "namespaces", {"namespace": ["db"]})
         upgrade = [str(ARCO), "upgrade", "--store", STORE, "--warehouse", WAREHOUSE]
-        subprocess.run(upgrade, check=True, capture_output=True, timeout=60)
+        await asyncio.to_thread(subprocess.run, upgrade, check=True, capture_output=True, timeout=60)
         end = time.monotonic() + SECONDS
         created = await asyncio.gather(*(create(server, f"s{n}", end) for n, server in enumerate(started)))
 
