@@ -79,8 +79,8 @@ class Site:
         given = JSON | {**self.headers} if headers is None else headers
         try:
             # Discarded piece by piece, and not unpacked: this process measures the waits of others meanwhile.
-            asked = self.client.request(method, path, data=body, headers=given, auto_decompress=False)
-            async with asked as answer:
+            exchange = self.client.request(method, path, data=body, headers=given, auto_decompress=False)
+            async with exchange as answer:
                 async for _ in answer.content.iter_any():
                     pass
                 return answer.status
