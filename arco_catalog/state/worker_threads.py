@@ -91,7 +91,7 @@ async def wait_for_threads() -> None:
 def _run(size: int, work: Callable[[], T]) -> T:
     """Runs work and returns its result, in a thread. Work with large input, of `size` bytes, waits for other large
     work. Garbage collection runs between two of them, not during one: what requests leave in cycles meanwhile would
-    else become so much that one collection takes a tenth of a second."""
+    else wait for the end of all of them."""
     with _LARGE_WORK if size >= LARGE_BYTES else nullcontext(), _COLLECTION_PAUSE:
         return work()
 
