@@ -33,7 +33,9 @@ async def delete_each(keys: Iterable[str], delete: Callable[[str], Awaitable[Out
         if isinstance(outcome, Applied):
             now_ms = outcome.now_ms
         else:
-            left[key] = outcome if isinstance(outcome, Unknown) else Unknown("an unconditional deletion was refused")
+            left[key] = (
+                outcome if isinstance(outcome, Unknown) else Unknown("the store refused an unconditional deletion")
+            )
 
     async with asyncio.TaskGroup() as group:
         for key in keys:

@@ -42,8 +42,8 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
         if backend.extra is None:
             raise
         raise ValueError(
-            f"{url!r} needs the extra {backend.extra!r} ({error.name}), "
-            f"install the extra '{backend.extra}' of arco-catalog: {error}"
+            f"the store {url!r} cannot be opened: {error.name} is not installed: "
+            f"install the extra '{backend.extra}' of arco-catalog"
         ) from error
 
 
@@ -52,7 +52,7 @@ def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
     `ValueError` for any other store: previous versions in other clouds are restored by those clouds' own tools."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
-        raise ValueError(f"{url!r}: versions of objects are read on S3 only")
+        raise ValueError(f"previous versions of objects can be read from an S3 store only, got {url!r}")
     from storage_backends.s3.config import S3Config
     from storage_backends.s3.open import open_versions as open_s3_versions
 

@@ -87,5 +87,7 @@ async def _still_has(store: ObjectStore, key: str, version: Version) -> bool:
 def _known(outcome: Outcome) -> Applied | PreconditionFailed:
     """Returns the outcome of a write of the probe. Raises `StoreUnavailable` if it is `Unknown`."""
     if isinstance(outcome, Unknown):
-        raise StoreUnavailable(f"the outcome of a probe write is unknown: {outcome.reason}")
+        raise StoreUnavailable(
+            f"the probe for conditional writes failed: the outcome of a write is unknown: {outcome.reason}"
+        )
     return outcome

@@ -53,13 +53,16 @@ async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Ca
     if match := _AZURE.fullmatch(reference):
         token = await asyncio.to_thread(_azure_token, reference.split("/")[2].partition(".")[2])
         return azure_value(await _ask(f"{reference}?api-version=7.4", token, now_ms))
-    raise StoreDenied(f"{reference!r} is no reference to a secret of AWS, Google Cloud or Azure")
+    raise StoreDenied(
+        f"{reference!r} is no reference to a secret: expected an ARN of Secrets Manager or Parameter Store, "
+        "projects/PROJECT/secrets/NAME, or https://VAULT.vault.azure.net/secrets/NAME"
+    )
 
 
 async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
     response = await fetch(url, {"authorization": f"Bearer {token}"}, now_ms, MAX_BYTES)
     if response.status != 200:
-        raise failure_of("the store of secrets", response)
+        raise failure_of("the secret cannot be read: the store of secrets", response)
     return response.body
 
 
@@ -71,8 +74,8 @@ def google_payload(body: bytes) -> bytes:
             case {"payload": {"data": str(data)}}:
                 return base64.b64decode(data, validate=True)
     except ValueError as error:
-        raise StoreDenied("Google Secret Manager's answer holds no secret") from error
-    raise StoreDenied("Google Secret Manager's answer holds no secret")
+        raise StoreDenied("the answer of Google Secret Manager holds no secret that can be read") from error
+    raise StoreDenied("the answer of Google Secret Manager holds no secret that can be read")
 
 
 def azure_value(body: bytes) -> bytes:
@@ -82,8 +85,8 @@ def azure_value(body: bytes) -> bytes:
             case {"value": str(value)}:
                 return value.encode()
     except ValueError as error:
-        raise StoreDenied("Azure Key Vault's answer holds no secret") from error
-    raise StoreDenied("Azure Key Vault's answer holds no secret")
+        raise StoreDenied("the answer of Azure Key Vault holds no secret that can be read") from error
+    raise StoreDenied("the answer of Azure Key Vault holds no secret that can be read")
 
 
 def _google_token() -> str:
@@ -123,7 +126,7 @@ def _azure_token(domain: str) -> str:
 
 
 def _failed(kind: type[StoreError], why: str) -> StoreError:
-    return kind(f"the secret cannot be read: {why}")
+    return kind(f"the secret cannot be read, because the library of its cloud got no access token: {why}")
 
 
 def _not_installed(library: str, extra: str) -> StoreDenied:

@@ -33,6 +33,6 @@ class StoreUrl:
         """
         prefix = self.path.strip("/")
         if prefix and not is_key(prefix):
-            why = "must not have an empty, '.' or '..' segment or a control character"
+            why = "must not have an empty, '.' or '..' segment, a control character, or more than 1,024 bytes"
             raise ValueError(f"the prefix of {kind} {why}: {self.text!r}")
         return prefix

@@ -18,16 +18,17 @@ def check_key(key: str) -> None:
     """Raises `InvalidKey` unless the key is `/`-separated segments, none of them empty, `.` or `..`, without control
     characters, valid Unicode, and at most 1,024 bytes of UTF-8 in all."""
     if not _NO_SEGMENT.isdisjoint(key.split("/")):
-        raise InvalidKey(f"a key must not have an empty, '.' or '..' segment: {key!r}")
+        raise InvalidKey(f"the key of an object must not have an empty, '.' or '..' segment: {key!r}")
     if _CONTROL.search(key):
-        raise InvalidKey(f"a key must not contain a control character: {key!r}")
+        raise InvalidKey(f"the key of an object must not contain a control character: {key!r}")
     try:
         size = len(key.encode())
     except UnicodeEncodeError as error:
-        raise InvalidKey(f"a key must be valid Unicode: {key!r}") from error
+        raise InvalidKey(f"the key of an object must be valid Unicode: {key!r}") from error
     if size > MAX_KEY_BYTES:
         raise InvalidKey(
-            f"a key must have at most {MAX_KEY_BYTES} bytes; this one has {size} and begins with {key[:80]!r}"
+            f"the key of an object must have at most {MAX_KEY_BYTES} bytes, the limit of all stores; "
+            f"this one has {size} and begins with {key[:80]!r}"
         )
 
 
@@ -53,7 +54,7 @@ def check_range(start: int, length: int) -> None:
 def check_deletable(when: When) -> Matches | Anything:
     """Returns the condition of a deletion as it is, if a deletion can have it. Raises ValueError for `ABSENT`."""
     if isinstance(when, Absent):
-        raise ValueError("a deletion cannot have the condition ABSENT")
+        raise ValueError("a deletion cannot have the condition ABSENT: use ANY, or Matches with a version")
     return when
 
 

@@ -55,7 +55,8 @@ class AzureDialect:
         status, code = response.status, _code(response)
         if code in _NO_CONTAINER and status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return StoreError(f"container {self.container!r} does not exist, or is being deleted ({code})")
-        reason = f"status {status} {code}: {_message(response)}" if code else f"status {status}"
+        reason = f"the store answered status {status}"
+        reason += f" {code}: {_message(response)}" if code else ""
         if request_id := response.headers.get("x-ms-request-id"):
             reason = f"{reason} (request {request_id})"
         if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:

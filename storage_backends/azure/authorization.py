@@ -48,7 +48,9 @@ class KeyAuthorizer:
         try:
             self._key = decoded_key(key)
         except (binascii.Error, ValueError) as error:
-            raise StoreDenied("no Azure credentials: AZURE_STORAGE_KEY is not base64") from error
+            raise StoreDenied(
+                "no Azure credentials: the key of the account (AZURE_STORAGE_KEY, or AccountKey) is not base64"
+            ) from error
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
         length = len(request.body)
@@ -65,7 +67,7 @@ class SasAuthorizer:
 
     def __init__(self, token: str) -> None:
         if not (token.isascii() and token.isprintable()) or " " in token:
-            raise StoreDenied("no Azure credentials: AZURE_STORAGE_SAS_TOKEN is not a query string")
+            raise StoreDenied("no Azure credentials: the shared access signature is not a query string")
         self._token = token
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
@@ -82,7 +84,8 @@ class TokenAuthorizer:
     def __init__(self, tokens: EntraTokens, endpoint: ContainerEndpoint) -> None:
         if not endpoint.tls:
             raise StoreError(
-                "no Azure client can be made: the endpoint is http, and a token of Entra ID is sent over https only"
+                "no Azure client can be made: the endpoint is http, and a token of Entra ID is sent over https only: "
+                "set an https endpoint, or a key"
             )
         self._tokens = tokens
 

@@ -21,7 +21,7 @@ REFRESH_MS = 5 * 60_000
 
 _WITHOUT_IDENTITY = (
     "no Azure credentials: neither AZURE_STORAGE_KEY nor AZURE_STORAGE_SAS_TOKEN is set, and azure-identity, which "
-    "would ask Entra ID, is not installed: install the extra 'azure' of arco-catalog"
+    "gets tokens of Entra ID, is not installed: install the extra 'azure' of arco-catalog"
 )
 
 
@@ -88,7 +88,7 @@ class EntraTokens:
         except (ClientAuthenticationError, ValueError) as error:  # ValueError: a malformed tenant or authority
             raise StoreDenied(f"no Azure credentials: {error}") from error
         except AzureError as error:
-            raise StoreUnavailable(f"Entra ID does not answer: {error}") from error
+            raise StoreUnavailable(f"no Azure credentials: Entra ID does not answer: {error}") from error
         return BearerToken(answer.token, answer.expires_on * 1_000)
 
 

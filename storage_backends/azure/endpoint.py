@@ -58,7 +58,10 @@ def place_of(url: StoreUrl, config: AzureConfig) -> Place:
     if config.account not in (None, account):
         shared = isinstance(config.credentials, ClientSecret | DefaultChain) and config.endpoint_url is None
         if not shared:
-            raise ValueError(f"{url.text!r} is in another account than {config.account!r}, which is configured")
+            raise ValueError(
+                f"{url.text!r} is in another account than {config.account!r}, for which the key, the signature or the "
+                "endpoint is configured: configure them for the account of the URL"
+            )
     return Place(
         container, replace(config, account=account, endpoint_url=config.endpoint_url or f"https://{blob_host}")
     )
@@ -82,7 +85,9 @@ def endpoint_of(container: str, config: AzureConfig) -> ContainerEndpoint:
     """Returns the address of `container`. Raises `StoreError` for an invalid account or endpoint."""
     account = config.account or ""
     if not _ACCOUNT.fullmatch(account):
-        raise StoreError(f"no Azure client can be made: invalid account name {account!r}")
+        raise StoreError(
+            f"no Azure client can be made: invalid account name {account!r}: expected 3 to 24 of a-z and 0-9"
+        )
     at = parse_endpoint(config.endpoint_url or f"https://{account}.blob.{_CLOUDS[0]}", "Azure")
     return ContainerEndpoint(at.tls, at.host, at.port, at.authority, f"{at.path}/{path_of(container)}", account)
 
@@ -92,7 +97,9 @@ def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
     blob endpoint. Raises `ValueError` for any other host; `text` is the URL for the message."""
     if (match := _DFS_HOST.fullmatch(host)) or (match := _ZONED_HOST.fullmatch(host)):
         return match[1], host.replace(".dfs.", ".blob.", 1)
-    raise ValueError(f"{text!r} names no account of Azure Storage: expected ACCOUNT.dfs.core.windows.net after the @")
+    raise ValueError(
+        f"the URL {text!r} names no account of Azure Storage: expected ACCOUNT.dfs.core.windows.net after the @"
+    )
 
 
 def _suffix(config: AzureConfig) -> str:

@@ -27,7 +27,7 @@ async def store_time(examination: Examination) -> Finding:
     side = "ahead of" if ahead_ms >= 0 else "behind"
     measured = f"{abs(ahead_ms) / 1000:,.1f} s {side} this machine"
     if abs(ahead_ms) >= MAX_SKEW_MS:
-        raise Fault(f"the store's clock is {measured}: set this machine's (chrony, ntpd)")
+        raise Fault(f"the store's clock is {measured}: set this machine's clock (chrony, ntpd)")
     return ok("within 30 s", measured)
 
 
@@ -37,7 +37,7 @@ async def request_ids(examination: Examination) -> Finding:
     await examination.store.list(examination.key("ids/"))
     answers = examination.answers or ()
     names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]
-    return ok(names[0]) if names and answers else lacking("answers name no request")
+    return ok(names[0]) if names and answers else lacking("answers have no id of the request")
 
 
 async def throttling(examination: Examination) -> Finding:

@@ -58,12 +58,12 @@ class GcsDialect:
         credentials that were not accepted."""
         status, error = response.status, _error_in(response)
         if 300 <= status < 400:
-            place = response.headers.get("location") or "the store does not say which"
+            place = response.headers.get("location") or "the store names none"
             return StoreError(f"the bucket {self.bucket!r} is in another place: {place} (status {status})")
         if status == HTTPStatus.NOT_FOUND and _is_of_bucket(error):
             return StoreError(f"bucket {self.bucket!r} does not exist")
         details = f" {error.reason}: {error.message}" if error.reason else f": {error.message}" if error.message else ""
-        reason = f"status {status}{details}"
+        reason = f"the store answered status {status}{details}"
         if status in _AGAIN_STATUSES or error.reason in _AGAIN_REASONS:
             return StoreUnavailable(reason)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):

@@ -82,9 +82,9 @@ def failure_of(error: GoogleAuthError) -> StoreError:
     """Returns the store's error for an error of google-auth: `StoreUnavailable` if it may pass, else `StoreDenied`.
     Nothing was sent to the store."""
     if isinstance(error, TransportError) or isinstance(error.__cause__, TransportError):
-        return StoreUnavailable(f"Google's token endpoint does not answer: {error}")
+        return StoreUnavailable(f"no Google credentials: the token endpoint does not answer: {error}")
     if isinstance(error, RefreshError) and error.retryable:
-        return StoreUnavailable(f"Google's token endpoint is out of order: {error}")
+        return StoreUnavailable(f"no Google credentials: the token endpoint failed, which may pass: {error}")
     return StoreDenied(f"no Google credentials: {error}")
 
 

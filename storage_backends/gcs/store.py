@@ -79,7 +79,9 @@ class GcsStore(BucketStore):
         try:
             return Applied(generation_in(answer.response.body), answer.now_ms)
         except ValueError as error:
-            return Unknown(f"the store answered the write of {key!r} without {self.version_called}: {error}")
+            return Unknown(
+                f"the store accepted the write of {key!r}, but answered without {self.version_called}: {error}"
+            )
 
     async def _past_end(self, key: str) -> Found | Missing:
         """Returns the object at a key with its generation and an empty body, for a range past its end; `Missing` if
@@ -90,7 +92,9 @@ class GcsStore(BucketStore):
         try:
             state = read_state(answer.response.body)
         except ValueError as error:
-            raise StoreError(f"the store's answer about {key!r} cannot be read: {error}") from error
+            raise StoreError(
+                f"the object {key!r} cannot be read: the store's answer about its generation is invalid: {error}"
+            ) from error
         return Found(b"", state.version, state.written_ms, answer.now_ms)
 
 

@@ -35,9 +35,9 @@ class NotInMemory(Exception):
 def store_error(key: str, error: OSError) -> StoreError:
     """Returns the store's error for a failure of the operating system in a call for `key`, by its cause: a lack of
     rights, a path that can't be that of a file, or one that may pass."""
-    reason = f"{key!r}: {error.strerror}"
+    reason = f"a call of the local store for {key!r} failed: {error.strerror}"
     if error.errno == errno.ENOTDIR and error.filename is not None:
-        reason = f"{reason} (a part of the path {error.filename} is a file)"
+        reason = f"{reason} (a file is in the place of a folder of the path {error.filename})"
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return StoreDenied(reason)
@@ -147,9 +147,11 @@ def _step(above: int, segment: str, make: bool) -> int | None:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
         if S_ISLNK(os.stat(segment, dir_fd=above, follow_symlinks=False).st_mode):
-            raise InvalidKey(f"{segment!r} is a symbolic link; the store does not follow links") from error
+            raise InvalidKey(
+                f"the folder {segment!r} of a key is a symbolic link, and the local store follows none"
+            ) from error
         if make:
-            raise InvalidKey(f"{segment!r} is an object already, so it cannot be a folder too") from error
+            raise InvalidKey(f"{segment!r} is an object already, so no object can be written below it") from error
         return None
     try:
         with suppress(FileExistsError):
@@ -254,7 +256,10 @@ def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
         give_up = time.monotonic() + timeout_s
         while not _try_lock(descriptor):
             if time.monotonic() > give_up:
-                raise StoreUnavailable(f"another process has held the lock file {path} for {timeout_s} s")
+                raise StoreUnavailable(
+                    f"the local store changed nothing: another process or thread held the lock file {path} "
+                    f"for {timeout_s} s"
+                )
             time.sleep(LOCK_POLL_S)
         yield descriptor
     finally:

@@ -282,7 +282,9 @@ class LocalStore:
             os.fsync(folder)
         except OSError as error:
             self._unsynced.add("/".join(folders))
-            return Unknown(f"the change is visible, but the folder's fsync failed: {error.strerror}")
+            return Unknown(
+                f"the change is visible, but a power cut may undo it: the folder's fsync failed: {error.strerror}"
+            )
         self._unsynced.discard("/".join(folders))
         return None
 
@@ -291,7 +293,7 @@ class LocalStore:
             with suppress(ParentRemoved):
                 return self._put_once(key, body, when)
         raise StoreUnavailable(
-            f"cannot write {key!r}: its folder was removed, because it was empty, at each of {WRITE_TRIES} tries"
+            f"{key!r} was not written: another process removed its empty folder at each of {WRITE_TRIES} tries"
         )
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
@@ -389,7 +391,9 @@ class LocalStore:
         left: dict[str, Unknown | StoreError] = {}
         for key in keys:
             if cancelled.is_set():
-                left[key] = StoreUnavailable("the deletion was cancelled")
+                left[key] = StoreUnavailable(
+                    "the object was not deleted: the call that deletes many objects was cancelled before"
+                )
                 continue
             name = key.rpartition("/")[2]
             try:
@@ -400,7 +404,9 @@ class LocalStore:
                         os.unlink(name, dir_fd=folder)
             except OSError as error:
                 left[key] = (
-                    Unknown(f"the disk failed: {error}") if error.errno == errno.EIO else store_error(key, error)
+                    Unknown(f"the disk failed, and may have deleted the object: {error}")
+                    if error.errno == errno.EIO
+                    else store_error(key, error)
                 )
             except StoreError as error:  # the lock is another's
                 left[key] = error
@@ -455,7 +461,8 @@ class LocalStore:
         status = os.fstat(temporary)
         if status.st_mtime_ns <= latest_ns:
             raise StoreError(
-                f"the file system of {self._root} stores times too coarsely: a new version has the time of the old one"
+                f"the object was not written: the file system of {self._root} stores times too coarsely: "
+                "use another file system"
             )
         return version_of(status)
 
@@ -491,7 +498,7 @@ def _unknown_if_io(error: OSError) -> Unknown:
     since the change was not made."""
     if error.errno != errno.EIO:
         raise error
-    return Unknown(f"the disk failed (I/O error): {error.strerror}")
+    return Unknown(f"the disk failed (I/O error), and may have applied the change: {error.strerror}")
 
 
 def _read_high_water(lock: int) -> int:

@@ -51,4 +51,4 @@ def _reason(arn: str) -> str:
 
 
 def _refusal(url: StoreUrl, reason: str) -> str:
-    return f"{reason}; {_INSTEAD}: {url.text!r}"
+    return f"the store {url.text!r} cannot be opened: {reason}; {_INSTEAD}"

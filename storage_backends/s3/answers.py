@@ -69,7 +69,8 @@ class S3Dialect:
             )
         if code == "NoSuchBucket":
             return StoreError(f"bucket {self.bucket!r} does not exist{_request_ids(response)}")
-        reason = f"status {status} {code}: {_element(response, 'Message')}" if code else f"status {status}"
+        reason = f"the store answered status {status}"
+        reason += f" {code}: {_element(response, 'Message')}" if code else ""
         reason += _request_ids(response)
         if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
             return StoreUnavailable(reason)
@@ -83,7 +84,7 @@ class S3Dialect:
 def failure_of_key(code: str, message: str) -> StoreError | None:
     """Returns the failure for the error code of one key in the response to a deletion of many, by the rules of
     `S3Dialect.failure_of`; None for a key without an object, which counts as deleted."""
-    reason = f"{code}: {message}"
+    reason = f"the store did not confirm the deletion of an object: {code}: {message}"
     if code == "NoSuchKey":
         return None
     if code in _AGAIN:
@@ -97,7 +98,7 @@ def _place(response: Response, region: str) -> str:
     """Returns the region or address of a bucket, for a message, as far as the response names it."""
     if region:
         return f"region {region!r}; set AWS_REGION"
-    return _element(response, "Endpoint") or response.headers.get("location") or "the store does not say which"
+    return _element(response, "Endpoint") or response.headers.get("location") or "the store names none"
 
 
 def _request_ids(response: Response) -> str:

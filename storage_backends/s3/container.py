@@ -78,7 +78,9 @@ class ContainerCredentials:
         try:
             return await pool.send("GET", request_head("GET", target, headers, 0), b"")
         except (NeverSent, AnswerLost) as error:
-            raise StoreUnavailable(f"the container credentials endpoint does not answer: {error}") from error
+            raise StoreUnavailable(
+                f"no AWS credentials: the container credentials endpoint does not answer: {error}"
+            ) from error
         finally:
             await pool.close()
 
@@ -110,8 +112,8 @@ def address_of(url: str) -> tuple[SplitResult, int]:
     safe = parts.scheme == "https" or (parts.scheme == "http" and _is_near(parts.hostname or ""))
     if not safe or not parts.hostname or "@" in parts.netloc:
         raise StoreDenied(
-            f"no AWS credentials: the container credentials endpoint {url!r} must be https or an address of this "
-            "machine"
+            f"no AWS credentials: the container credentials endpoint {url!r} must be https, or http to this machine "
+            "or to a fixed address of ECS or EKS"
         )
     return parts, port
 
@@ -127,7 +129,9 @@ def _read(response: Response) -> _ExpiringKeys:
     """Returns the keys in the response of a container's endpoint. Raises `StoreUnavailable` for a transient failure,
     and another `StoreError` for any other response without keys."""
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-        raise StoreUnavailable(f"the container credentials endpoint answered status {response.status}")
+        raise StoreUnavailable(
+            f"no AWS credentials: the container credentials endpoint answered status {response.status}, which may pass"
+        )
     if response.status != HTTPStatus.OK:
         raise StoreDenied(f"no AWS credentials: the container credentials endpoint answered status {response.status}")
     try:

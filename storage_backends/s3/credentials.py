@@ -33,7 +33,9 @@ def credentials_of(config: CredentialsConfig) -> CredentialSource:
     match config:
         case Credentials():
             if not config.access_key or not config.secret_key:
-                raise StoreDenied("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set: set both")
+                raise StoreDenied(
+                    "no AWS credentials: only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set: set both"
+                )
             return FixedCredentials(config)
         case ContainerEndpoint():
             from storage_backends.s3.container import ContainerCredentials  # not for functions that were given keys
@@ -96,14 +98,16 @@ class BotocoreCredentials:
 
             session = _session(self._chain)
         except ModuleNotFoundError as error:
-            raise StoreDenied(f"AWS_ACCESS_KEY_ID is not set, {_WITHOUT_BOTOCORE}") from error
+            raise StoreDenied(f"no AWS credentials: AWS_ACCESS_KEY_ID is not set, {_WITHOUT_BOTOCORE}") from error
         try:
             self._found = self._found or session.get_credentials()
             if self._found is None:
-                raise StoreDenied("no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found none")
+                raise StoreDenied(
+                    "no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found no profile and no role"
+                )
             keys = self._found.get_frozen_credentials()
         except HTTPClientError as error:
-            raise StoreUnavailable(f"the AWS credentials provider does not answer: {error}") from error
+            raise StoreUnavailable(f"no AWS credentials: their provider does not answer: {error}") from error
         except (BotoCoreError, ClientError) as error:
             raise StoreDenied(f"no AWS credentials: {error}") from error
         return Credentials(keys.access_key, keys.secret_key, keys.token)

@@ -92,7 +92,7 @@ class SdkTransport:
             raise StoreError(f"the SDK of AWS can't make the request: {error}") from error
         except TimeoutError as error:
             raise Ambiguous(f"no whole answer of the store came within {self._config.exchange_timeout_s} s") from error
-        raise Ambiguous("the SDK of AWS ended without an answer of the store")
+        raise Ambiguous("the SDK of AWS ended a call without an answer of the store")
 
     async def close(self) -> None:
         """Closes the connections."""

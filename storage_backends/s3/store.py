@@ -61,7 +61,9 @@ class S3Store(BucketStore):
             failures = read_deletion(answer.response.body)
             return BatchAnswer({whole[name]: error for name, error in failures.items()}, answer.now_ms)
         except (KeyError, ValueError) as error:
-            return Unknown(f"the store's answer to a deletion of {len(keys)} objects cannot be read: {error}")
+            return Unknown(
+                f"it is unknown which of {len(keys)} objects are deleted: the answer cannot be read: {error}"
+            )
 
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
         resume = {} if after is None else {"continuation-token": after}

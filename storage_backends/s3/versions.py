@@ -48,11 +48,16 @@ class S3Versions(Bucket):
         while True:
             answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
             if answer.status != HTTPStatus.OK:
-                raise StoreError(f"unexpected status {answer.status} for a listing of versions")
+                raise StoreError(
+                    f"the listing of versions in {self._name!r} failed: the store answered with the unexpected status "
+                    f"{answer.status}"
+                )
             try:
                 found, resume = _read_page(answer.response.body)
             except (ValueError, KeyError) as error:
-                raise StoreUnavailable(f"the store's listing of versions cannot be read: {error}") from error
+                raise StoreUnavailable(
+                    f"the listing of versions in {self._name!r} failed: the answer cannot be read: {error}"
+                ) from error
             complete, left = _complete([*left, *found], more=bool(resume))
             for each in complete:
                 key = each.key.removeprefix(self._prefix)

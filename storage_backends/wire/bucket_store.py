@@ -94,7 +94,9 @@ class BucketStore(Bucket, ABC):
                 return PreconditionFailed(None, answer.now_ms)
             case HTTPStatus.NOT_FOUND if isinstance(when, Matches):  # S3's and Azure's when no object has it
                 return PreconditionFailed(None, answer.now_ms)
-        raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
+        raise StoreError(
+            f"the object {key!r} was not written: the store answered with the unexpected status {answer.status}"
+        )
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """Deletes an object if the condition `when` holds, and returns the outcome: for a missing object `Applied`
@@ -112,7 +114,9 @@ class BucketStore(Bucket, ABC):
                 return Applied(gone, answer.now_ms)
             case HTTPStatus.NOT_FOUND | HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
                 return PreconditionFailed(None, answer.now_ms)
-        raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
+        raise StoreError(
+            f"the object {key!r} was not deleted: the store answered with the unexpected status {answer.status}"
+        )
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
         """Deletes at most 1,000 objects, whatever their versions, and returns the keys of objects that may still exist,
@@ -128,13 +132,17 @@ class BucketStore(Bucket, ABC):
         `StoreError` if the page cannot be read."""
         answer = await self._client.read(self._listing(self._prefix + prefix, after))
         if answer.status == HTTPStatus.NOT_FOUND:
-            raise StoreError(f"bucket {self._name!r} does not exist")
+            raise StoreError(f"the listing failed: bucket {self._name!r} does not exist")
         if answer.status != HTTPStatus.OK:
-            raise StoreError(f"unexpected status {answer.status} for a listing")
+            raise StoreError(
+                f"the listing of {self._name!r} failed: the store answered with the unexpected status {answer.status}"
+            )
         try:
             page = self._read_page(answer.response.body)
         except ValueError as error:
-            raise StoreUnavailable(f"the store's answer to a listing cannot be parsed: {error}") from error
+            raise StoreUnavailable(
+                f"the listing of {self._name!r} failed: the store's answer cannot be parsed: {error}"
+            ) from error
         keys = [entry.key for entry in page.entries]
         in_order = keys == sorted(keys)  # some servers that speak a vendor's protocol list in another
         found = [replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries]
@@ -178,12 +186,14 @@ class BucketStore(Bucket, ABC):
         version, written = answer.header(self.version_header), answer.header("last-modified")
         if not version or not written:
             raise StoreError(
-                f"the store answered a read without {self.version_called} or without Last-Modified (no version)"
+                f"an object cannot be read: the answer has no version ({self.version_called}) or no Last-Modified"
             )
         try:
             written_ms = http_date_ms(written)
         except ValueError as error:
-            raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
+            raise StoreError(
+                f"an object cannot be read: the store's answer has an invalid Last-Modified: {written!r}"
+            ) from error
         return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
 
     async def _past_end(self, key: str) -> Found | Missing:
@@ -196,7 +206,7 @@ class BucketStore(Bucket, ABC):
         version."""
         version = answer.header(self.version_header)
         if not version:
-            return Unknown(f"the store answered the write of {key!r} without {self.version_called}")
+            return Unknown(f"the store accepted the write of {key!r}, but answered without {self.version_called}")
         return Applied(Version(version), answer.now_ms)
 
 

@@ -77,16 +77,18 @@ def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect)
     try:
         found = decode(answer.response, "DELETE")
     except ValueError as error:
-        return Unknown(f"the store's answer to a deletion of {len(keys)} objects cannot be read: {error}")
+        return Unknown(f"it is unknown which of {len(keys)} objects are deleted: the answer cannot be read: {error}")
     failures: dict[str, StoreError] = {}
     for number, key in enumerate(keys):
         part = found.get(number)
         if part is None:
-            failures[key] = Ambiguous(f"the store's answer has no outcome for {key!r}")
+            failures[key] = Ambiguous(f"{key!r} may have been deleted: the store's answer has no outcome for it")
         elif not dialect.is_answer(part, "DELETE"):
             failures[key] = dialect.failure_of(part)
         elif part.status not in _GONE:
-            failures[key] = StoreError(f"unexpected status {part.status} for the deletion of {key!r}")
+            failures[key] = StoreError(
+                f"the object {key!r} was not deleted: the store answered with the unexpected status {part.status}"
+            )
     return BatchAnswer(failures, answer.now_ms)
 
 

@@ -40,7 +40,7 @@ async def fetch(
         method, body = ("GET", b"") if post is None else ("POST", post)
         return await pool.send(method, request_head(method, target, sent, len(body)), body)
     except (NeverSent, AnswerLost) as error:
-        raise StoreUnavailable(f"{parts.netloc} does not answer: {error}") from error
+        raise StoreUnavailable(f"no complete answer of {parts.netloc} came: {error}") from error
     finally:
         await pool.close()
 

@@ -59,7 +59,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 def _check_printable(text: str, headers: Mapping[str, str]) -> None:
     if not (text.isascii() and text.isprintable()):
-        raise StoreError(f"a header of the request is not printable ASCII: one of {', '.join(headers)}")
+        raise StoreError(f"the request was not sent: a header is not printable ASCII, one of {', '.join(headers)}")
 
 
 def may_end_with_its_connection(method: str, status: int) -> bool:
@@ -110,7 +110,9 @@ class ResponseReader:
         if not self._headers_complete:
             self._unparsed_head_bytes += received
             if self._unparsed_head_bytes > MAX_HEAD_BYTES:
-                raise AnswerTooLarge(f"the headers of the server's answer are longer than {MAX_HEAD_BYTES:,} bytes")
+                raise AnswerTooLarge(
+                    f"the headers of the server's answer are longer than {MAX_HEAD_BYTES:,} bytes, the fixed limit"
+                )
         elif max(self._body_bytes, self._announced_bytes() if self.whole is None else 0) > self._max_body_bytes:
             self.keep_alive = False
             raise AnswerTooLarge(f"the body of the server's answer is longer than {self._max_body_bytes:,} bytes")
@@ -254,7 +256,7 @@ class Connection(asyncio.Protocol):
         if self._heard or self._unsent_bytes() < self._unsent:
             self._listen(idle_s)
         else:
-            self._lose(AnswerLost(f"no byte was sent or received for {idle_s} s"))
+            self._lose(AnswerLost(f"the server's answer is lost: no byte was sent or received for {idle_s} s"))
 
     def _unsent_bytes(self) -> int:
         transports = {self._transport, self._socket_transport}  # what TLS has passed on may wait for the socket

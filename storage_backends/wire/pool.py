@@ -152,6 +152,8 @@ def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
             cafile=None if in_folder else ca_bundle, capath=ca_bundle if in_folder else None
         )
     except OSError as error:
-        raise StoreError(f"no client can be made: cannot read the CA bundle {ca_bundle!r}: {error}") from error
+        raise StoreError(
+            f"no TLS connection is possible: the CA bundle {ca_bundle!r} cannot be read: {error}"
+        ) from error
     context.set_alpn_protocols(["http/1.1"])
     return context

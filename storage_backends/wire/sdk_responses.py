@@ -33,4 +33,6 @@ def check_end(method: str, response: Response) -> None:
     framed = {"content-length", "transfer-encoding"} & response.headers.keys()
     bodiless = method == "HEAD" or response.status in (204, 304)
     if not framed and not bodiless and not may_end_with_its_connection(method, response.status):
-        raise Ambiguous("the end of the server's answer may be missing: it announces no length")
+        raise Ambiguous(
+            "the end of the server's answer may be missing: it has no Content-Length and no Transfer-Encoding"
+        )

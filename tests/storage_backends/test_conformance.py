@@ -280,7 +280,7 @@ async def test_a_call_that_is_never_answered_ends_its_check_alone(monkeypatch: p
 async def test_no_check_begins_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "ALL_S", 0.0)
     examined = await examine(MemoryStore(), FOLDER)
-    assert {each.found for each in examined.findings.values()} >= {"no time was left"}
+    assert {each.found for each in examined.findings.values()} >= {"skipped: all checks together may take 5 minutes"}
     assert Grade.OK not in {each.grade for each in examined.findings.values()}
 
 

@@ -445,4 +445,4 @@ def test_the_error_of_a_missing_parser_names_the_extra() -> None:
     )
     command = [sys.executable, "-c", code]
     printed = subprocess.run(command, cwd=PROJECT, check=True, timeout=30, capture_output=True, text=True)
-    assert "extra 's3' (httptools)" in printed.stdout
+    assert "httptools is not installed: install the extra 's3'" in printed.stdout
