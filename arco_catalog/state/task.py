@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Self
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text
 
 TABLE_PURGE = "TABLE_PURGE"
@@ -86,7 +86,7 @@ class Task:
     def parse(cls, body: bytes, where: str) -> Self:
         """Reads a stored version of a task. Raises `InternalError`."""
         task = cls(parse_record(body, where))
-        _ = task.status, task.number  # raises if one is missing
+        _ = task.id, task.status, task.number  # raises if one is missing
         return task
 
     @property
@@ -112,7 +112,10 @@ class Task:
     @property
     def payload(self) -> JsonObject:
         """The parameters of the task. Raises `InternalError` if they are no JSON object."""
-        payload = loads(text(self.document, "task_payload").encode())
+        try:
+            payload = loads(text(self.document, "task_payload").encode())
+        except MalformedJson as error:
+            raise InternalError(f"the payload of task {self.id} is invalid: it is not JSON") from error
         if not isinstance(payload, dict):
             raise InternalError(f"the payload of task {self.id} is invalid: it is not a JSON object")
         return payload
@@ -285,8 +288,12 @@ def table_identity(payload: JsonObject) -> JsonObject:
 
 
 def name_in_log(task: Task) -> str:
-    """Returns the name of a task in a log line: its id, and the correlation id of the request that made it."""
-    return f"task {task.id} (correlation id {correlation_id(task.payload)})"
+    """Returns the name of a task in a log line: its id, and the correlation id of the request that made it; only the id
+    if the payload is invalid."""
+    try:
+        return f"task {task.id} (correlation id {correlation_id(task.payload)})"
+    except InternalError:  # the task's failure is logged by this name, and must not hide behind another
+        return f"task {task.id}"
 
 
 def correlation_id(payload: JsonObject) -> str | None:

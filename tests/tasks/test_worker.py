@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.protocol.catalog import NotifyWorkers, Session
 from arco_catalog.state.task import TABLE_MAINTENANCE, Status, Task
@@ -220,6 +221,29 @@ async def test_an_attempt_that_got_further_does_not_count(tasks: Tasks) -> None:
         tasks.runtime.ms += 60 * MINUTE
     assert await tasks.run() == 1
     assert ((await tasks.task()).status, (await tasks.task()).attempts) == (Status.SUCCESS, 0)
+
+
+@pytest.mark.parametrize("payload", ["{", "[]", 7])
+@pytest.mark.parametrize("kind", [KIND, "OF_A_LATER_VERSION"])
+async def test_a_task_with_an_invalid_payload_stops_no_other(tasks: Tasks, kind: str, payload: JsonValue) -> None:
+    async def read_payload(execution: Execution) -> None:
+        _ = execution.task.payload
+
+    damaged: JsonObject = {"task_payload": payload, "task_type": kind}
+    healthy: JsonObject = {}
+    for name, fields in ((ID, damaged), (OTHER, healthy)):
+        submitted = await tasks.submission(tasks.fixture.session(), name)
+        assert submitted is not None
+        await append_task(tasks.fixture.session().state, Task({**submitted.document, **fields}))
+        await tasks.hint(name)
+    tasks.executor.steps = [read_payload] * 4
+    for _ in range(3):
+        await tasks.run()
+        tasks.runtime.ms += 60 * MINUTE
+    assert (await tasks.task(OTHER)).status is Status.SUCCESS
+    task = await tasks.task()
+    assert task.status is (Status.FAILURE if kind == KIND else Status.SUBMITTED)
+    assert (task.summary or "").startswith("InternalError: " if kind == KIND else "")
 
 
 async def test_what_cannot_be_done_is_not_tried_again(tasks: Tasks) -> None:
