@@ -15,9 +15,9 @@ async def adopt(session: Session) -> str | None:
     async def change(head: RegistryState) -> HeadChange | None:
         nonlocal adopted
         restoration, copy_of = head.restoration, head.copy_of
+        adopted = copy_of
         if restoration is None or copy_of is None:
             return None
-        adopted = copy_of  # also if the answer to the commit is lost, and the next read finds it
         changed = head.with_restoration(restoration.adopted(session.request.principal or "", session.now_ms()))
         return HeadChange(changed, {"copy_of": copy_of, "source": session.request.source})
 

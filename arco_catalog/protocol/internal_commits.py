@@ -81,12 +81,15 @@ async def change_head(
     when_late: str | None = None,
 ) -> RegistryState:
     """Makes a registry commit of the change that `change` returns for HEAD, on fresh reads until it applies. Returns
-    the `head` of the change that applied, or, if `change` returns None, HEAD as it was read. Raises `StoreError`, what
-    `change` raises, and `CommitStateUnknown`; with `when_late`, a text about what to do then, also past the
-    deadline."""
+    the `head` of the change that applied, or, if `change` returns None, HEAD as it was read; the last call of `change`
+    decides what was done. Raises `StoreError`, what `change` raises, and `CommitStateUnknown`; with `when_late`, a text
+    about what to do then, also past the deadline."""
     async with session.lock_registry():
+        sent: tuple[PreparedCommit, RegistryState] | None = None
         while True:
             head = await session.state.head()
+            if sent is not None and sent[0].is_in(head):  # it had applied, and the store's answer was lost
+                return sent[1]
             changed = await change(head)
             if changed is None:
                 return head
@@ -96,4 +99,5 @@ async def change_head(
             await prepared.put()
             if isinstance(await prepared.swap(), Applied):
                 return changed.head
+            sent = prepared, changed.head
             await session.state.pause()

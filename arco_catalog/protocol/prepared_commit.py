@@ -34,6 +34,10 @@ class PreparedCommit:
         """The new segments of the commit."""
         return self._successor.spilled
 
+    def is_in(self, head: RegistryState) -> bool:
+        """Whether `head` is this commit, or lists it among its recent ones."""
+        return any(commit == self._successor.id for commit, _ in head.recent())
+
     async def put(self) -> None:
         """Writes the immutable commit, and the segments that it makes. All of them must be there before it is HEAD."""
         segments = [self._state.write_segment(segment) for segment in self.segments]

@@ -13,7 +13,7 @@ from arco_catalog.operations.realms import make_catalog
 from arco_catalog.protocol.catalog import Session
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
-from tests.support.scripted_store import Rule, ScriptedStore, put
+from tests.support.scripted_store import Rule, ScriptedStore, lost, put, swap
 
 
 @pytest.fixture
@@ -44,6 +44,14 @@ async def test_a_dropped_realm_refuses_every_principal(app: RealmApp) -> None:
         answer = await app.manage("GET", "catalogs", client=app.client(principal))
         assert answer.status == 401, answer.body
     assert not await drop_realm(session(app))
+
+
+async def test_the_drop_of_a_realm_whose_answer_was_lost_is_made_by_this_call(app: RealmApp) -> None:
+    assert isinstance(app.store, ScriptedStore)
+    app.store.rules = [Rule(swap("manifest.json"), answers=lost, times=1)]
+    assert await drop_realm(session(app))
+    assert not await drop_realm(session(app))
+    assert await realm_was_dropped(app.realms()["r"])
 
 
 async def test_a_dropped_realm_still_exists_and_takes_no_change(app: RealmApp) -> None:

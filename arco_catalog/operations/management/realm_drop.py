@@ -66,13 +66,13 @@ async def drop_realm(session: Session) -> bool:
     """Drops the realm of the session's registry, with all principals, roles and grants, by one commit. Returns false,
     without a commit, if it is dropped already. Raises `CommitFailed` if it has catalogs, and `CommitStateUnknown` past
     the deadline."""
-    existed = True
+    existed = False
 
     async def change(head: RegistryState) -> HeadChange | None:
         nonlocal existed
         await load(session.state, head.index, Needs(keys=[REALM_STATE], scans=[Scan(catalogs())]))
-        if is_dropped(head.index):
-            existed = False
+        existed = not is_dropped(head.index)
+        if not existed:
             return None
         left = sorted(CatalogEntry(entry).name for _, entry in head.index.scan(catalogs()))
         if left:

@@ -104,7 +104,7 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
     await prepared.put()
     outcome = await prepared.swap()
     now = await state.head()
-    if not isinstance(outcome, Applied) and now.operation(operation.id) is None:
+    if not isinstance(outcome, Applied) and now.commit_of(operation.id) is None:
         raise AlreadyExists(
             f"{state.paths.manifest} was created by another process during this restore: restore the backup into "
             "another store"

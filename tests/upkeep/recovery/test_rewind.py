@@ -15,7 +15,7 @@ from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.upkeep.recovery.rewind import rewind
-from storage_backends import Applied, StoreError
+from storage_backends import Applied, Outcome, StoreError, Unknown, When
 from storage_backends.s3.config import Carrier
 from storage_backends.s3.store import S3Store
 from storage_backends.s3.versions import S3Versions
@@ -132,6 +132,30 @@ async def test_an_interrupted_rewind_serves_no_client_and_continues(
 
     await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
 
+    assert await bucket.property_of("a") == made.metadata_location
+
+
+async def test_a_write_whose_answer_was_lost_is_no_other_writer(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixture = bucket.fixture
+    await fixture.namespace(*NS)
+    made = await fixture.table("a")
+    then_ms = await bucket.instant()
+    await fixture.commit(set_property("p", "2"), "a")
+    session = fixture.another().session(deadline_ms=DAY_MS)
+    original, sent = S3Store.put, []
+
+    async def loses_the_answer(self: S3Store, key: str, body: bytes, when: When) -> Outcome:
+        sent.append(key)
+        outcome = await original(self, key, body, when)
+        return Unknown("the answer was lost") if sent.count(key) == 1 else outcome
+
+    monkeypatch.setattr(S3Store, "put", loses_the_answer)
+    await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
+    monkeypatch.setattr(S3Store, "put", original)
+
+    assert [sent.count(key) for key in {*sent}] == [2, 2]
     assert await bucket.property_of("a") == made.metadata_location
 
 
