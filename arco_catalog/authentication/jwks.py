@@ -146,7 +146,7 @@ class IssuerKeys:
         """Returns the key with an id, None if the issuer has no such key for the algorithm. The keys are fetched first
         if none are cached or they are older than `STALE_MS`, and also for an unknown id, if the last fetch was at
         least `RETRY_MS` ago. Raises `Unavailable` if the keys have to be fetched, and can't be."""
-        if not self._are_usable():
+        if not self.are_usable():
             await self._wait_for_refresh()
         self.refresh_if_old()
         known = self._find(id)
@@ -154,6 +154,10 @@ class IssuerKeys:
             await self._wait_for_refresh()
             known = self._find(id)
         return next((key for key in known if key.takes(algorithm)), None)
+
+    def are_usable(self) -> bool:
+        """Whether keys are cached that are younger than `STALE_MS`."""
+        return bool(self._keys) and self._age() < STALE_MS
 
     def refresh_if_old(self) -> None:
         """Starts to refresh the keys of an issuer in the background if there are cached ones, they are older than
@@ -173,9 +177,6 @@ class IssuerKeys:
     def _age(self) -> int:
         age = self._now_ms() - self._fetched_ms
         return age if age >= 0 else REFRESH_MS  # the clock was set back
-
-    def _are_usable(self) -> bool:
-        return bool(self._keys) and self._age() < STALE_MS
 
     def _since_attempt(self) -> int:
         if self._attempted_ms is None or self._now_ms() < self._attempted_ms:

@@ -51,12 +51,13 @@ class _TrustedIssuer:
     withdrawn: int = 0
 
     def recall(self, token: str) -> AuthenticationResult | None:
-        """The cached result of a token; None if there is none or it has expired. After an issuer withdrew a key the
-        cache is emptied first, so that all tokens are verified anew."""
+        """The cached result of a token; None if there is none, it has expired, or the issuer's keys are too old to
+        verify tokens. After an issuer withdrew a key the cache is emptied first, so that all tokens are verified
+        anew."""
         if self.withdrawn != self.keys.withdrawn:
             self.cache.clear()
             self.withdrawn = self.keys.withdrawn
-        return self.cache.get(token)
+        return self.cache.get(token) if self.keys.are_usable() else None
 
 
 class OidcAuthenticator:

@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import MAX_TOKEN
+from arco_catalog.authentication.jwks import RETRY_MS, STALE_MS
 from arco_catalog.authentication.oidc import OidcAuthenticator
-from arco_catalog.iceberg.errors import NotAuthorized
+from arco_catalog.iceberg.errors import NotAuthorized, Unavailable
 from arco_catalog.planning.access import Identity
 from tests.authentication.issuer import AUDIENCE, URL, MemoryIssuer, private_key, public_jwk, trusting
 from tests.support.fake_runtime import FakeRuntime
@@ -110,6 +111,21 @@ async def test_a_token_is_verified_once_and_remembered_until_it_expires(issuer: 
     issuer.runtime.ms += 60_000
     with pytest.raises(NotAuthorized, match="expired"):
         await who(authenticator, token)
+    await authenticator.close()
+
+
+async def test_a_verified_token_is_refused_once_the_keys_of_its_issuer_are_too_old(issuer: MemoryIssuer) -> None:
+    authenticator, token = trusting([issuer]), issuer.token(exp=issuer.runtime.ms // 1000 + 3 * 86_400)
+    first = await who(authenticator, token)
+    issuer.down = True
+    issuer.runtime.ms += STALE_MS - 1
+    assert await who(authenticator, token) is first
+    issuer.runtime.ms += RETRY_MS
+    with pytest.raises(Unavailable):
+        await who(authenticator, token)
+    issuer.down = False
+    issuer.runtime.ms += RETRY_MS
+    assert await who(authenticator, token) == first
     await authenticator.close()
 
 
