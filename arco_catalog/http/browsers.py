@@ -43,7 +43,8 @@ def check_page(
     origin = headers.get("origin")
     if origin in allowed_origins:
         return
-    if origin is not None and origin.partition("://")[2].lower() != (host or "").lower():
+    # an origin without a host, such as "null", is foreign also to a request without a host
+    if origin is not None and (not host or origin.partition("://")[2].lower() != host.lower()):
         raise Forbidden(
             f"A web page of another origin ({origin[:100]!r}) may not use this catalog: the server's operator can "
             "allow the origin by --allowed-origin or ARCO_ALLOWED_ORIGINS"

@@ -59,6 +59,16 @@ async def test_no_page_of_another_origin_reaches_a_route(
     assert (await service.serve().head(TABLE)).status == 204
 
 
+@pytest.mark.parametrize("host", [{}, {"host": ""}], ids=str)
+@pytest.mark.parametrize("origin", ["null", "", "http://", EVIL])
+async def test_no_page_without_an_origin_is_of_a_server_without_a_name(
+    service: HttpService, origin: str, host: dict[str, str]
+) -> None:
+    answer = await send_page_request(local(service), "GET", TABLE, {**host, "origin": origin}, ("10.0.0.7", 1))
+
+    assert (answer.status, "--allowed-origin" in answer.message) == (403, True)
+
+
 @every_route
 async def test_no_page_whose_name_was_rebound_to_this_machine_reaches_a_route(
     service: HttpService, route: Route
