@@ -144,6 +144,9 @@ def _token(document: JsonObject, name: str) -> str:
 
 def _iso_ms(text: object) -> int:
     try:
-        return int(datetime.fromisoformat(str(text)).timestamp() * 1_000)
+        time = datetime.fromisoformat(str(text))
+        if time.tzinfo is None:  # Python would take it for a time of this machine's zone
+            raise ValueError(f"{text!r} has no offset")
+        return int(time.timestamp() * 1_000)
     except ValueError as error:
         raise CredentialsRefused("Google does not state when its token expires", "InvalidAnswer") from error

@@ -124,6 +124,15 @@ async def test_clients_use_a_token_no_longer_than_the_lifetime_that_is_set_nor_t
     assert credential.expires_ms == runtime.ms + told_s * 1_000
 
 
+@pytest.mark.parametrize("expiry", ["2026-01-01T00:20:00", "2026-01-01", "soon", ""])
+async def test_an_expiry_without_a_time_zone_is_none(runtime: FakeRuntime, expiry: str) -> None:
+    acted = text(ACTED.replace("2026-01-01T00:20:00Z", expiry), kind="application/json")
+    async with fake_cloud(acted) as cloud, connections(runtime) as outbound:
+        config = GcpStorage("lake@p.iam.gserviceaccount.com")
+        with pytest.raises(CredentialsRefused, match="does not state when"):
+            await issuer(outbound, cloud, runtime).issue(config, scope("t"), "alice")
+
+
 async def test_the_catalog_acts_as_the_account_that_was_configured(runtime: FakeRuntime) -> None:
     answers = text(ACTED, kind="application/json"), text(WITHOUT_LIFETIME, kind="application/json")
     async with fake_cloud(*answers) as cloud, connections(runtime) as outbound:
