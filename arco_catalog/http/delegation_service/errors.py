@@ -81,5 +81,7 @@ def _error_headers(error: Exception) -> Mapping[str, str]:
             return {"Allow": ", ".join(error.allowed)}
         case e.TooManyRequests():
             return {"Retry-After": str(error.retry_after)}
+        case e.Unavailable() | StoreError():
+            return {"Retry-After": "1"}
         case _:
             return NO_HEADERS

@@ -262,6 +262,7 @@ async def test_a_service_that_can_not_open_its_catalogs_does_not_blame_the_calle
     answer = await http.submit(table.payload())
 
     assert (answer.status, answer.json["error_code"]) == (503, "UNAVAILABLE")
+    assert answer.headers["Retry-After"] == "1"
     assert "other-team" not in str(answer.json)
     assert "other-team" in caplog.text
     assert table.files() == before
