@@ -24,7 +24,7 @@ from arco_catalog.state.realm import CatalogEntry
 from storage_backends import StoreUnavailable
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp, on_catalog, table_request
-from tests.support.scripted_store import Rule, ScriptedStore, put
+from tests.support.scripted_store import DOWN, Rule, ScriptedStore, anything, put
 from tools.support.asgi_client import Client
 
 HOUR_MS = 3_600_000
@@ -102,6 +102,19 @@ async def test_a_restored_catalog_has_its_roles_and_its_dropped_tables(lake: Lak
     assert (await lake.ann.post("/v1/lake/namespaces", {"namespace": ["db"], "properties": {}})).status == 200
     listed = await lake.ann.get("/v1/lake/namespaces/db/tables?deleted=true")
     assert listed.status == 200, listed.body
+
+
+async def test_a_drop_that_closed_the_catalog_and_failed_then_has_an_unknown_outcome(lake: Lake) -> None:
+    async def realm_fails() -> None:
+        lake.store.rules = [Rule(anything("_realm/core/"), fails=DOWN)]
+
+    lake.store.rules = [Rule(put("manifest.json", b"end-catalog"), then=realm_fails)]
+    failed = await lake.app.manage("DELETE", "catalogs/lake")
+    lake.store.rules = []
+
+    assert (failed.status, failed.error_type) == (500, "CommitStateUnknownException")
+    assert "drop it again" in failed.message
+    assert (await lake.app.manage("DELETE", "catalogs/lake")).status == 204
 
 
 async def test_a_catalog_is_restored_under_another_name(lake: Lake) -> None:

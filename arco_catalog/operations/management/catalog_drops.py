@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from arco_catalog.iceberg.errors import CatalogChanged, InternalError, NamespaceNotEmpty
+from arco_catalog.iceberg.errors import (
+    CatalogChanged,
+    CommitStateUnknown,
+    InternalError,
+    NamespaceNotEmpty,
+    Unavailable,
+)
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.entities import EntityChange, body_of
 from arco_catalog.planning.attempt import Attempt
@@ -41,8 +47,16 @@ async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: b
 
 async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
     """Removes the name of a catalog that `end_catalog` has ended. It does nothing if the name is free already, or
-    belongs to another catalog by now."""
-    await run(session, _Remove(session, entry))
+    belongs to another catalog by now. Raises `CommitStateUnknown` instead of `Unavailable`, because the catalog is
+    closed."""
+    try:
+        await run(session, _Remove(session, entry))
+    except CatalogChanged:
+        raise  # the handler runs again at once
+    except Unavailable as error:
+        raise CommitStateUnknown(
+            f"Catalog {entry.name} was closed, but still has its name: drop it again. {error.message}"
+        ) from error
 
 
 def unfinished_purges(index: Index) -> Sequence[Tombstone]:
