@@ -164,7 +164,7 @@ def _url(options: DelegationOptions) -> str:
 @asynccontextmanager
 async def _swept(service: DelegationService) -> AsyncIterator[None]:
     """For as long as the context lasts, regularly marks tasks that no process works on any more as failed. At the end
-    the tasks that run in this process are cancelled; a new submission continues them."""
+    the tasks that run in this process are cancelled; a new submission resumes them."""
     sweeping = asyncio.create_task(service.sweep())
     try:
         yield

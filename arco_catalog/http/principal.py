@@ -16,7 +16,7 @@ from arco_catalog.protocol.operation_request import ANONYMOUS
 class Caller:
     """The caller of a request. Idempotency keys are bound to `principal`; `session` distinguishes the sessions of one
     assumed role, None for any other caller. `identity` is the caller's identity in a realm, None without a realm or if
-    the rights are not verified, and `name` is its name in the realm, None without a realm. `unidentified_because` is
+    the rights are not checked, and `name` is its name in the realm, None without a realm. `unidentified_because` is
     the reason why the gateway or the server could not identify the caller, None for any other caller: the server
     rejects such a caller, because all of them would share one principal."""
 

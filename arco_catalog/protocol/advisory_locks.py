@@ -12,7 +12,7 @@ def _always() -> bool:
 
 
 class AdvisoryLocks:
-    """Advisory locks, one for each key, among the tasks of one process. Correctness does not depend on them: a caller
+    """Advisory locks, one for each key, of the tasks of one process. Correctness does not depend on them: a caller
     that has waited for `timeout_seconds` goes on without the lock.
 
     Of writers that plan on the same version of a pointer one wins its compare-and-swap. The others have written their

@@ -133,7 +133,7 @@ def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> li
 
 
 def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonObject:
-    """Returns the storage configuration with the base location among its allowed locations. When the catalog gets
+    """Returns the storage configuration with the base location as one of its allowed locations. When the catalog gets
     another base location, the former one stays allowed, because it may have tables."""
     base = properties.get(BASE_LOCATION)
     allowed = texts(storage, "allowedLocations")
