@@ -79,8 +79,8 @@ class ProposedCommit:
         return Applied(self._head.version or NO_VERSION, self._session.now_ms())
 
     async def _begin(self) -> Mapping[str, str]:
-        """Stores the proposal, rings the bell, and then lists all proposals. Returns them: the attempts
-        by the keys. Records those that go before it."""
+        """Stores the proposal, rings the bell, and then lists all proposals. Returns their attempts by the keys, and
+        records those that go before it."""
         session, own = self._session, self._stored[0].attempt
         sent_ms = session.runtime.boot_ms()
         await gather(self._store.put(self._stored[0]), self._ring())
@@ -136,7 +136,7 @@ class ProposedCommit:
             await self._store.put(again)
 
     async def _ring(self) -> None:
-        """Rings the bell if no process has rung it since all proposals were considered."""
+        """Rings the bell, unless it has rung since the last registry commit that took its id."""
         if not self._bell.has_rung(self._head.bell):
             self._bell = await self._state.ring(self._bell)
 
@@ -156,6 +156,7 @@ class ProposedCommit:
             operations = [*leading.operations, *_cancellations(leading, session.runtime.ulid())]
             if not operations:
                 return False
+            # While several processes wait, the bell stays rung: others propose instead of swapping HEAD before them.
             considered = head.with_bell(self._bell.id) if len(leading.operations) <= 1 and not leading.is_full else head
             commit = await PreparedCommit.of(state, considered, leading.changes, operations)
             await commit.put()

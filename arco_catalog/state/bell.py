@@ -11,8 +11,8 @@ from storage_backends import Version
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """The bell: an object that gets a new id when a process stores a proposal which no registry commit has
-    considered. Both are None if it does not exist, and the id if it is damaged."""
+    """The bell: an object that gets a new id when a process stores a proposal while HEAD has the present id. Both are
+    None if it does not exist, and the id if it is damaged."""
 
     id: str | None = None
     version: Version | None = None
@@ -26,6 +26,6 @@ class Bell:
             return cls(None, version)
 
     def has_rung(self, considered: str | None) -> bool:
-        """Whether proposals were stored since a registry commit considered all of them; `considered` is the bell's id
-        in that commit."""
+        """Whether proposals may wait: the bell has another id than `considered`, the one that HEAD has. HEAD gets the
+        bell's id from a leader that took in one proposal at most, and left none."""
         return self.id is not None and self.id != considered

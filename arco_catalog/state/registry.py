@@ -206,8 +206,8 @@ class RegistryState:
 
     @property
     def bell(self) -> str | None:
-        """The id of the bell after which all proposals were considered in this commit or one before it; None if there
-        was none."""
+        """The id of the bell that this commit, or one before it, took because at most one change was proposed then;
+        None if no commit has taken one."""
         return optional_text(self.document, "bell")
 
     def with_bell(self, bell: str | None) -> "RegistryState":
