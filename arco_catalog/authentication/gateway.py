@@ -52,7 +52,10 @@ class GatewayAuthenticator:
             return self._owner(realm, claims)
         if credentials.bearer is not None:
             return None  # the gateway did not verify it, and another authenticator may
-        raise NotAuthorized("The gateway did not verify the caller: the route has no authorizer")
+        raise NotAuthorized(
+            "The gateway passed on no verified caller (by IAM, a JWT or Cognito authorizer), and the request has no "
+            "bearer token: send a token, or give the route an authorizer"
+        )
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:
         """The result for the principal of a token, given by the claims that the gateway has verified. Raises

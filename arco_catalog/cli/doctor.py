@@ -1,5 +1,5 @@
-"""`arco doctor` without a URL: tests a store and the catalogs in it, and displays what prevents them from working and
-what to do about it."""
+"""`arco doctor` without the URL of a store (with one, `store_doctor.py` tests that store): tests the configured store
+and the catalogs in it, and displays what prevents them from working and what to do about it."""
 
 from arco_catalog.cli.checks import Check, Checks, Status
 from arco_catalog.cli.columns import as_json as json_text

@@ -37,9 +37,9 @@ class Endpoint(StrEnum):
 
     @property
     def unroutable(self) -> str:
-        """The characters that a path loses on the way through this endpoint, none for a REST API and a function URL. An
-        HTTP API decodes paths, so that `%2F` arrives as a separator, and `%2B` as `+`, which is also the space of a
-        Java client."""
+        """The characters that a path loses on the way through this endpoint: none for a REST API and a function URL;
+        `/`, `?`, `#`, `%` and `+` for an HTTP API. That decodes paths, so `%2F`, for example, arrives as a separator,
+        and `%2B` as `+`, which is also the space of a Java client."""
         return "/?#%+" if self is Endpoint.HTTP_API else ""
 
 

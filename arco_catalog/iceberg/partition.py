@@ -116,7 +116,8 @@ def check_spec(spec: PartitionSpec, columns: Columns) -> None:
 
 def check_names(spec: PartitionSpec, columns: Columns) -> None:
     """Checks the names of partition fields. Raises `BadRequest` if a name is empty or is used twice, or if it is the
-    name of a column that is not the field's own source.
+    name of a column that is not the field's own source. A field is not compared with the columns if the source is not
+    among `columns`, because it was dropped.
 
     The reference implementation requires this of every spec of a table, whenever it reads one.
     """

@@ -115,8 +115,8 @@ def merged(loans: Loans, added: Iterable[Location], within: Location | None = No
 
 
 def _widened(loans: Loans, within: Location) -> Loans | None:
-    """Returns the loans with the deepest paths replaced by their parents; None if no path has a parent below
-    `within`."""
+    """Returns the loans with the deepest folders from which the entity borrows files replaced by their parents, which
+    then count as widened; None if no folder has a parent below `within`."""
     parents = {
         path: parent
         for path in loans.locations

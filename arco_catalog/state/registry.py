@@ -156,8 +156,8 @@ class RegistryState:
 
     @property
     def allowed_locations(self) -> tuple[str, ...]:
-        """The locations besides its folder where the catalog allows tables, unless a realm has them. Each commit
-        repeats them."""
+        """The locations besides its folder where a catalog outside of realms allows tables. For a catalog of a realm
+        they do not count: its entry in the realm has the locations. Each commit repeats them."""
         return texts(self.document, "allowed_locations")
 
     def with_allowed_locations(self, locations: Sequence[str]) -> "RegistryState":

@@ -30,7 +30,10 @@ def keys_to_delete(body: str) -> list[str]:
     declaration = _DECLARATION.match(body)
     rest = body[declaration.end() :] if declaration else body
     if "<!" in rest or "<?" in rest:
-        raise Forbidden("Not signed: the XML in the body of DeleteObjects must have elements and text only")
+        raise Forbidden(
+            "Not signed: the XML in the body of DeleteObjects must have no comment, CDATA section, DOCTYPE or "
+            "processing instruction, and no declaration but that of XML 1.0 in UTF-8"
+        )
     try:
         root = ElementTree.fromstring(raw)
     except (ElementTree.ParseError, ValueError) as error:

@@ -249,6 +249,7 @@ def _binding_hash(body: str, headers: Mapping[str, str]) -> str:
     bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()
     if given != digest.hexdigest() and not (given == UNSIGNED and bound):
         raise Forbidden(
-            "Not signed: the SHA-256 in the headers of DeleteObjects is not that of the body in the request to sign"
+            "Not signed: DeleteObjects must carry the SHA-256 of the body in the request to sign: in "
+            "x-amz-content-sha256, or, if that is UNSIGNED-PAYLOAD, in x-amz-checksum-sha256"
         )
     return given

@@ -77,7 +77,8 @@ async def revoke(context: RequestContext) -> Response:
 
 
 async def _granting(context: RequestContext) -> tuple[Session, Grant]:
-    """Returns a session with the catalog of the path, and the grant in the body. Raises `BadRequest`."""
+    """Returns a session with the catalog of the path, and the grant in the body. Raises `BadRequest` for a
+    body without a valid grant, and as `Sessions.open_catalog` does."""
     body = read_grant(context)
     grant = Grant.of(body.kind, body.securable, body.privilege)
     return await _session(context), grant

@@ -75,8 +75,9 @@ async def examine_registry(examination: Examination) -> Findings:
 
 
 async def _examine_history(examination: Examination, head: RegistryState) -> Findings:
-    """Examines the commits that were HEAD before `head`, back to the first commit, or to the first one that was not
-    collected, and yields a finding for each that is missing or can't be read."""
+    """Examines the stored objects of `head` and of the commits that were HEAD before it, back to the first commit, or
+    to the oldest that the collection has left. Yields a finding for each that is missing, can't be read, or is another
+    commit."""
     try:
         floor = await read_registry_floor(examination.session.state)
     except InternalError:

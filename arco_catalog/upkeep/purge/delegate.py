@@ -114,8 +114,8 @@ class Delegate:
             except StoreUnavailable as error:
                 if not _may_be_deleting(_delegation(execution), execution.session().now_ms()):
                     raise DelegateFailed(
-                        f"the delegation service {self.client.url} did not answer before the credentials that it has "
-                        f"expired: {error}"
+                        f"the delegation service {self.client.url}, which was to delete the files of this purge, did "
+                        f"not answer before the credentials that this catalog had sent it expired: {error}"
                     ) from error
                 continue
             if found is None:
