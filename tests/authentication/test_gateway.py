@@ -107,7 +107,7 @@ NOBODY: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("context", NOBODY, ids=str)
 async def test_without_an_authorizers_word_nobody_is_let_in(context: dict[str, object]) -> None:
-    with pytest.raises(NotAuthorized, match="no authorizer"):
+    with pytest.raises(NotAuthorized, match="passed on no verified caller"):
         await known(event(**context))
     with pytest.raises(NotAuthorized, match="does not trust"):
         await known({"requestContext": None, **context})

@@ -315,7 +315,10 @@ def test_for_a_folder_as_a_store_its_url_is_named(tmp_path: Path, capsys: pytest
 def test_a_store_below_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("x")
     assert main(["init", "--store", f"file:{tmp_path}/file/store"], {}) == 1
-    assert f"Not a directory (a part of the path {tmp_path}/file/store is a file)\n" in capsys.readouterr().err
+    assert (
+        f"Not a directory (a file is in the place of a folder of the path {tmp_path}/file/store)\n"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_options_that_do_not_go_together_are_refused(folder: Path, capsys: Captu
         with pytest.raises(SystemExit):
             main(["restore", *wrong, "--store", folder.as_uri()], {})
     assert main(["restore", "--to", "2026-01-01", "--store", folder.as_uri()], {}) == 1
-    assert "on S3 only" in capsys.readouterr().err
+    assert "from an S3 store only" in capsys.readouterr().err
     assert main(["restore", "--store", f"{folder.as_uri()}/none"], {}) == 2
 
 

@@ -446,7 +446,8 @@ def test_without_a_realm_there_is_nothing_of_it(deployed: Deployment) -> None:
     assert not {"VendCredentials", "WriteRealm", "ReadRealm", "TokenKey"} & {*said}
     assert {statement.id for statement in deployed.bucket_policy} == {
         *("OnlyOverTLS", "StateIsDeletedByTheCollectorOnly", "StateIsWrittenByTheCatalogOnly"),
-        *("PurgesDeleteTablesAndHintsOnly", "CollectionDeletesNoManifest"),
+        *("PurgesDeleteTablesAndHintsOnly", "TheApiDeletesMetadataFilesAndProposalsOnly"),
+        "CollectionDeletesNoManifest",
     }
 
 

@@ -24,7 +24,7 @@ from tests.simulation.known_runs import find
 from tests.simulation.rule_mutations_for_collections import Mutation
 
 CLIENTS = ("p1", "p2", "p3")
-SEEDS = 60
+SEEDS = 120
 
 
 @pytest.fixture(autouse=True)

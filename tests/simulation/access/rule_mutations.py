@@ -17,7 +17,7 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.protocol.rights import CatalogAccess, no_such_principal
 from arco_catalog.state.index import Edits, Index, Namespace
 from arco_catalog.state.marker import RequestIdentity
-from arco_catalog.state.needs import Steps, immediately
+from arco_catalog.state.needs import Needs, Steps, immediately
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.roles import GrantEntry, grant_edits, grant_key
 
@@ -80,7 +80,7 @@ def a_principal_that_is_gone_refused_without_a_final_slot(patch: pytest.MonkeyPa
 
 
 def members_of_a_batch_not_judged_again(patch: pytest.MonkeyPatch) -> None:
-    def judge_loaded(self: CatalogAccess, index: Index) -> bool:
+    def judge_loaded(self: CatalogAccess, index: Index, lookups: list[Needs]) -> bool:
         return True
 
     patch.setattr(CatalogAccess, "judge_loaded", judge_loaded)
