@@ -19,7 +19,7 @@ from reconciler.maintain.figures import Figures, read_figures
 from reconciler.maintain.neighbours import find_file_elsewhere
 from reconciler.maintain.table_plans import TableRef, current_entry
 from tests.maintain.lake import DAY_MS, FOR_EVER_MS, Lake, Procedures
-from tests.support.scripted_store import Rule, anything
+from tests.support.scripted_store import Rule, anything, get
 from tests.support.table_files import append, commit_files
 from tools.support.catalog_fixture import NS
 
@@ -188,7 +188,7 @@ async def test_a_table_that_changes_during_each_reading_expires_no_snapshot() ->
         for key in lists:
             await lake.store.delete(key)
 
-    lake.store.rules = [Rule(anything("/snap-"), first=rewritten)]
+    lake.store.rules = [Rule(get(".metadata.json"), first=rewritten)]
     with pytest.raises(TaskFailed, match=r"changed during each of \d+ readings"):
         await find_file_elsewhere(lake.fixture.another().session(deadline_ms=FOR_EVER_MS), entry)
 
