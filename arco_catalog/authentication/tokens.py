@@ -165,16 +165,15 @@ def without_tasks(scope: str) -> tuple[str, bool]:
 
 def roles_of_scope(scope: str) -> frozenset[str] | None:
     """Returns the principal roles that a scope names; None, for all, if `ALL_ROLES` is among its words. Raises
-    `ValueError` for an empty scope, and for any other word."""
+    `ValueError` for an empty scope, and if any word is not a principal role's, also beside `ALL_ROLES`."""
     words = scope.split()
-    if ALL_ROLES in words:
-        return None
     if not words or not all(word.startswith(_ROLE_PREFIX) for word in words):
         raise ValueError(f"expected {ALL_ROLES}, or {_ROLE_PREFIX}NAME with blanks between several")
     try:
-        return role_names(word.removeprefix(_ROLE_PREFIX) for word in words)
+        names = role_names(word.removeprefix(_ROLE_PREFIX) for word in words)
     except NotAuthorized as error:
         raise ValueError("the name of a principal role must have 1 to 256 letters, digits or any of _ . : -") from error
+    return None if ALL_ROLES in words else names
 
 
 def _read(claims: JsonObject) -> TokenClaims:

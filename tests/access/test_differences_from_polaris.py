@@ -75,6 +75,10 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
         "http/test_notifications.py",
         "test_an_unknown_type_is_refused_with_those_that_there_are",
     ),
+    "a token request without a scope, or with `catalog`, is refused": (
+        "authentication/test_token_endpoint.py",
+        "test_all_roles_are_given_where_no_others_were_asked_for",
+    ),
     "the realm is `POLARIS`": ("access/test_polaris_header.py", "test_a_realm_at_the_root_is_polaris"),
 }
 """Rows whose check is another test, by its file below tests/ and its name."""

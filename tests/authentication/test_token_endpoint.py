@@ -115,8 +115,9 @@ async def test_all_roles_are_given_where_no_others_were_asked_for(realm: Realm, 
 @pytest.mark.parametrize(
     "scope", ["openid", "PRINCIPAL_ROLE:", "PRINCIPAL_ROLE:a,b", "ALL", "PRINCIPAL_ROLE:ä", "a\tb"]
 )
-async def test_a_scope_that_is_not_known_is_refused(realm: Realm, scope: str) -> None:
-    assert refusal_in(await ask(realm, credentials(realm, "ada", scope=scope))) == "invalid_scope"
+@pytest.mark.parametrize("beside", ["", "PRINCIPAL_ROLE:a ", "PRINCIPAL_ROLE:ALL ", "catalog PRINCIPAL_ROLE:ALL "])
+async def test_a_scope_that_is_not_known_is_refused_also_beside_roles(realm: Realm, scope: str, beside: str) -> None:
+    assert refusal_in(await ask(realm, credentials(realm, "ada", scope=beside + scope))) == "invalid_scope"
 
 
 async def test_a_wrong_secret_and_an_unknown_client_are_told_alike(realm: Realm) -> None:
