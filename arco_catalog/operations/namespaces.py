@@ -253,7 +253,9 @@ class _UpdateProperties(PropertiesChange):
         removed = {key: None for key in self.removals if key in before}  # a dict: a set that has an order
         properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
         properties.update(self.updates)
-        location = yield from self.allowed_location(read_set.head.index, properties, entry.location)
+        location = entry.location
+        if properties.get(LOCATION) != before.get(LOCATION):  # the operator may no longer allow the present one
+            location = yield from self.allowed_location(read_set.head.index, properties, location)
         body: JsonObject = {
             "updated": [*self.updates],
             "removed": [*removed],

@@ -1,5 +1,7 @@
 """Namespaces and listings."""
 
+from dataclasses import replace
+
 import pytest
 
 from arco_catalog.iceberg.errors import (
@@ -53,6 +55,21 @@ async def test_the_location_of_a_namespace_is_where_its_tables_go(fixture: Catal
         await create_namespace(fixture.session(), ("b",), {"location": "memory:///other"})
     with pytest.raises(BadRequest, match="outside"):
         await update_properties(fixture.session(), ("a",), [], {"location": "s3://x/y"})
+
+
+async def test_a_namespace_whose_location_is_no_longer_allowed_can_still_change_other_properties(
+    fixture: CatalogFixture,
+) -> None:
+    former = replace(fixture, allowed=("memory:///former",))
+    await create_namespace(former.session(), ("a",), {"location": "memory:///former/a", "go": "1"})
+
+    answer = await update_properties(fixture.session(), ("a",), ["go"], {"new": "2"})
+    with pytest.raises(BadRequest, match="outside"):
+        await update_properties(fixture.session(), ("a",), [], {"location": "memory:///former/b"})
+
+    assert answer == Document(200, {"updated": ["new"], "removed": ["go"], "missing": []})
+    described = await load_namespace(fixture.session(), ("a",))
+    assert described["properties"] == {"new": "2", "location": "memory:///former/a"}
 
 
 async def test_an_update_returns_its_changes_and_missing_keys(fixture: CatalogFixture) -> None:
