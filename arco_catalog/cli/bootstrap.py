@@ -15,7 +15,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import realm_exists
 from arco_catalog.operations.environment import key_policy_from_env
 from arco_catalog.operations.management.bootstrap import bootstrap
-from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRequest, storage_type_of
+from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRequest, locations_of, storage_type_of
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
 from arco_catalog.operations.realms import Realm, make_catalog
 from arco_catalog.operations.stray_catalogs import UndropRequest, read_catalog, undrop_catalog
@@ -75,7 +75,7 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
     allowed: list[JsonValue] = [location.uri, *_allowed(options)]
     storage = {"allowedLocations": allowed, **storage_of(location, options)}
     request = CatalogRequest(options.warehouse, "INTERNAL", {BASE_LOCATION: location.uri}, storage)
-    realm.check_locations({**request.properties}, storage)
+    realm.check_locations(locations_of(request.properties, storage), storage)
     credentials, kept = await _credentials()
     await bootstrap(session, kept, reopen=reopen)
     stray = await read_catalog(session, root)

@@ -1,13 +1,13 @@
 """Opens realms and their catalogs in a process. A realm is a prefix of a store, with a registry of its own and any
 number of catalogs (docs/design/access.md#realms)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from arco_catalog.config.parsing import parse_realm
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.lazy_vending import LazyVending
 from arco_catalog.operations.management.catalogs import (
     CatalogRequest,
@@ -108,10 +108,9 @@ class Realm:
         """Returns the folder for the state of the catalog with this entity id."""
         return f"{self.registry.paths.state}/catalogs/{entity}"
 
-    def check_locations(self, properties: Mapping[str, JsonValue], storage: JsonObject) -> None:
-        """Raises `BadRequest` unless the operator allows tables of this realm in all locations that the properties and
-        the storage configuration of a catalog name, and all have the type of storage that the configuration names."""
-        locations = locations_of(properties, storage)
+    def check_locations(self, locations: Sequence[Location], storage: JsonObject) -> None:
+        """Raises `BadRequest` unless the operator allows tables of this realm in all of these locations, and all have
+        the type of storage that the catalog's storage configuration names."""
         check_storage(locations, storage)
         for location in locations:
             if not self.deployment.reaches(location):
@@ -252,7 +251,7 @@ async def make_catalog(
     allowed.
     """
     await check_free(session, request.name)
-    realm.check_locations({**request.properties}, request.storage)
+    realm.check_locations(locations_of(request.properties, request.storage), request.storage)
     admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request, ALREADY_AUTHORIZED), SERVICE_ADMIN)
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)

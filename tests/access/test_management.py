@@ -1,5 +1,7 @@
 """What the management API answers, beyond its specification: as Polaris's own tests of its service expect it."""
 
+from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -188,6 +190,35 @@ async def test_catalogs_do_not_overlap_unless_that_is_allowed(base: str) -> None
     await lenient.catalog()
     if base != "memory:///":  # where the realm's own state lies
         assert (await create_catalog(lenient, catalog_body("other", base))).status == 201
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"settings": Settings("-", allow_catalog_overlap=True)}, {"settings": Settings("-")}),
+        ({}, {"url": "memory:///now"}),
+    ],
+    ids=["overlap", "allowed"],
+)
+async def test_a_catalog_whose_locations_are_no_longer_allowed_can_still_change_other_properties(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    app = await RealmApp(**before).start()
+    base: JsonObject = {"default-base-location": "memory:///now/lake"}
+    storage: JsonObject = {"storageType": "FILE", "allowedLocations": ["memory:///former"]}
+    await app.catalog(base="memory:///now/lake", storage=storage)
+    if before:
+        await app.catalog("other", base="memory:///now/lake/inside")
+    later = replace(app, **after)
+    later.ids, later.clear, later.app = app.ids, app.clear, later.serve()
+    later.root = later.client("root")
+
+    changed: JsonObject = {"currentEntityVersion": 1, "properties": {**base, "owner": "me"}}
+    assert (await later.manage("PUT", "catalogs/lake", changed)).status == 200
+    moved: JsonObject = {"storageType": "FILE", "allowedLocations": ["memory:///now/lake/inside/x", "memory:///other"]}
+    refused = await later.manage("PUT", "catalogs/lake", {"currentEntityVersion": 2, "storageConfigInfo": moved})
+
+    assert refused.status == 400, refused.body
 
 
 async def test_only_a_principal_itself_rotates_its_credentials() -> None:

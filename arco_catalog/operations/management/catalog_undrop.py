@@ -1,6 +1,5 @@
 """Undoes the drop of a catalog: names it in the realm again, and opens it (docs/design/access.md#rule-13)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CommitFailed
@@ -13,6 +12,7 @@ from arco_catalog.operations.management.catalog_drops import (
 )
 from arco_catalog.operations.management.catalogs import (
     BASE_LOCATION,
+    CheckLocations,
     admin_entries,
     locations_of,
     overlaps,
@@ -29,9 +29,6 @@ from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import CATALOG_ADMIN, CatalogEntry, catalog_key, catalogs, find_catalog
 from arco_catalog.state.roles import RoleEntry, catalog_role_key
 from arco_catalog.state.version_floors import first_version
-
-CheckLocations = Callable[[JsonObject, JsonObject], None]
-"""Raises `BadRequest` for properties and a storage configuration that the operator does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class NameCatalog(EntityChange):
             )
         if same is None and find_catalog(index, entry.name) is not None:
             raise AlreadyExists(f"Catalog already exists: {entry.name}. Choose another name")
-        self.check(entry.properties, entry.storage)
+        self.check(locations_of(entry.properties, entry.storage), entry.storage)
         for each in others:
             if each is not same and self.disjoint:
                 _require_apart(entry, each)

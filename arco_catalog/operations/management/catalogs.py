@@ -52,6 +52,9 @@ STORAGE_SCHEMES: Mapping[str, tuple[str, ...]] = {
 }
 """The schemes of locations, by type of storage."""
 
+CheckLocations = Callable[[Sequence[Location], JsonObject], None]
+"""Raises `BadRequest` for a location of a catalog with a storage configuration that the operator does not allow."""
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogRequest:
@@ -208,14 +211,14 @@ async def create_catalog(
 
 
 async def update_catalog(
-    session: Session, update: CatalogUpdate, check: Callable[[JsonObject, JsonObject], None], *, overlap: bool
+    session: Session, update: CatalogUpdate, check: CheckLocations, *, overlap: bool
 ) -> JsonObject:
     """Changes the properties and the storage configuration of a catalog, and returns the catalog as answers show it;
-    the base location stays if the new properties name none. `check` raises for new values that are not allowed. Raises
-    `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if the catalog's version is not the
-    expected one, and `BadRequest` for properties that are reserved or too large, for a change of the storage type, or
-    of the cloud account unless the update allows that, and for a location that overlaps one of another catalog, unless
-    `overlap` allows that."""
+    the base location stays if the new properties name none. `check` raises for a new location that is not allowed.
+    Raises `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if the catalog's version is
+    not the expected one, and `BadRequest` for properties that are reserved or too large, for a change of the storage
+    type, or of the cloud account unless the update allows that, and for a new location that overlaps one of another
+    catalog, unless `overlap` allows that."""
     if update.properties is not None:
         check_entity_properties(update.properties, "catalog")
     return body_of(await run(session, _Update(session, update, check, overlap)))
@@ -260,9 +263,7 @@ class _Update(EntityChange):
     kind = "update-catalog"
     status = 200
 
-    def __init__(
-        self, session: Session, update: CatalogUpdate, check: Callable[[JsonObject, JsonObject], None], overlap: bool
-    ) -> None:
+    def __init__(self, session: Session, update: CatalogUpdate, check: CheckLocations, overlap: bool) -> None:
         super().__init__(session, {"name": update.name})
         self.update, self.check, self.overlap = update, check, overlap
 
@@ -276,11 +277,21 @@ class _Update(EntityChange):
             properties = {**properties, BASE_LOCATION: before.properties.get(BASE_LOCATION)}
         storage = with_base(properties, before.storage if update.storage is None else update.storage)
         check_storage_change(before.storage, storage, account_may_change=update.account_may_change)
-        self.check(properties, storage)
+        added = _added_locations(before, properties, storage)
+        self.check(added, storage)
         if not self.overlap:
-            _require_apart(index, update.name, locations_of(properties, storage))
+            _require_apart(index, update.name, added)
         after = before.updated(attempt.now_ms, properties=properties, storage=storage)
         return {catalog_key(update.name): after.json}, shown_catalog(after)
+
+
+def _added_locations(before: CatalogEntry, properties: JsonObject, storage: JsonObject) -> list[Location]:
+    """Returns the locations that a catalog gets by a change. The others are not checked again: what the operator allows
+    may differ by now, and no other property of the catalog could be changed then."""
+    known = {before.properties.get(BASE_LOCATION), *texts(before.storage, "allowedLocations")}
+    named = properties.get(BASE_LOCATION), *texts(storage, "allowedLocations")
+    locations = zip(named, locations_of(properties, storage), strict=True)
+    return [location for text, location in locations if text not in known]
 
 
 def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> None:
