@@ -15,7 +15,7 @@ from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
 from arco_catalog.config.variables import WAREHOUSE
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
-from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
+from arco_catalog.operations.tasks import ListedTask, UnreadableTask, require_task, retry_task, tasks
 from arco_catalog.planning.names import dotted
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text, texts
@@ -37,24 +37,32 @@ def run_list(
 ) -> int:
     """Displays the tasks of a catalog that match all filters: `status` (None: any), the `correlation` id of the
     client's request (None: any), and with `stuck` only purges that failed half-way. Unfinished tasks are first, and
-    then all by the time at which they are or were due. Returns 0. Raises `CliError`."""
+    then all by the time at which they are or were due. Tasks that can't be read are last, with the reason, whatever the
+    filters. Returns 1 if there are any, else 0. Raises `CliError`."""
 
     def matches(listed: ListedTask) -> bool:
         task = listed.task
         selected = status in (None, task.status.value) and correlation in (None, correlation_id(task.payload))
         return selected and (listed.is_stuck or not stuck)
 
-    async def work() -> list[ListedTask]:
+    async def work() -> list[ListedTask | UnreadableTask]:
         async with open_session(options, "tasks", find_catalog) as session:
-            return [found async for found in tasks(session) if matches(found)]
+            return [found async for found in tasks(session)]
 
-    found = sorted(carry_out(work), key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
-    documents: list[JsonValue] = [to_json(listed) for listed in found]
+    every = carry_out(work)
+    found = [each for each in every if isinstance(each, ListedTask) and matches(each)]
+    found.sort(key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
+    unreadable = [each for each in every if isinstance(each, UnreadableTask)]
     if as_json:
+        documents: list[JsonValue] = [to_json(listed) for listed in found]
+        documents += [{"task_id": each.id, "unreadable": each.reason} for each in unreadable]
         print(json_text(documents))
     else:
         print(table(HEADINGS, [row(listed) for listed in found]) if found else "There are no such tasks.")
-    return 0
+        if unreadable:
+            lines = [escaped(f"  {each.id}: {each.reason}") for each in unreadable]
+            print("", f"Tasks that could not be read: {len(unreadable)}", *lines, sep="\n")
+    return 1 if unreadable else 0
 
 
 def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool) -> int:

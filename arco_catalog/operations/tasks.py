@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
-from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound
 from arco_catalog.planning.purge import first_version, purge_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
@@ -28,13 +28,32 @@ class ListedTask:
     is_stuck: bool = False
 
 
-async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
+@dataclass(frozen=True, slots=True)
+class UnreadableTask:
+    """A background task with a record that can't be read, and the reason."""
+
+    id: str
+    reason: str
+
+
+async def tasks(session: Session) -> AsyncGenerator[ListedTask | UnreadableTask, None]:
     """Yields all stored tasks of a catalog, and the purges that wait for their first worker, in no order. Raises
     `StoreError`."""
     for task in await list_tasks(session.state):
-        found = await find_task(session, task)
+        try:
+            found = await find_task(session, task)
+            if found is not None:
+                _require_fields(found.task)
+        except InternalError as error:
+            yield UnreadableTask(task, error.message)
+            continue
         if found is not None:
             yield found
+
+
+def _require_fields(task: Task) -> None:
+    """Raises `InternalError` if a task lacks a field that lists show and that `Task.parse` does not require."""
+    _ = task.kind, task.attempts, task.next_run_ms, task.payload
 
 
 async def find_task(session: Session, task: str) -> ListedTask | None:

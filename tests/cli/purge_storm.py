@@ -17,7 +17,7 @@ from pathlib import Path
 
 from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.tasks import tasks
+from arco_catalog.operations.tasks import ListedTask, tasks
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.concurrency import batches
@@ -179,7 +179,7 @@ async def _append(fixture: CatalogFixture, name: str, storm: Storm) -> None:
 
 
 async def _all_tasks(fixture: CatalogFixture) -> list[Task]:
-    return [found.task async for found in tasks(fixture.another().session())]
+    return [each.task async for each in tasks(fixture.another().session()) if isinstance(each, ListedTask)]
 
 
 async def _versions(fixture: CatalogFixture, task: Task) -> list[Task]:

@@ -16,7 +16,7 @@ from arco_catalog.cli.columns import format_iso
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CommandStopped
 from arco_catalog.cli.session import carry_out
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.undrop import undrop
@@ -177,6 +177,29 @@ async def test_the_list_finds_tasks_by_the_correlation_id_of_their_request(purge
         listed = await purged.arco("list", "--correlation-id", wanted, "--json")
         assert [each["task_id"] for each in json.loads(listed.out)] == ids
     assert f"correlation  {found}\n" in (await purged.arco("show", purged.task)).out
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("status", "LOST"), ("task_type", None), ("attempt_count", None), ("next_run_ts", None), ("task_payload", "{")],
+)
+async def test_a_task_that_cannot_be_read_does_not_hide_the_others(
+    purged: PurgeFixture, field: str, value: str | None
+) -> None:
+    assert await purged.work() == 1
+    [version] = sorted(purged.folder.rglob(f"{purged.task}/*.json"))[-1:]
+    damaged = version.parents[1] / "01DAMAGED" / version.name
+    damaged.parent.mkdir()
+    damaged.write_bytes(dumps({**json.loads(version.read_bytes()), "task_id": "01DAMAGED", field: value}))
+
+    text, listed = await purged.arco("list"), await purged.arco("list", "--status", "success", "--json")
+
+    assert (text.code, listed.code) == (1, 1)
+    assert "Purged 1 files" in text.out
+    assert "\nTasks that could not be read: 1\n  01DAMAGED: " in text.out
+    sound, unreadable = json.loads(listed.out)
+    assert sound["task_id"] == purged.task
+    assert unreadable == {"task_id": "01DAMAGED", "unreadable": unreadable["unreadable"]}
 
 
 async def test_the_task_of_a_drop_that_was_undone_reports_it(purged: PurgeFixture) -> None:

@@ -6,7 +6,7 @@ import pytest
 from arco_catalog.iceberg.errors import NamespaceNotEmpty
 from arco_catalog.operations.management.catalog_drops import end_catalog
 from arco_catalog.operations.namespaces import drop_namespace
-from arco_catalog.operations.tasks import find_task, retry_task, tasks
+from arco_catalog.operations.tasks import ListedTask, find_task, retry_task, tasks
 from arco_catalog.state.catalog_state import CATALOG_STATE, CatalogState
 from arco_catalog.state.realm import CatalogEntry
 from arco_catalog.state.task import Status
@@ -133,7 +133,9 @@ async def test_a_purge_that_failed_half_way_is_listed_as_stuck(purges: Purges) -
     await dropped(purges, "t")
     task = await fail_at_the_first_delete(purges)
     session = purges.fixture.another().session()
-    assert [(each.task.id, each.is_stuck) async for each in tasks(session)] == [(task, True)]
+    [listed] = [each async for each in tasks(session)]
+    assert isinstance(listed, ListedTask)
+    assert (listed.task.id, listed.is_stuck) == (task, True)
     await retry_task(session, task, purges.runtime)
     await purges.run()
     found = await find_task(purges.fixture.another().session(), task)
