@@ -2,12 +2,14 @@
 (docs/pipeline.md)."""
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from arco_catalog.iceberg.errors import NotFound
+from reconciler.catalog_config import check_settings, environment_with
 
 EXTRAS = {"pyspark": "spark", "pyiceberg": "pipeline", "pyarrow": "pipeline", "requests": "pipeline"}
 """The extra of arco-catalog that installs each library."""
@@ -28,8 +30,9 @@ DEFAULT = "reconcile"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job that the first argument names; if that is no job's name, runs `reconcile` with all arguments (None:
     the arguments of the process). Writes the job's counts as JSON to the last line of stdout. Returns the exit status
-    of the job, which is 0 if nothing failed. Raises `SystemExit` for a wrong option, if a library of `EXTRAS` is not
-    installed, with `NOT_FOUND` for a catalog, realm or file that does not exist, and where the job itself does."""
+    of the job, which is 0 if nothing failed. Raises `SystemExit` for a wrong option or variable, if a library of
+    `EXTRAS` is not installed, with `NOT_FOUND` for a catalog, realm or file that does not exist, and where the job
+    itself does."""
     left = [*(sys.argv[1:] if arguments is None else arguments)]
     name = left.pop(0) if left and left[0] in JOBS else DEFAULT
     module, description = JOBS[name]
@@ -53,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], tuple[Mapping[str, object], int]] = job.run
     declare(parser)
     parsed = parser.parse_args(left)
+    asyncio.run(check_settings(environment_with(parsed)))
     try:
         counts, code = run(parsed)
     except NotFound as error:

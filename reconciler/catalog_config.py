@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from arco_catalog.config.parsing import parse_realm
 from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE, WAREHOUSE
-from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs, realm_exists
+from arco_catalog.operations.environment import task_policies_from_env, unread_catalog_from_env
 from arco_catalog.operations.open import build_with_recorded
 from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -41,6 +43,19 @@ def environment_with(options: argparse.Namespace) -> Mapping[str, str]:
     given = {STORE.name: options.store, REALM.name: options.realm, WAREHOUSE.name: options.warehouse}
     given[ALLOWED_LOCATIONS.name] = ",".join(options.allowed_location) or None
     return {**own_environment(), **{name: value for name, value in given.items() if value is not None}}
+
+
+async def check_settings(environment: Mapping[str, str]) -> None:
+    """Raises `SystemExit` with one line if one of these variables or a URL in them is invalid, or the extra for a store
+    is not installed. Sends nothing. A job calls this before Spark starts, since it would end with a traceback later."""
+    try:
+        task_policies_from_env(environment)
+        for realm in REALM.read(environment):
+            parse_realm(realm)
+        catalog = unread_catalog_from_env(environment, SystemRuntime())
+    except (ValueError, BadRequest) as error:
+        raise SystemExit(f"reconciler: {error}") from error
+    await catalog.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from arco_catalog.tasks.execution import task_session
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.upkeep.purge.worker import task_worker
 from reconciler.anti_join import SparkAntiJoin
-from reconciler.catalog_config import CatalogConfig, environment_with
+from reconciler.catalog_config import CatalogConfig, check_settings, environment_with
 from reconciler.packages import shipped
 from reconciler.session import NO_SUBSTITUTION
 
@@ -36,8 +36,8 @@ CALLS_MS = 60_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Executes, on Spark, the purges of dropped tables that are due, or with `--task` only that task, and prints a line
     of JSON for each catalog with work, with the name and the counts. Returns 1 if a purge failed, otherwise 0. Raises
-    `SystemExit` for a wrong option, without a store, for a catalog, realm or task that does not exist, and for a task
-    that changes while it is submitted again; and the other errors of `purge`."""
+    `SystemExit` for a wrong option or variable, without a store, for a catalog, realm or task that does not exist, and
+    for a task that changes while it is submitted again; and the other errors of `purge`."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
     parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")
@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     environment = {**environment, WAREHOUSE.name: WAREHOUSE.read(environment)}
     if STORE.name not in environment:
         parser.error("--store URL is required (or ARCO_STORE)")
+    asyncio.run(check_settings(environment))
 
     async def work(spark: SparkContext) -> int:
         failed = 0

@@ -116,6 +116,13 @@ async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> 
     return await build_with_recorded(settings, opener(url), url, allowed, runtime, opener)
 
 
+def unread_catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
+    """Builds the catalog that the variables name, and sends nothing to the store. Raises the errors of
+    `settings_from_env`, `ValueError` for a bad URL, and `BadRequest` for an invalid location."""
+    (url, *allowed), opener = _urls(environment), opener_in(environment)
+    return build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
+
+
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """Opens the catalog for a function that serves requests.
 
@@ -125,8 +132,7 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
     answer.
     """
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
-        (url, *allowed), opener = _urls(environment), opener_in(environment)
-        catalog = build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
+        catalog = unread_catalog_from_env(environment, runtime)
     else:
         catalog = await _open_tested(environment, runtime)
     return _notifying(catalog, environment, runtime)

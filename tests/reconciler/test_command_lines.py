@@ -46,6 +46,33 @@ def test_a_purge_of_what_does_not_exist_ends_with_a_sentence(tmp_path: Path, opt
     assert message in str(ended.value)
 
 
+@pytest.mark.parametrize("job", [*jobs.JOBS, "purge"])
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("ARCO_MAX_METADATA", "many", "ARCO_MAX_METADATA: expected a size"),
+        ("ARCO_REALM", "-", "a realm's name may have"),
+        ("ARCO_RECEIPT_RETENTION", "P1D", "ARCO_RECEIPT_RETENTION and ARCO_UNDROP_RETENTION must"),
+        ("ARCO_TASK_PROPERTIES", "delegation.unknown=1", "delegation.unknown: no such property"),
+        ("ARCO_ALLOWED_LOCATIONS", "ftp://elsewhere", "unsupported store URL 'ftp://elsewhere"),
+        ("ARCO_ALLOWED_LOCATIONS", "elsewhere", "Not a valid location"),
+    ],
+)
+def test_a_wrong_variable_ends_a_job_with_a_sentence_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, job: str, variable: str, value: str, reason: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setattr("pyspark.SparkContext.getOrCreate", lambda _: pytest.fail("Spark was started"))
+    options = ["--store", f"file:{tmp_path}", "--warehouse", "lake"]
+    options += ["--uri", "http://127.0.0.1:1"] if job in ("compact", "maintain") else []
+
+    with pytest.raises(SystemExit) as ended:
+        purge.main(options) if job == "purge" else jobs.main([job, *options])
+
+    assert str(ended.value).startswith("reconciler: ")
+    assert reason in str(ended.value)
+
+
 @pytest.mark.usefixtures("_without_spark")
 def test_in_a_realm_without_catalogs_no_purge_is_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     @asynccontextmanager
