@@ -1,6 +1,7 @@
 """Opens the store that a URL names, importing only what that store needs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,27 +37,36 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
         if url.startswith("/"):
             raise ValueError(f"unsupported store URL {url!r}: for a folder, write file:{url}")
         raise ValueError(f"unsupported store URL {url!r}: expected {FORMS}")
-    try:
+    with _naming_extra(url, backend.extra):
         return backend.open(parsed, environment)
-    except ModuleNotFoundError as error:
-        if backend.extra is None:
-            raise
-        raise ValueError(
-            f"the store {url!r} cannot be opened: {error.name} is not installed: "
-            f"install the extra '{backend.extra}' of arco-catalog"
-        ) from error
 
 
 def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
     """Opens the reader of all versions, current and previous, that the bucket of an S3 store keeps of objects. Raises
-    `ValueError` for any other store: previous versions in other clouds are restored by those clouds' own tools."""
+    `ValueError` for any other store, since previous versions in other clouds are restored by those clouds' own tools,
+    for a variable that cannot be parsed, and if the extra of this package for S3 is not installed."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         raise ValueError(f"previous versions of objects can be read from an S3 store only, got {url!r}")
-    from storage_backends.s3.config import S3Config
-    from storage_backends.s3.open import open_versions as open_s3_versions
+    with _naming_extra(url, _BACKENDS["s3"].extra):
+        from storage_backends.s3.config import S3Config
+        from storage_backends.s3.open import open_versions as open_s3_versions
 
-    return open_s3_versions(parsed, S3Config.from_environment(environment))
+        return open_s3_versions(parsed, S3Config.from_environment(environment))
+
+
+@contextmanager
+def _naming_extra(url: str, extra: str | None) -> Iterator[None]:
+    """Raises `ValueError`, which names the extra that installs it, if the code within imports a missing module."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if extra is None:
+            raise
+        raise ValueError(
+            f"the store {url!r} cannot be opened: {error.name} is not installed: "
+            f"install the extra '{extra}' of arco-catalog"
+        ) from error
 
 
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:

@@ -95,11 +95,12 @@ def test_only_the_module_of_the_opened_store_is_imported() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True, timeout=30)
 
 
-def test_the_error_of_a_missing_sdk_names_the_extra() -> None:
+@pytest.mark.parametrize("opener", ["open_store", "open_versions"])
+def test_the_error_of_a_missing_sdk_names_the_extra(opener: str) -> None:
     code = (
         "import sys; sys.modules['httptools'] = None\n"
-        "from storage_backends.open import open_store\n"
-        "try: open_store('s3://bucket', {})\n"
+        f"from storage_backends.open import {opener}\n"
+        f"try: {opener}('s3://bucket', {{}})\n"
         "except ValueError as error: print(error)"
     )
     command = [sys.executable, "-c", code]
