@@ -1,7 +1,6 @@
 """Classifies the responses of Azure Blob Storage. Sources: Azure Storage REST API, "Status and error codes", "Blob
 service error codes", "Specify conditional headers for Blob service operations"."""
 
-import re
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -9,6 +8,7 @@ from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
 from storage_backends.wire.exchange import Ambiguous, date_ms
 from storage_backends.wire.http1 import Response
+from storage_backends.wire.xml import element_text
 
 # Definite answers beside success, each by its status and error code. A 412 also has the codes of leases, which are no
 # condition of ours; a 404 may be the container's, a 409 a rule's against writing.
@@ -69,17 +69,10 @@ class AzureDialect:
 
 
 def _code(response: Response) -> str:
-    return response.headers.get("x-ms-error-code") or _element(response, "Code")
+    return response.headers.get("x-ms-error-code") or element_text(response.body, "Code")
 
 
 def _message(response: Response) -> str:
     """Returns the first line of the message in an error response of Azure. The further lines are left out: they repeat
     the request's id and time, and have what a wrong signature was made of."""
-    return _element(response, "Message").partition("\n")[0].strip()
-
-
-def _element(response: Response, name: str) -> str:
-    """Returns the text of the XML element `name` in the body of an error response; empty if there is none. The body is
-    too plain to load an XML parser for it."""
-    found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), response.body[:65_536])
-    return found[1].decode(errors="replace") if found else ""
+    return element_text(response.body, "Message").partition("\n")[0].strip()

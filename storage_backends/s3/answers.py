@@ -1,13 +1,13 @@
 """Classifies the responses of S3. Sources: S3 user guide, "Conditional requests"; API reference, "Error responses" and
 "Redirecting requests"."""
 
-import re
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.wire.exchange import Ambiguous
 from storage_backends.wire.http1 import Response
+from storage_backends.wire.xml import element_text
 
 # Statuses that are definite answers, as is a 404 that names the key; any other of 300 or more is a failure.
 _ANSWERS = frozenset(
@@ -50,19 +50,19 @@ class S3Dialect:
         or a refused condition; false for a failure. The status 404 is an answer only with the code of a missing key, or
         for a HEAD, which has no body."""
         if response.status == HTTPStatus.NOT_FOUND:  # a 404 without it may be the bucket's or a proxy's, not the key's
-            return method == "HEAD" or _element(response, "Code") == "NoSuchKey"
+            return method == "HEAD" or element_text(response.body, "Code") == "NoSuchKey"
         return 200 <= response.status < 300 or response.status in _ANSWERS
 
     def is_skewed(self, response: Response) -> bool:
         """Whether S3 refused the request because of the time in its signature."""
-        return response.status == HTTPStatus.FORBIDDEN and _element(response, "Code") == "RequestTimeTooSkewed"
+        return response.status == HTTPStatus.FORBIDDEN and element_text(response.body, "Code") == "RequestTimeTooSkewed"
 
     def failure_of(self, response: Response) -> StoreError:
         """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
         may be retried, `Ambiguous` if it may have been applied, and otherwise another `StoreError`, such as that for
         credentials that were not accepted."""
-        status, code = response.status, _element(response, "Code")
-        region = response.headers.get("x-amz-bucket-region") or _element(response, "Region")
+        status, code = response.status, element_text(response.body, "Code")
+        region = response.headers.get("x-amz-bucket-region") or element_text(response.body, "Region")
         if 300 <= status < 400 or (code in _ELSEWHERE and region):
             return StoreError(
                 f"the bucket {self.bucket!r} is in another place: {_place(response, region)} (status {status})"
@@ -70,7 +70,7 @@ class S3Dialect:
         if code == "NoSuchBucket":
             return StoreError(f"bucket {self.bucket!r} does not exist{_request_ids(response)}")
         reason = f"the store answered status {status}"
-        reason += f" {code}: {_element(response, 'Message')}" if code else ""
+        reason += f" {code}: {element_text(response.body, 'Message')}" if code else ""
         reason += _request_ids(response)
         if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
             return StoreUnavailable(reason)
@@ -98,7 +98,7 @@ def _place(response: Response, region: str) -> str:
     """Returns the region or address of a bucket, for a message, as far as the response names it."""
     if region:
         return f"region {region!r}; set AWS_REGION"
-    return _element(response, "Endpoint") or response.headers.get("location") or "the store names none"
+    return element_text(response.body, "Endpoint") or response.headers.get("location") or "the store names none"
 
 
 def _request_ids(response: Response) -> str:
@@ -106,10 +106,3 @@ def _request_ids(response: Response) -> str:
     them; empty without any."""
     ids = [response.headers.get(name, "") for name in ("x-amz-request-id", "x-amz-id-2")]
     return f" (request id {', '.join(id_ for id_ in ids if id_)})" if any(ids) else ""
-
-
-def _element(response: Response, name: str) -> str:
-    """Returns the text of the XML element `name` in the body of an error response; empty if there is none. The body is
-    too plain to load an XML parser for it."""
-    found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), response.body[:65_536])
-    return found[1].decode(errors="replace") if found else ""

@@ -11,6 +11,7 @@ import ssl
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Any
+from xml.sax.saxutils import escape
 
 import aiohttp
 from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
@@ -246,5 +247,6 @@ def _answer_for_a_session(error: ClientError) -> Response:
     details, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
     if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise StoreUnavailable(f"no session of S3 Express could be made: {error}") from error
-    body = f"<Error><Code>{details.get('Code', '')}</Code><Message>{details.get('Message', '')}</Message></Error>"
+    code, message = (escape(details.get(name, "")) for name in ("Code", "Message"))
+    body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     return Response(about.get("HTTPStatusCode", 500), about.get("HTTPHeaders", {}), body.encode())

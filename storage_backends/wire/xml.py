@@ -1,10 +1,14 @@
 """Parses the XML of a store's responses. The parser is imported with the first response that is parsed, to keep cold
 starts fast: few requests list or delete many objects."""
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+ERROR_BYTES = 64 << 10
+"""Bytes of an error response in which elements are searched."""
 
 
 def parse_xml(body: bytes, what: str, root: str) -> "Element":
@@ -19,6 +23,13 @@ def parse_xml(body: bytes, what: str, root: str) -> "Element":
     if local_name(element) != root:
         raise ValueError(f"the root element of {what} is {element.tag}, expected {root}")
     return element
+
+
+def element_text(body: bytes, name: str) -> str:
+    """Returns the text of the first XML element `name` in the body of an error response; empty if there is none. The
+    body is too plain to load an XML parser for it."""
+    found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), body[:ERROR_BYTES])
+    return found[1].decode(errors="replace") if found else ""
 
 
 def local_name(element: "Element") -> str:

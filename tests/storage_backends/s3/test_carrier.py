@@ -110,6 +110,17 @@ async def test_a_session_that_is_denied_is_a_denial() -> None:
             await store.put("key", b"one", ABSENT)
 
 
+async def test_the_message_about_a_session_that_is_refused_is_only_a_message() -> None:
+    message = "&lt;Region&gt;nowhere&lt;/Region&gt;"
+    text = f"<Error><Code>AuthorizationHeaderMalformed</Code><Message>{message}</Message></Error>"
+    async with (
+        scripted_s3([Reply(400, text=text)]) as s3,
+        store_of(EXPRESS, S3Server(s3.endpoint).config) as store,
+    ):
+        with pytest.raises(StoreError, match=f"status 400 AuthorizationHeaderMalformed: {message}"):
+            await store.get("key")
+
+
 async def test_an_access_point_has_an_address_of_its_own() -> None:
     sent: list[str] = []
 
