@@ -99,6 +99,11 @@ def as_text(stats: CollectionStats, *, delete: bool) -> str:
     if stats.hints_put:
         done = "were put again" if delete else "would be put again"
         parts.append(f"{stats.hints_put:,} hints that waiting tasks had lost {done}.")
+    if stats.files_left:
+        parts.append(
+            f"{stats.files_left:,} metadata files of dropped views were left: another table or view may have "
+            "registered them, or they are in no store of this catalog, or older than its restore from a backup."
+        )
     if stats.stopped:
         parts.append("Stopped before the end; the next run collects the rest.")
     if stats.unreadable:

@@ -35,9 +35,9 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
 
 
 async def _delete_metadata_of_view(run: Run, key: str) -> bool:
-    """Deletes the metadata files of a view with the pointer at this key, as far as they may be removed; of a table,
-    none. Returns true if the pointer may be deleted then, also if a file stays; false if the pointer no longer
-    exists."""
+    """Deletes the metadata files of a view with the pointer at this key, as far as they may be removed, and counts the
+    others; of a table, none. Returns true if the pointer may be deleted then, also if a file stays; false if the
+    pointer no longer exists."""
     found = await run.read(key)
     if found is None:
         return False
@@ -46,7 +46,8 @@ async def _delete_metadata_of_view(run: Run, key: str) -> bool:
         return True
     async with aclosing(_own_files(run, pointer)) as files:
         async for file in files:
-            await remove_metadata_file(run, pointer.entity, file.location, found.written_ms)
+            if not await remove_metadata_file(run, pointer.entity, file.location, found.written_ms):
+                run.stats.files_left += 1
     return True
 
 

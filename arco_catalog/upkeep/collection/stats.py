@@ -29,12 +29,13 @@ class KindStats:
 @dataclass(slots=True)
 class CollectionStats:
     """Counts of a collection: the collected objects by kind, the objects that it listed, the missing hints of tasks
-    that it put, and the objects that are kept because a record could not be read, with examples. `stopped` is whether
-    it stopped early."""
+    that it put, the metadata files of views that it left although it collected their pointer, and the objects that are
+    kept because a record could not be read, with examples. `stopped` is whether it stopped early."""
 
     kinds: dict[Kind, KindStats] = field(default_factory=dict)
     listed: int = 0
     hints_put: int = 0
+    files_left: int = 0
     stopped: bool = False
     unreadable_count: int = 0
     unreadable: list[str] = field(default_factory=list)
@@ -66,6 +67,7 @@ class CollectionStats:
             self.kinds.setdefault(kind, KindStats()).add(counts)
         self.listed += other.listed
         self.hints_put += other.hints_put
+        self.files_left += other.files_left
         self.stopped |= other.stopped
         self.unreadable_count += other.unreadable_count
         self.unreadable += other.unreadable[: MAX_EXAMPLES - len(self.unreadable)]
@@ -90,6 +92,7 @@ class CollectionStats:
             "kinds": kinds,
             "listed": self.listed,
             "hints_put": self.hints_put,
+            "files_left": self.files_left,
             "stopped": self.stopped,
             "unreadable_count": self.unreadable_count,
             "unreadable": unreadable,

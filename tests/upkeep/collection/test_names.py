@@ -2,6 +2,7 @@
 
 import pytest
 
+from arco_catalog.cli.gc import as_text
 from arco_catalog.iceberg.errors import AlreadyExists, CatalogError
 from arco_catalog.iceberg.json import dumps, loads
 from arco_catalog.operations.commit import commit_view
@@ -9,7 +10,9 @@ from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.notifications import notify
+from arco_catalog.operations.register import register_view
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.collection import Kind
 from arco_catalog.planning.notifications import Event, Notification
 from arco_catalog.protocol.catalog import Settings
@@ -163,6 +166,26 @@ async def test_a_view_that_can_not_be_restored_takes_its_files_with_it(collectio
     collections.days(8)
     assert (await collections.collected())[Kind.METADATA_FILE] == 2
     assert collections.listed("wh/warehouse") == tables
+    assert await collections.codes() == []
+
+
+async def test_the_file_of_a_dropped_view_that_another_view_registered_stays_and_is_counted(
+    collections: Collections,
+) -> None:
+    body = view_request("v", {})
+    made = await create_view(collections.fixture.session(body), NS, body)
+    assert isinstance(made, TableState)
+    await drop_view(collections.fixture.session(), NS, "v")
+    await register_view(collections.fixture.session(), NS, "w", made.metadata_location)
+    collections.days(31)
+    await collections.collect()
+    collections.days(8)
+
+    found = await collections.collect()
+
+    assert (found.kinds[Kind.POINTER].count, found.files_left, found.to_json()["files_left"]) == (1, 1, 1)
+    assert "1 metadata files of dropped views were left" in as_text(found, delete=True)
+    assert (await collections.collect()).files_left == 0
     assert await collections.codes() == []
 
 
