@@ -1,11 +1,12 @@
 """Finds the catalogs of a realm that have state in the store but no name in the realm, and undoes the drop of such a
 catalog."""
 
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
-from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, NotFound, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.management.catalog_undrop import (
@@ -15,7 +16,7 @@ from arco_catalog.operations.management.catalog_undrop import (
     entry_to_undrop,
 )
 from arco_catalog.operations.management.catalogs import CatalogRequest, list_catalogs
-from arco_catalog.operations.management.entities import body_of, check_entity_name, check_entity_properties
+from arco_catalog.operations.management.entities import body_of, check_entity_name, check_entity_properties, found
 from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.access import ALREADY_AUTHORIZED
@@ -67,8 +68,8 @@ async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalo
     async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
     named = {each.root for each in await list_catalogs(session)}
-    found = [await read_catalog(session, root) for root in sorted(roots - named)]
-    return [each for each in found if each is not None]
+    read = [await read_catalog(session, root) for root in sorted(roots - named)]
+    return [each for each in read if each is not None]
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
@@ -82,9 +83,9 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
         )
     roots = [whole] if "/" in whole else [realm.root_of(whole), f"{realm.prefix}/{whole}".strip("/")]
     for root in roots:
-        found = await read_catalog(session, root)
-        if found is not None:
-            return found
+        stray = await read_catalog(session, root)
+        if stray is not None:
+            return stray
     raise NotFound(f"There is no state of a catalog in {roots[0]}: `arco catalogs list --dropped` lists what there is")
 
 
@@ -102,7 +103,8 @@ async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, re
     """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
     that have not ended become plain drops; the result names their tables. `session` is a session of the realm's
     registry. Raises `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being
-    created, for a bad name or properties, and for locations that are not allowed or belong to another catalog now."""
+    created, for a bad name or properties, and for locations that are not allowed or belong to another catalog now;
+    `CommitStateUnknown` instead of `Unavailable` after the first of two commits."""
     check_entity_name(request.name, "catalog")
     check_entity_properties({key: str(value) for key, value in request.properties.items()}, "catalog")
     now_ms = session.now_ms()
@@ -121,11 +123,24 @@ async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, re
     if stray.state.is_closed:
         named = body_of(await run(session, naming))
         retired = optional_text(named, "retired")
-        reopened = await run(catalog, ReopenCatalog(catalog, entity, retired, admin))
+        with _after_first_commit(f"Catalog {entry.name} has its name, but is still closed"):
+            reopened = await run(catalog, ReopenCatalog(catalog, entity, retired, admin))
     else:
+        await found(session, partial(naming.edits, attempt=session.attempt()))  # refuses before the first commit
         reopened = await run(catalog, ReopenCatalog(catalog, None, None, admin))
-        named = body_of(await run(session, naming))
+        with _after_first_commit(f"The purges in {stray.root} were cancelled, but the catalog still has no name"):
+            named = body_of(await run(session, naming))
     return UndropResult(mapping(named, "catalog"), texts(body_of(reopened), "cancelled-purges"))
+
+
+@contextmanager
+def _after_first_commit(done: str) -> Iterator[None]:
+    """Raises `CommitStateUnknown` in place of `Unavailable`, which would mean that an undrop changed nothing. `done`
+    states what the first commit has changed."""
+    try:
+        yield
+    except Unavailable as error:
+        raise CommitStateUnknown(f"{done}: undrop it again. {error.message}") from error
 
 
 async def _require_abandoned(session: Session, stray: StrayCatalog, now_ms: int) -> None:

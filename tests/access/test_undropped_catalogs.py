@@ -181,6 +181,21 @@ async def test_a_restore_that_died_is_finished_by_another(lake: Lake, commit: by
     assert (await lake.ann.post("/v1/lake/namespaces", {"namespace": ["db"], "properties": {}})).status == 200
 
 
+async def test_a_restore_that_failed_after_it_named_the_catalog_has_an_unknown_outcome(lake: Lake) -> None:
+    root = await lake.drop()
+
+    async def catalog_fails() -> None:
+        lake.store.rules = [Rule(anything(f"{root}/"), fails=DOWN)]
+
+    lake.store.rules = [Rule(put("manifest.json", b"undrop-catalog"), then=catalog_fails)]
+    with pytest.raises(CommitStateUnknown, match="has its name, but is still closed: undrop it again"):
+        await lake.restore(root)
+    lake.store.rules = []
+
+    await lake.restore(root)
+    assert (await lake.ann.post("/v1/lake/namespaces", {"namespace": ["db"], "properties": {}})).status == 200
+
+
 async def test_a_drop_that_died_before_it_took_the_name_is_undone(lake: Lake) -> None:
     lake.store.rules = [Rule(put("manifest.json", b"drop-catalog"), fails=StoreUnavailable("down"))]
     root = (await lake.entry()).root
@@ -239,6 +254,30 @@ async def test_an_open_folder_whose_name_was_lost_is_restored_with_its_tables(la
     lake.clock.ms += HOUR_MS
     await lake.restore(entry.root, properties=base, storage={"storageType": "FILE"})
     assert (await lake.ann.get("/v1/lake/namespaces/db")).status == 200
+
+
+async def test_an_open_folder_is_changed_only_if_it_can_have_the_name(lake: Lake) -> None:
+    await lake.drop_table("t", purge=True)
+    realm, entry = lake.realm, await lake.entry()
+    await remove_catalog(lake.app.session(realm), entry)
+    await lake.app.catalog("taken", base="memory:///elsewhere")
+    lake.clock.ms += HOUR_MS
+    base: JsonObject = {"default-base-location": "memory:///lake"}
+    before = lake.store.keys(entry.root)
+
+    with pytest.raises(AlreadyExists, match="another name"):
+        await lake.restore(entry.root, "taken", properties=base, storage={"storageType": "FILE"})
+    assert lake.store.keys(entry.root) == before
+
+    async def realm_fails() -> None:
+        lake.store.rules = [Rule(anything("_realm/core/"), fails=DOWN)]
+
+    lake.store.rules = [Rule(put("manifest.json", b"reopen-catalog"), then=realm_fails)]
+    with pytest.raises(CommitStateUnknown, match="the catalog still has no name: undrop it again"):
+        await lake.restore(entry.root, properties=base, storage={"storageType": "FILE"})
+    lake.store.rules = []
+    lake.clock.ms += HOUR_MS
+    await lake.restore(entry.root, properties=base, storage={"storageType": "FILE"})
 
 
 async def test_dropped_catalogs_are_listed_by_folder_and_name(lake: Lake) -> None:
