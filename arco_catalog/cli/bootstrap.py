@@ -11,6 +11,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_new_realm
 from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import realm_exists
 from arco_catalog.operations.environment import key_policy_from_env
@@ -21,9 +22,11 @@ from arco_catalog.operations.realms import Realm, make_catalog
 from arco_catalog.operations.stray_catalogs import UndropRequest, read_catalog, undrop_catalog
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
+from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import StoreError
 from storage_backends.open import canonical_url
 
 TENANT = "AZURE_TENANT_ID"
@@ -78,15 +81,29 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
     realm.check_locations(locations_of(request.properties, storage), storage)
     credentials, kept = await _credentials()
     await bootstrap(session, kept, reopen=reopen)
+    try:
+        await _take_catalog(realm, session, request, root, key_policy_from_env(options.environment))
+    except (CatalogError, StoreError) as error:
+        raise CliError(
+            f"the realm was made, but its catalog {request.name} was not, or not completely: {error}. Get other "
+            "credentials by `arco bootstrap --reset-root`, and make the catalog by `arco catalogs create`, or, if its "
+            "tables were in the store before, by `arco catalogs undrop`"
+        ) from error
+    return credentials
+
+
+async def _take_catalog(
+    realm: Realm, session: Session, request: CatalogRequest, root: str, key_policy: KeyPolicy
+) -> None:
+    """Makes the catalog of a new realm, or takes the one with this root into the realm, also one that was dropped."""
     stray = await read_catalog(session, root)
     if stray is not None and stray.state.is_closed:
-        again = UndropRequest(request.name, request.kind, {BASE_LOCATION: location.uri}, storage)
+        again = UndropRequest(request.name, request.kind, {**request.properties}, request.storage)
         await undrop_catalog(realm, session, stray, again)
     else:
         # One that is taken into the realm has the record of its servers, or gets it from the next one that takes a key.
-        policy = key_policy_from_env(options.environment) if stray is None else None
+        policy = key_policy if stray is None else None
         await make_catalog(realm, session, request, root, owned=True, key_policy=policy)
-    return credentials
 
 
 def storage_of(location: Location, options: CatalogOptions) -> JsonObject:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.cli import catalogs
+from arco_catalog.cli import bootstrap, catalogs
 from arco_catalog.cli.bootstrap import storage_of
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.program import main
 from arco_catalog.cli.session import open_session
-from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
+from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable, Unavailable
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace
@@ -320,6 +320,21 @@ def test_tasks_of_every_catalog_are_done_by_one_run(store: Store) -> None:
     assert store.json("tasks", "list", "--status", "failure") == []
     again = store.run("tasks", "run", "--all", "--seconds", "60")
     assert again == "".join(f"{name}: 0 tasks were executed: 0 completed, 0 failed\n" for name in ("arco", "sales"))
+
+
+def test_a_bootstrap_that_made_the_realm_and_no_catalog_states_how_to_go_on(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise Unavailable("The object store failed: down")
+
+    monkeypatch.setattr(bootstrap, "make_catalog", fails)
+    url = f"file:{tmp_path}"
+
+    assert main(["bootstrap", "--store", url], {}) == 1
+    assert "the realm was made, but its catalog arco was not" in capsys.readouterr().err
+    assert main(["bootstrap", "--store", url, "--reset-root"], {}) == 0
+    assert main(["catalogs", "create", "arco", "--store", url], {}) == 0
 
 
 async def test_a_server_purges_in_each_catalog_of_its_realms(store: Store) -> None:
