@@ -45,7 +45,8 @@ FIRST_BYTES = 1 << 20
 """The size of the first read of a file. Few files are larger."""
 MAX_MEMBERS = 1_000
 """The limit of gzip streams that follow each other in a file. Writers make one."""
-MEMBER_PART_BYTES = 64 << 10
+PACKED_PART_BYTES = 64 << 10
+UNPACKED_PART_BYTES = 1 << 20
 _PADDING = re.compile(rb"\0*+")
 
 
@@ -451,21 +452,24 @@ def unpack(raw: bytes, limit: int) -> bytes | None:
     `zlib.error`, also for too many members, and `EOFError` for a truncated file."""
     parts: list[bytes] = []
     room, place, view = limit, 0, memoryview(raw)
-    for number in range(MAX_MEMBERS):
+    for _ in range(MAX_MEMBERS):
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
-            # Usually there is one member. The bytes after a later one are copied, so it gets one part at a time.
-            part = view[place : place + MEMBER_PART_BYTES] if number else view[place:]
+            # Input and output are small, since zlib copies what it has unpacked, and input that it has not used, under
+            # the interpreter lock: 64 MB in one call would make the event loop wait for a tenth of a second.
+            part: bytes | memoryview = member.unconsumed_tail
             if not part:
-                raise EOFError("the gzip stream is truncated")
-            parts.append(member.decompress(part, room + 1))
+                part = view[place : place + PACKED_PART_BYTES]
+                place += len(part)
+            parts.append(member.decompress(part, min(room + 1, UNPACKED_PART_BYTES)))
             room -= len(parts[-1])
             if room < 0:
                 return None
-            place += len(part) - len(member.unused_data)
-        place = _end_of_padding(raw, place)
+            if not (part or parts[-1] or member.eof):
+                raise EOFError("the gzip stream is truncated")
+        place = _end_of_padding(raw, place - len(member.unused_data))
         if place == len(raw):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return b"".join(parts)
     raise zlib.error(f"the file has more than {MAX_MEMBERS:,} gzip members, and a writer makes one")
 
 

@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
+from arco_catalog.state.cycle_collector import CYCLE_COLLECTOR
 from storage_backends import StoreUnavailable
 
 TIMEOUT_SECONDS = 5.0
@@ -121,6 +122,8 @@ class _Share:
 
     def give_back(self, size: int, owner: str | None) -> None:
         self._add(-size, owner)
+        if not any(share.used for share in _LARGE_SHARES):
+            CYCLE_COLLECTOR.unfreeze()
         if self._waiting:
             self._grant()
 
@@ -164,6 +167,10 @@ class _Share:
         return "Concurrent requests or tasks use all memory that this process has for them: try again"
 
 
+_LARGE_SHARES: WeakSet[_Share] = WeakSet()
+"""The shares of the process from which large amounts are taken."""
+
+
 class Memory:
     """An account of memory: one for the running requests of a process, and one for its background work. A request or
     task takes bytes from it, and waits if there are none. A quarter of it is for small amounts alone. It must be used
@@ -175,6 +182,7 @@ class Memory:
         """Held by the task whose document is parsed, in memory beyond the limit."""
         self._small = _Share(limit // SMALL_SHARE)
         self._large = _Share(limit - limit // SMALL_SHARE)
+        _LARGE_SHARES.add(self._large)
 
     @property
     def max_bytes(self) -> int:

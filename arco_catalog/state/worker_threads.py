@@ -2,7 +2,6 @@
 (docs/decisions/0024-nothing-costs-more-than-linear.md)."""
 
 import asyncio
-import gc
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,8 @@ from contextlib import nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
+
+from arco_catalog.state.cycle_collector import CYCLE_COLLECTOR
 
 T = TypeVar("T")
 
@@ -26,38 +27,6 @@ SWITCH_S = 0.001
 """The time after which a worker thread must release the interpreter lock if the event loop waits for it. The loop
 waits more than once for each request, so with Python's default of 5 ms these waits would be most of its time."""
 
-MAX_YOUNG = 50_000
-"""The number of young objects that a collection traverses in a few milliseconds."""
-
-
-class _CollectionPause:
-    """A context that disables garbage collection while any thread does long work. Collections would traverse a large
-    document repeatedly and stop every thread, although JSON documents have no cycles."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._running = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._running += 1
-            if self._running == 1:
-                gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._running -= 1
-            if self._running == 0:
-                if gc.get_count()[0] > MAX_YOUNG:
-                    # Moves all young objects to the oldest generation without a traversal: else the next young
-                    # collection would go through a million values in one step. Cycles among them wait for a full
-                    # collection, so this is not done for fewer objects.
-                    gc.freeze()
-                    gc.unfreeze()
-                gc.enable()
-
-
-_COLLECTION_PAUSE = _CollectionPause()
 _LARGE_WORK = Lock()
 _PENDING: set[asyncio.Future[Any]] = set()
 
@@ -92,7 +61,7 @@ def _run(size: int, work: Callable[[], T]) -> T:
     """Runs work and returns its result, in a thread. Work with large input, of `size` bytes, waits for other large
     work. Garbage collection runs between two of them, not during one: what requests leave in cycles meanwhile would
     else wait for the end of all of them."""
-    with _LARGE_WORK if size >= LARGE_BYTES else nullcontext(), _COLLECTION_PAUSE:
+    with _LARGE_WORK if size >= LARGE_BYTES else nullcontext(), CYCLE_COLLECTOR.pause():
         return work()
 
 

@@ -4,6 +4,7 @@ import gzip
 import tracemalloc
 import zlib
 from asyncio import TaskGroup, timeout
+from random import Random
 from threading import get_ident
 from traceback import walk_tb
 
@@ -15,7 +16,15 @@ from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.state import files as module
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.files import FIRST_BYTES, MAX_MEMBERS, Files, Mount, unpack
+from arco_catalog.state.files import (
+    FIRST_BYTES,
+    MAX_MEMBERS,
+    PACKED_PART_BYTES,
+    UNPACKED_PART_BYTES,
+    Files,
+    Mount,
+    unpack,
+)
 from arco_catalog.state.locations import Location
 from arco_catalog.state.memory import (
     FILE_WEIGHT,
@@ -128,6 +137,45 @@ async def test_a_file_of_many_members_is_refused_before_it_takes_long() -> None:
     await shelf.put(member * 20 * MAX_MEMBERS)
     with pytest.raises(UnreadableMetadata, match="more than 1,000 gzip members"):
         await shelf.files().read(FILE)
+
+
+PARTS = UNPACKED_PART_BYTES, PACKED_PART_BYTES
+
+
+@pytest.mark.parametrize("size", [0, 1, *PARTS, *(part + 1 for part in PARTS), 3 * UNPACKED_PART_BYTES])
+@pytest.mark.parametrize("unit", [b"a", Random(1).randbytes(PACKED_PART_BYTES + 1)], ids=["dense", "random"])
+def test_a_file_is_unpacked_part_by_part(size: int, unit: bytes) -> None:
+    body = (unit * (size // len(unit) + 1))[:size]
+    raw = gzip.compress(body) + gzip.compress(unit) + bytes(9)
+
+    assert unpack(raw, size + len(unit)) == body + unit
+    assert unpack(raw, size + len(unit) - 1) is None
+    for end in {1, 9, len(raw) // 3, len(raw) // 2} - {len(gzip.compress(body))}:
+        with pytest.raises(EOFError):
+            unpack(raw[:end], 10 * MB)
+
+
+def test_no_step_of_unpacking_makes_more_than_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """zlib copies what it has unpacked under the interpreter lock, so a large part would make the event loop wait."""
+    sizes: list[int] = []
+
+    class Member:
+        def __init__(self, wbits: int) -> None:
+            self._real = decompressobj(wbits=wbits)
+
+        def decompress(self, part: bytes, limit: int) -> bytes:
+            unpacked = self._real.decompress(part, limit)
+            sizes.append(max(len(part), len(unpacked)))
+            return unpacked
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._real, name)
+
+    decompressobj = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Member)
+
+    assert unpack(gzip.compress(bytes(20 * MB)), 20 * MB) == bytes(20 * MB)
+    assert max(sizes) <= UNPACKED_PART_BYTES
 
 
 def test_unpacking_stops_at_the_limit() -> None:

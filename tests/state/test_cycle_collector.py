@@ -1,0 +1,97 @@
+"""Python's collector of cyclic garbage beside large documents."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from arco_catalog.state import cycle_collector
+from arco_catalog.state.cycle_collector import MAX_YOUNG, CycleCollector
+from arco_catalog.state.memory import Memory
+from arco_catalog.state.worker_threads import LARGE_BYTES, off_loop
+
+
+@pytest.fixture(autouse=True)
+def unfrozen() -> Iterator[None]:
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def document(values: int = 2 * MAX_YOUNG) -> list[list[int]]:
+    return [[] for _ in range(values)]
+
+
+class Cycle:
+    """An object that only a collection of cycles frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+async def test_no_collection_traverses_a_large_document_while_its_request_has_memory() -> None:
+    memory = Memory(64 << 20)
+    hold = memory.hold()
+    await hold.take(16 << 20)
+
+    made = await off_loop(LARGE_BYTES, document)
+    assert len(gc.get_objects()) < len(made) <= gc.get_freeze_count()
+
+    hold.close()
+    assert gc.get_freeze_count() == 0
+
+
+async def test_small_amounts_of_memory_keep_no_object_from_collections() -> None:
+    memory = Memory(64 << 20)
+    large, small = memory.hold(), memory.hold()
+    await small.take(1_000)
+    await large.take(16 << 20)
+    await off_loop(LARGE_BYTES, document)
+
+    large.close()
+
+    assert gc.get_freeze_count() == 0
+    small.close()
+
+
+async def test_a_request_that_ends_beside_a_large_document_of_another_does_not_bring_it_back() -> None:
+    requests, tasks = Memory(64 << 20), Memory(64 << 20)
+    request, task = requests.hold(), tasks.hold()
+    await request.take(16 << 20)
+    await task.take(16 << 20)
+    made = await off_loop(LARGE_BYTES, document)
+
+    request.close()
+    assert gc.get_freeze_count() >= len(made)
+
+    task.close()
+    assert gc.get_freeze_count() == 0
+
+
+async def test_a_small_document_is_traversed_as_all_objects_are() -> None:
+    await off_loop(LARGE_BYTES, lambda: document(10))
+
+    assert gc.get_freeze_count() == 0
+
+
+def test_cycles_are_freed_at_last_beside_endless_large_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cycle_collector, "MAX_FREEZES", 5)
+    collector = CycleCollector()
+    cycle = Cycle()
+    freed = weakref.ref(cycle)
+    del cycle
+
+    def freeze() -> None:
+        with collector.pause():
+            made = document(MAX_YOUNG + 1_000)
+        del made  # its end makes up for the next document in the count of young objects
+
+    for _ in range(5):
+        freeze()
+    gc.collect()
+    assert freed() is not None
+
+    freeze()
+    gc.collect()
+    assert freed() is None
