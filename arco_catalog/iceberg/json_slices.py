@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 Parse: TypeAlias = Callable[[bytes], object]
 
 SLICE_BYTES = 256 << 10
-"""The bytes that one call parses, unless they are one string or number: some 87,000 values at most."""
+"""The bytes that one call parses, unless they are one name or number: some 87,000 values at most."""
 MAX_DEPTH = 1_024
 """Maximum depth of nested arrays and objects, which is also the parser's."""
 MAX_STRING_BYTES = 8 << 20
@@ -37,6 +37,10 @@ _SMALL = rb"[\[{]" + _BETWEEN + rb"(?:(?:" + _SHORT + rb"|" + _FLAT + rb")" + _B
 _MEMBER = _FILLER + rb"(?:(?:" + _STRING + rb"|" + _SMALL + rb")" + _FILLER + rb"){0,4}+"
 _MEMBERS = re.compile(rb"((?:" + _MEMBER + rb",){0,1000}+)" + _MEMBER, re.DOTALL)
 _INSIDE_STRING = re.compile(rb'[^"\\]{0,1000000}+(?:\\.[^"\\]{0,65536}+){0,4000}+', re.DOTALL)
+_CHARACTER = rb"u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]"
+"""The rest of an escape, of two where they are one character."""
+_PIECE = re.compile(rb'[^"\\]{0,65536}+(?:\\(?:' + _CHARACTER + rb')[^"\\]{0,65536}+){0,50000}+', re.DOTALL)
+_COLON = re.compile(rb"[ \t\r\n]*+:")
 _OPENING, _CLOSING = b"[{", {ord("]"): ord("["), ord("}"): ord("{")}
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 
@@ -86,6 +90,8 @@ class _Reader:
                 position = end
             elif data[end] == _QUOTE:
                 position = self._after_string(end)
+                if position - end > self._slice_bytes:
+                    self._split_string(end, position)
             else:  # a comma, which ends a member that is longer than the pattern
                 position = end + 1
         if self._open:
@@ -117,7 +123,7 @@ class _Reader:
         if self._open:
             outer = self._open[-1]
             if closed.value is not None:
-                self._attach(outer, closed)
+                self._attach(outer, closed.start, closed.value)
                 outer.parsed_to = position + 1
             elif position + 1 - outer.parsed_to > self._slice_bytes:
                 self._parse_to(outer, position + 1)
@@ -140,24 +146,24 @@ class _Reader:
         self._add(container, text)
         container.parsed_to = end
 
-    def _attach(self, outer: _Container, closed: _Container) -> None:
-        """Adds a container that was parsed in slices to the outer container that has it as a member, after the members
-        before it, which are parsed now."""
-        text = self._data[outer.parsed_to : closed.start].strip(_BLANK)
+    def _attach(self, outer: _Container, start: int, member: object) -> None:
+        """Adds a container or string that was parsed in slices, and begins at `start`, to the container that has it as
+        a member, after the members before it, which are parsed now."""
+        text = self._data[outer.parsed_to : start].strip(_BLANK)
         name = None
         if self._data[outer.start] == ord("{"):
             text, name = self._split_name(text)
         if text or outer.value is not None:
-            text = _without(text, text[-1:], closed.start, first=False)
+            text = _without(text, text[-1:], start, first=False)
             if outer.value is None and not text:
-                raise ValueError(f"no value precedes the comma before position {closed.start} of the JSON document")
+                raise ValueError(f"no value precedes the comma before position {start} of the JSON document")
             if outer.value is not None and text:
                 text = _without(text, text[:1], outer.parsed_to, first=True)
         self._add(outer, text)
         if isinstance(outer.value, list):
-            outer.value.append(closed.value)
+            outer.value.append(member)
         else:
-            cast("dict[str, object]", outer.value)[cast(str, name)] = closed.value
+            cast("dict[str, object]", outer.value)[cast(str, name)] = member
 
     def _add(self, container: _Container, text: bytes) -> None:
         is_array = self._data[container.start] == ord("[")
@@ -192,6 +198,29 @@ class _Reader:
         if not isinstance(name, str):
             raise ValueError("an object in the JSON document has a value without a name")
         return quoted[:start].strip(_BLANK), name
+
+    def _split_string(self, start: int, end: int) -> None:
+        """Parses a long string between two positions in pieces, unless it is a name or the whole document."""
+        if not self._open or _COLON.match(self._data, end):
+            return
+        parts: list[str] = []
+        position, last = start + 1, end - 1
+        while position < last:
+            cut = self._string_cut(position, last)
+            parts.append(cast(str, self._parse(b'"%b"' % self._data[position:cut])))
+            position = cut
+        self._attach(self._open[-1], start, "".join(parts))
+        self._open[-1].parsed_to = end
+
+    def _string_cut(self, position: int, last: int) -> int:
+        """Returns where the piece of a string that begins at a position may end: before `last`, the closing quote, and
+        within no character."""
+        found = _PIECE.match(self._data, position, min(last, position + max(self._slice_bytes, 1)))
+        assert found is not None  # the pattern may be empty
+        cut = found.end()
+        while cut > position and self._data[cut] & 0xC0 == 0x80:  # this byte continues a character
+            cut -= 1
+        return cut if cut > position else last  # the parser refuses what does not match
 
     def _after_string(self, start: int) -> int:
         position = start + 1

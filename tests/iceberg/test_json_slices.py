@@ -143,3 +143,41 @@ def test_no_call_of_the_parser_gets_more_than_one_long_string_and_a_window(part:
 
     assert read_in_slices(document, counted) == orjson.loads(document)
     assert max(lengths) <= SLICE_BYTES + WINDOW_BYTES + len(string)
+
+
+CHARACTERS = ["x", "\\n", "\\\\", '\\"', "\\u00e9", "é", "€", "😀", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\\\ud83d"]
+BROKEN = ["\\ud83d", "\\ude00", "\\u12", "\\q", "\x01"]
+
+
+@given(
+    st.lists(st.sampled_from(CHARACTERS), min_size=1),
+    st.lists(st.sampled_from(BROKEN), max_size=1),
+    st.integers(0, 20),
+    st.integers(-1, 30),
+    st.sampled_from(
+        ['{{"a":1,"b" : "{0}" , "c":[]}}', '["{0}"]', '[1,"{0}","{0}"]', '{{"{0}":"{0}"}}', '"{0}"', '["{0}" "{0}"]']
+    ),
+)
+def test_a_string_in_pieces_is_the_string(
+    characters: list[str], broken: list[str], place: int, slice_bytes: int, form: str
+) -> None:
+    # Only what is too long for the pattern of members is split: more than 256 escapes, or 64 KB without one.
+    text = "".join(characters[:place] + broken + characters[place:])
+    for long, size in ((text + "\\n" * 300, slice_bytes), ("y" * 70_000 + text, 999 + slice_bytes)):
+        document = form.format(long).encode()
+        assert outcome(lambda: read_in_slices(document, orjson.loads, size)) == outcome(  # noqa: B023
+            lambda: orjson.loads(document)  # noqa: B023
+        )
+
+
+@pytest.mark.parametrize("part", [b"x", b"\\n", b'\\"', b"\\u00e9", "é".encode(), b"\\ud83d\\ude00"])
+def test_no_call_of_the_parser_gets_more_than_a_piece_of_a_string(part: bytes) -> None:
+    document = b'{"a":[1,"' + part * (MAX_STRING_BYTES // len(part) - 1) + b'"],"b":1}'
+    lengths: list[int] = []
+
+    def counted(data: bytes) -> object:
+        lengths.append(len(data))
+        return orjson.loads(data)
+
+    assert read_in_slices(document, counted) == orjson.loads(document)
+    assert max(lengths) <= SLICE_BYTES + len(b'""')
