@@ -6,7 +6,7 @@ from typing import TypeAlias, cast
 import orjson
 
 from arco_catalog.iceberg.json_pieces import write_in_pieces
-from arco_catalog.iceberg.json_slices import SLICE_BYTES, read_in_slices
+from arco_catalog.iceberg.json_slices import read_in_slices
 
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -25,7 +25,7 @@ takes no memory."""
 
 
 LONG_BYTES = 1 << 20
-"""Documents of more bytes are written piece by piece."""
+"""Documents of more bytes are written piece by piece, and read so if a number in them may exceed 64 bits."""
 
 
 MAX_CALL_BYTES = 8 << 20
@@ -34,7 +34,7 @@ MAX_CALL_VALUES = 100_000
 other thread until it ends, some 10 ms for so much, and 60 at worst: an object of distinct names."""
 
 _MARKS = (b",", b"[", b"{")
-_COUNT_BYTES = 4 << 20
+_COUNT_BYTES = 1 << 20
 """Maximum bytes that one call counts in, which takes 1 ms."""
 
 
@@ -75,7 +75,7 @@ def _is_long(data: bytes) -> bool:
         return True
     if len(data) <= MAX_CALL_VALUES:  # each value has a byte at least
         return False
-    return count_values(data) > MAX_CALL_VALUES or (len(data) > 4 * SLICE_BYTES and _may_exceed_64_bits(data))
+    return count_values(data) > MAX_CALL_VALUES or (len(data) > LONG_BYTES and _may_exceed_64_bits(data))
 
 
 def _read(data: bytes) -> JsonValue:

@@ -12,9 +12,9 @@ from typing import TypeAlias, cast
 
 Write: TypeAlias = Callable[[object], bytes]
 
-PIECE_BYTES = 256 << 10
+PIECE_BYTES = 64 << 10
 """The bytes that one call writes, unless strings are long: this takes some 5 ms, at worst 15."""
-STRING_PIECE = 64 << 10
+STRING_PIECE = 32 << 10
 """Maximum characters of a string that one call writes: those that need an escape take ten times as long as others."""
 SHARES = 64
 """Minimum number of steps in which a long array or object is written or freed: a few large members may be among small

@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 Parse: TypeAlias = Callable[[bytes], object]
 
-SLICE_BYTES = 256 << 10
+SLICE_BYTES = 64 << 10
 """The bytes that one call parses, unless they are one name or number: some 87,000 values at most."""
 MAX_DEPTH = 1_024
 """Maximum depth of nested arrays and objects, which is also the parser's."""
@@ -37,9 +37,7 @@ _SMALL = rb"[\[{]" + _BETWEEN + rb"(?:(?:" + _SHORT + rb"|" + _FLAT + rb")" + _B
 _MEMBER = _FILLER + rb"(?:(?:" + _STRING + rb"|" + _SMALL + rb")" + _FILLER + rb"){0,4}+"
 _MEMBERS = re.compile(rb"((?:" + _MEMBER + rb",){0,1000}+)" + _MEMBER, re.DOTALL)
 _INSIDE_STRING = re.compile(rb'[^"\\]{0,1000000}+(?:\\.[^"\\]{0,65536}+){0,4000}+', re.DOTALL)
-_CHARACTER = rb"u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]"
-"""The rest of an escape, of two where they are one character."""
-_PIECE = re.compile(rb'[^"\\]{0,65536}+(?:\\(?:' + _CHARACTER + rb')[^"\\]{0,65536}+){0,50000}+', re.DOTALL)
+_HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
 _COLON = re.compile(rb"[ \t\r\n]*+:")
 _OPENING, _CLOSING = b"[{", {ord("]"): ord("["), ord("}"): ord("{")}
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
@@ -214,13 +212,15 @@ class _Reader:
 
     def _string_cut(self, position: int, last: int) -> int:
         """Returns where the piece of a string that begins at a position may end: before `last`, the closing quote, and
-        within no character."""
-        found = _PIECE.match(self._data, position, min(last, position + max(self._slice_bytes, 1)))
+        within no character, nor between two escapes that are one."""
+        found = _INSIDE_STRING.match(self._data, position, min(last, position + max(self._slice_bytes, 1)))
         assert found is not None  # the pattern may be empty
         cut = found.end()
-        while cut > position and self._data[cut] & 0xC0 == 0x80:  # this byte continues a character
+        if cut < last and (start := _unfinished(found[0])) is not None:
+            cut = position + start
+        while position < cut < last and self._data[cut] & 0xC0 == 0x80:  # this byte continues a character
             cut -= 1
-        return cut if cut > position else last  # the parser refuses what does not match
+        return cut if cut > position else last  # the parser refuses what can't be split
 
     def _after_string(self, start: int) -> int:
         position = start + 1
@@ -253,3 +253,14 @@ def _is_escaped(text: bytes, position: int) -> bool:
     while start > 0 and text[start - 1] == _BACKSLASH:  # without a copy of the text for each quote of a long name
         start -= 1
     return (position - start) % 2 == 1
+
+
+def _unfinished(piece: bytes) -> int | None:
+    """Returns where the last character of a piece of a string begins, if it is made of escapes, and not complete."""
+    for start in range(max(0, len(piece) - 11), len(piece) - 1):
+        if piece.startswith(b"\\u", start):
+            before = piece[:start]
+            is_escaped = (len(before) - len(before.rstrip(b"\\"))) % 2 == 1
+            if not is_escaped and (start + 6 > len(piece) or _HIGH_SURROGATE.match(piece, start)):
+                return start
+    return None

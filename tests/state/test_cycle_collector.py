@@ -3,17 +3,20 @@
 import gc
 import weakref
 from collections.abc import Iterator
+from weakref import WeakSet
 
 import pytest
 
-from arco_catalog.state import cycle_collector
+from arco_catalog.state import cycle_collector, memory
 from arco_catalog.state.cycle_collector import MAX_YOUNG, CycleCollector
 from arco_catalog.state.memory import Memory
 from arco_catalog.state.worker_threads import LARGE_BYTES, off_loop
 
 
 @pytest.fixture(autouse=True)
-def unfrozen() -> Iterator[None]:
+def unfrozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No object is frozen, and no other test has memory."""
+    monkeypatch.setattr(memory, "_LARGE_SHARES", WeakSet())
     gc.unfreeze()
     yield
     gc.unfreeze()
@@ -31,8 +34,7 @@ class Cycle:
 
 
 async def test_no_collection_traverses_a_large_document_while_its_request_has_memory() -> None:
-    memory = Memory(64 << 20)
-    hold = memory.hold()
+    hold = Memory(64 << 20).hold()
     await hold.take(16 << 20)
 
     made = await off_loop(LARGE_BYTES, document)
@@ -43,8 +45,8 @@ async def test_no_collection_traverses_a_large_document_while_its_request_has_me
 
 
 async def test_small_amounts_of_memory_keep_no_object_from_collections() -> None:
-    memory = Memory(64 << 20)
-    large, small = memory.hold(), memory.hold()
+    account = Memory(64 << 20)
+    large, small = account.hold(), account.hold()
     await small.take(1_000)
     await large.take(16 << 20)
     await off_loop(LARGE_BYTES, document)
