@@ -244,9 +244,10 @@ CloudEvents, notifications of buckets and files of Java properties are not read.
   defaults is 60 MB at rest, 420 MB of the accounts, and 400 MB for each account in which such a document is.
 - **The event loop** parses up to 64 KB itself; two threads parse all that is longer, in slices of
   {size_of(json_slices.SLICE_BYTES)} where a document has more than {json.MAX_CALL_VALUES:,} values or
-  {size_of(json.MAX_CALL_BYTES)}. One string is one step, so a document that is read in slices may have none of more
-  than {size_of(json_slices.MAX_STRING_BYTES)}. Values are written, and freed, in steps as small. What a long commit
-  adds is compared with the registry by these threads, too, and the collector of cycles leaves alone what they make.
+  {size_of(json.MAX_CALL_BYTES)}. No string in such a document may be longer than
+  {size_of(json_slices.MAX_STRING_BYTES)}. Values are written, and freed, in steps as small. What a long commit
+  adds is compared with the registry by these threads, too. The collector of cycles leaves large documents alone for
+  as long as a request has memory for one.
   Python runs one thread at a time, and the loop waits for its turn more than once for each request: for
   {worker_threads.SWITCH_S * 1e3:.0f} ms, where Python's default is 5, and until the present call of a thread ends.
 - **A hostile table fails its own task**: what can't be read ends that with its reason, and other purges go on. They
