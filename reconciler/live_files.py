@@ -7,7 +7,7 @@ from typing import Final
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.upkeep.purge.avro import Fields, read_blocks
+from arco_catalog.state.avro import Fields, read_blocks
 from reconciler.compact.values import object_of, text_of, texts_of
 
 TARGET_BYTES: Final = 512 << 20

@@ -16,10 +16,10 @@ from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
 from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.state import files, memory, worker_threads
+from arco_catalog.state import avro, avro_codecs, avro_schema, files, memory, worker_threads
 from arco_catalog.state import lineage as events
 from arco_catalog.upkeep.delegation_service import payload
-from arco_catalog.upkeep.purge import avro, avro_codecs, avro_schema, reach
+from arco_catalog.upkeep.purge import reach
 from arco_catalog.vending import delete_body, outbound, s3_operation
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "bounds.md"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.upkeep.purge.avro import Unreadable
+from arco_catalog.state.avro import Unreadable
 from reconciler.compact.values import long_of, object_of, objects_of, text_of, texts_of
 from reconciler.compact.version import Version
 from reconciler.live_files import SMALL, TARGET_BYTES, live_files, manifests_in

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.upkeep.purge.avro import Fields
+from arco_catalog.state.avro import Fields
 from reconciler.compact.values import long_of, object_of, objects_of, text_of
 from reconciler.live_files import live_entries, manifests_in
 from reconciler.maintain.deletes import EQUALITY_DELETES, POSITION_DELETES, AppliedDeletes, DeleteFile, DeleteIndex

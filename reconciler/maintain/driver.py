@@ -14,12 +14,12 @@ from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.copies import require_original
+from arco_catalog.state.avro import Unreadable
 from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Task
 from arco_catalog.state.task_log import StoredTask, all_hints, read_task
 from arco_catalog.tasks.execution import TaskFailed
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
-from arco_catalog.upkeep.purge.avro import Unreadable
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.outcome_rows import OutcomeRows
 from reconciler.maintain.planning import HeldBack, Now, Step

@@ -9,8 +9,8 @@ from arco_catalog.http.options import MAX_BODY_BYTES
 from arco_catalog.http.requests import MAX_VALUES
 from arco_catalog.iceberg.json import count_values
 from arco_catalog.operations.lineage import MAX_EVENT_BYTES
+from arco_catalog.state import avro
 from arco_catalog.state.memory import MAX_METADATA_BYTES, max_metadata_values
-from arco_catalog.upkeep.purge import avro
 from tools import bounds
 from tools.support import worst_callers
 from tools.support import worst_documents as worst

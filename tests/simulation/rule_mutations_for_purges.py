@@ -14,6 +14,7 @@ from arco_catalog.planning.context import Context
 from arco_catalog.planning.purge import PurgeRequest, PurgeSettings, request_purge
 from arco_catalog.protocol import relation_committer
 from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.state.avro import Fields, ReadRange
 from arco_catalog.state.fields import mapping, text, texts
 from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, tombstone_key
@@ -26,7 +27,6 @@ from arco_catalog.tasks.execution import Execution, Executor, NotYet, Sessions, 
 from arco_catalog.tasks.lease import Lease
 from arco_catalog.tasks.worker import Worker
 from arco_catalog.upkeep.purge import executor, other_table, reach, sharing
-from arco_catalog.upkeep.purge.avro import Fields, ReadRange
 from arco_catalog.upkeep.purge.corruption import Corruption
 from arco_catalog.upkeep.purge.deletion import Deletion
 from arco_catalog.upkeep.purge.inventory import Inventory

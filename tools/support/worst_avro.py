@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from arco_catalog.upkeep.purge.avro import MAX_BLOCK_BYTES, MAX_FILE_RECORDS
-from arco_catalog.upkeep.purge.avro_schema import MAX_TYPES
+from arco_catalog.state.avro import MAX_BLOCK_BYTES, MAX_FILE_RECORDS
+from arco_catalog.state.avro_schema import MAX_TYPES
 from tools.support.avro_files import SYNC, avro_file, varint
 
 Make = Callable[[], bytes]

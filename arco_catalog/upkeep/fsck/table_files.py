@@ -16,6 +16,7 @@ from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.avro import Fields, Unreadable, read_blocks
 from arco_catalog.state.fields import objects
 from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import Pointer
@@ -23,7 +24,6 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Relation
 from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.tally import Tally
-from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
 from storage_backends import Version
 
 AT_ONCE = 64

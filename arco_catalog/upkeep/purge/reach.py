@@ -15,6 +15,7 @@ from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state import receipt
+from arco_catalog.state.avro import Fields, ReadRange, Unreadable, read_blocks
 from arco_catalog.state.fields import objects
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
@@ -22,7 +23,6 @@ from arco_catalog.state.purge_chunks import ReachedFile as ReachedFile
 from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.tasks.execution import Sessions, TaskFailed
 from arco_catalog.upkeep.ensure_receipt import ensure_receipt
-from arco_catalog.upkeep.purge.avro import Fields, ReadRange, Unreadable, read_blocks
 from arco_catalog.upkeep.purge.corruption import CorruptFile, Corruption
 from storage_backends import Found, InvalidKey, Version
 

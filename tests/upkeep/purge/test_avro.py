@@ -16,11 +16,12 @@ from typing import cast
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state import avro
+from arco_catalog.state.avro import Fields, Unreadable, read_blocks
+from arco_catalog.state.avro_codecs import PIECE_BYTES, pieces, unpack_with
 from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.tasks.execution import Sessions
-from arco_catalog.upkeep.purge import avro, reach
-from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
-from arco_catalog.upkeep.purge.avro_codecs import PIECE_BYTES, pieces, unpack_with
+from arco_catalog.upkeep.purge import reach
 from arco_catalog.upkeep.purge.corruption import CorruptFile
 from arco_catalog.upkeep.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS, manifests_in
 from storage_backends import Found, Version

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
-from arco_catalog.upkeep.purge.avro_schema import Unreadable
+from arco_catalog.state.avro_schema import Unreadable
 
 MAX_DICTIONARY_BYTES: Final = 128 << 20
 """Memory that a block may make the decompressor allocate: xz files of the highest level have it allocate 65 MB."""

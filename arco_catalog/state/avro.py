@@ -9,18 +9,20 @@ fastavro is imported with the first file.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import IO, Final, cast
 
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
-from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
-from arco_catalog.upkeep.purge.avro_codecs import Unpack, unpack_with
-from arco_catalog.upkeep.purge.avro_schema import (
+from arco_catalog.state.avro_codecs import Unpack, unpack_with
+from arco_catalog.state.avro_schema import (
     MAX_SCHEMA_BYTES,
     FileSchemas,
     check_schema,
 )
-from arco_catalog.upkeep.purge.avro_schema import Fields as Fields
-from arco_catalog.upkeep.purge.avro_schema import Unreadable as Unreadable
+from arco_catalog.state.avro_schema import Fields as Fields
+from arco_catalog.state.avro_schema import Unreadable as Unreadable
+from arco_catalog.state.fields import objects, text
+from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
 
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
@@ -47,11 +49,36 @@ ReadRange = Callable[[int, int], Awaitable[bytes]]
 """Reads bytes of a file, from a position and at most so many: fewer at the end of the file, none behind it."""
 
 
-async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
+@dataclass(frozen=True, slots=True)
+class AvroLimits:
+    """The limits of one Avro file: the bytes of a block, as stored and unpacked, and the bytes and records of all
+    blocks, unpacked."""
+
+    block_bytes: int
+    file_bytes: int
+    file_records: int
+
+
+@dataclass(frozen=True, slots=True)
+class AvroHeader:
+    """The header of an Avro file: its metadata, and the names of the fields that its records have."""
+
+    metadata: Mapping[str, bytes]
+    fields: Sequence[str]
+
+
+async def read_blocks(
+    read_range: ReadRange,
+    fields: Fields,
+    limits: AvroLimits | None = None,
+    check_header: Callable[[AvroHeader], None] | None = None,
+) -> AsyncGenerator[Sequence[JsonObject], None]:
     """Reads an Avro file by `read_range`, and yields its records, some thousands at a time, each with those of `fields`
-    that the file has. Raises `Unreadable` for a file that is corrupt or beyond a bound, and what `read_range` raises.
+    that the file has. `limits` are those of this module by default. `check_header` is called with the header before any
+    record is decoded, in a worker thread. Raises `Unreadable` for a file that is corrupt or beyond a bound, and what
+    `read_range` and `check_header` raise.
     """
-    parser = _Parser(fields)
+    parser = _Parser(fields, limits or AvroLimits(MAX_BLOCK_BYTES, MAX_FILE_BYTES, MAX_FILE_RECORDS), check_header)
     place, ended = 0, False
     while True:
         if parser.missing == 0:
@@ -123,8 +150,10 @@ class _Buffer:
 class _Parser:
     """Reads one Avro file in the order of its bytes. The caller adds the next bytes while `missing` is not 0."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: Fields, limits: AvroLimits, check_header: Callable[[AvroHeader], None] | None) -> None:
         self._fields = fields
+        self._limits = limits
+        self._check_header = check_header
         self._buffer = _Buffer()
         self._records: _Records | None = None
         self._sync = b""
@@ -182,7 +211,10 @@ class _Parser:
                 raise Unreadable(f"the header of the Avro file has more than {MAX_HEADER_BYTES:,} bytes") from error
             raise
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
-        return _Records(_schemas(metadata, self._fields), unpack)
+        schemas = _schemas(metadata, self._fields)
+        if self._check_header is not None:
+            self._check_header(AvroHeader(metadata, [text(each, "name") for each in objects(schemas.writer, "fields")]))
+        return _Records(schemas, unpack, self._limits)
 
     def _read_metadata(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -209,10 +241,9 @@ class _Parser:
 
     def _read_block(self, records: "_Records") -> None:
         count, size = self._buffer.long(), self._buffer.long()
-        if count < 0 or not 0 <= size <= MAX_BLOCK_BYTES:
-            raise Unreadable(
-                f"an Avro block has {count} records in {size} bytes, expected 0 to {MAX_BLOCK_BYTES:,} bytes"
-            )
+        max_bytes = self._limits.block_bytes
+        if count < 0 or not 0 <= size <= max_bytes:
+            raise Unreadable(f"an Avro block has {count} records in {size} bytes, expected 0 to {max_bytes:,} bytes")
         data = self._buffer.take(size)
         if self._buffer.take(SYNC_SIZE) != self._sync:
             raise Unreadable("an Avro block is not followed by the sync marker of its file, where its stated size ends")
@@ -223,8 +254,9 @@ class _Records:
     """Decodes the records in the blocks of an Avro file. fastavro reads the bytes of the present record from this
     object, as from a file. Errors are raised as `Unreadable`."""
 
-    def __init__(self, schemas: FileSchemas, unpack: Unpack) -> None:
+    def __init__(self, schemas: FileSchemas, unpack: Unpack, limits: AvroLimits) -> None:
         self._schemas = schemas
+        self._limits = limits
         self._unpack = unpack
         self._data = b""
         self._place = self._limit = 0
@@ -240,16 +272,17 @@ class _Records:
     def open_block(self, count: int, packed: bytes) -> None:
         """Decompresses the next block of `count` records, so that `decode` returns them. A corrupt block is an error,
         as is one with which the file goes beyond a bound."""
-        data = self._unpack(packed, MAX_BLOCK_BYTES)
+        limits = self._limits
+        data = self._unpack(packed, limits.block_bytes)
         if count > len(data):
             raise Unreadable(
                 f"an Avro block has {count} records in {len(data)} bytes: each must have at least one byte"
             )
         self._file_bytes += len(data)
         self._file_records += max(1, count)
-        if self._file_bytes > MAX_FILE_BYTES or self._file_records > MAX_FILE_RECORDS:
+        if self._file_bytes > limits.file_bytes or self._file_records > limits.file_records:
             raise Unreadable(
-                f"the Avro file has more than {MAX_FILE_RECORDS:,} records, or {MAX_FILE_BYTES:,} bytes of them"
+                f"the Avro file has more than {limits.file_records:,} records, or {limits.file_bytes:,} bytes of them"
             )
         self._data, self._place, self.left = data, 0, count
         if count == 0:
