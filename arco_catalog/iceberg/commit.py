@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.properties import REBASE
 from arco_catalog.iceberg.requirements import (
     TABLE_REQUIREMENTS,
     AssertCreate,
@@ -31,6 +32,9 @@ REFS_COMPARED = 16
 """Maximum requirements on refs that are compared with a pointer while a commit waits: a writer needs one."""
 SUMMARIES_READ = 100
 """Maximum snapshots of one commit whose summaries are read for the engine's name: all are of one engine."""
+
+REBASE_FIELD = "arco.append"
+"""The field of a snapshot's summary by which a commit requests to be rebased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,15 @@ def required_refs(commit: Commit) -> tuple[AssertRefSnapshotId, ...]:
     fewer."""
     found = (each for each in commit.requirements if isinstance(each, AssertRefSnapshotId))
     return tuple(islice(found, REFS_COMPARED))
+
+
+def requests_rebase(commit: Commit) -> bool:
+    """Whether a commit of two updates adds a snapshot whose summary requests that the append is rebased. Commits with
+    more updates do not qualify (docs/design/appends.md)."""
+    return len(commit.updates) == 2 and any(
+        isinstance(update, AddSnapshot) and update.snapshot.get("summary", {}).get(REBASE_FIELD) == REBASE
+        for update in commit.updates
+    )
 
 
 def engine_of(commit: Commit) -> str | None:

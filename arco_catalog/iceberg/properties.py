@@ -20,6 +20,10 @@ DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 GC_ENABLED = "gc.enabled"
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
 ENCRYPTION_KEY_ID = "encryption.key-id"
+COMMIT_APPENDS = "arco.commit.appends"
+"""Whether the catalog may rebase appends to the table (docs/design/appends.md)."""
+REBASE = "rebase"
+"""The one value of that property, and of the snapshot's summary field by which a commit requests it."""
 
 # Where engines write data instead of below the table's location; the last two are the old names of the first.
 DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
@@ -73,6 +77,19 @@ def refuse_reserved(names: Iterable[str]) -> None:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
     if invalid:
         raise BadRequest(f"Properties that start with {_POLARIS_PREFIX!r} are reserved: {', '.join(invalid)}")
+
+
+def refuse_reserved_of_table(names: Iterable[str]) -> None:
+    """Raises `BadRequest` as `refuse_reserved` does, except for the one property of the catalog that clients may set
+    and remove on a table."""
+    refuse_reserved(name for name in names if name != COMMIT_APPENDS)
+
+
+def check_settings(properties: Properties) -> None:
+    """Raises `BadRequest` for a value of the property `arco.commit.appends` that the catalog does not know."""
+    found = properties.get(COMMIT_APPENDS, REBASE)
+    if found != REBASE:
+        raise BadRequest(f"Table property {COMMIT_APPENDS} must be {REBASE!r}, found {found!r}")
 
 
 def refuse_too_many(properties: object) -> None:

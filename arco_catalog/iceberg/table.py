@@ -23,7 +23,14 @@ from arco_catalog.iceberg.accessors import (
     written_locations,
 )
 from arco_catalog.iceberg.apply import apply_commit
-from arco_catalog.iceberg.commit import Commit, added_snapshot_ids, engine_of, parse_commit, required_refs
+from arco_catalog.iceberg.commit import (
+    Commit,
+    added_snapshot_ids,
+    engine_of,
+    parse_commit,
+    requests_rebase,
+    required_refs,
+)
 from arco_catalog.iceberg.files import (
     files_that_left_the_log,
     is_metadata_file_name,
@@ -64,6 +71,7 @@ __all__ = [
     "parse_commit",
     "parse_create_table",
     "refs",
+    "requests_rebase",
     "required_refs",
     "table_uuid",
     "uses_gzip",

@@ -38,7 +38,8 @@ def parse_create_table(body: JsonValue) -> CreateTable:
     request = Fields(check(OBJECT, body, "request"))
     props.refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}
-    props.refuse_reserved(properties)
+    props.refuse_reserved_of_table(properties)
+    props.check_settings(properties)
     props.refuse_empty_paths(properties)
     return CreateTable(
         name=request.required("name", NAME),

@@ -1,6 +1,6 @@
 """The 23 updates that a commit can make to a table, as values (REST spec, `TableUpdate`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -9,7 +9,14 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec
 from arco_catalog.iceberg.primitives import UUID
-from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, refuse_too_many, strip_trailing_slash
+from arco_catalog.iceberg.properties import (
+    check_settings,
+    refuse_empty_paths,
+    refuse_reserved,
+    refuse_reserved_of_table,
+    refuse_too_many,
+    strip_trailing_slash,
+)
 from arco_catalog.iceberg.schema import SCHEMA, Schema
 from arco_catalog.iceberg.shapes import (
     INT,
@@ -257,25 +264,31 @@ def _set_snapshot_ref(fields: Fields) -> SetSnapshotRef:
     return SetSnapshotRef(name, check(SNAPSHOT_REF, ref, fields.at))
 
 
-def set_properties(fields: Fields) -> SetProperties:
-    """Reads `set-properties`, whose field older clients call `updated`. Raises `BadRequest` for too many or reserved
-    properties and for an empty path."""
+def set_properties(fields: Fields, refuse: Callable[[Iterable[str]], None] = refuse_reserved) -> SetProperties:
+    """Reads `set-properties`, whose field older clients call `updated`. `refuse` raises `BadRequest` for reserved
+    properties. Raises `BadRequest` also for too many, and for an empty path."""
     name = "updated" if "updates" not in fields.values and "updated" in fields.values else "updates"
     refuse_too_many(fields.values.get(name))
     properties = fields.required(name, STRINGS)
-    refuse_reserved(properties)
+    refuse(properties)
     refuse_empty_paths(properties)
     return SetProperties(properties)
 
 
-def remove_properties(fields: Fields) -> RemoveProperties:
-    """Reads `remove-properties`, whose field older clients call `removed`. Raises `BadRequest` for too many or reserved
-    properties."""
+def remove_properties(fields: Fields, refuse: Callable[[Iterable[str]], None] = refuse_reserved) -> RemoveProperties:
+    """Reads `remove-properties`, whose field older clients call `removed`. `refuse` raises `BadRequest` for reserved
+    properties. Raises `BadRequest` also for too many."""
     name = "removed" if "removals" not in fields.values and "removed" in fields.values else "removals"
     refuse_too_many(fields.values.get(name))
     names = fields.required(name, list_of(STRING))
-    refuse_reserved(names)
+    refuse(names)
     return RemoveProperties(names)
+
+
+def _set_table_properties(fields: Fields) -> SetProperties:
+    update = set_properties(fields, refuse_reserved_of_table)
+    check_settings(update.properties)
+    return update
 
 
 TABLE_UPDATES: dict[str, Callable[[Fields], TableUpdate]] = {
@@ -292,8 +305,8 @@ TABLE_UPDATES: dict[str, Callable[[Fields], TableUpdate]] = {
     "remove-snapshots": lambda fields: RemoveSnapshots(fields.required("snapshot-ids", list_of(LONG))),
     "remove-snapshot-ref": lambda fields: RemoveSnapshotRef(fields.required("ref-name", STRING)),
     "set-location": lambda fields: SetLocation(fields.required("location", LOCATION)),
-    "set-properties": set_properties,
-    "remove-properties": remove_properties,
+    "set-properties": _set_table_properties,
+    "remove-properties": lambda fields: remove_properties(fields, refuse_reserved_of_table),
     "set-statistics": lambda fields: SetStatistics(fields.required("statistics", STATISTICS_FILE)),
     "remove-statistics": lambda fields: RemoveStatistics(fields.required("snapshot-id", LONG)),
     "set-partition-statistics": lambda fields: SetPartitionStatistics(

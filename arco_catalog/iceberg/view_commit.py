@@ -24,7 +24,9 @@ from arco_catalog.iceberg.updates import (
     SetLocation,
     SetProperties,
     UpgradeFormatVersion,
+    remove_properties,
     resolved_id,
+    set_properties,
 )
 from arco_catalog.iceberg.view_metadata import (
     FORMAT_VERSION,
@@ -86,11 +88,11 @@ _SHARED = (
     "upgrade-format-version",
     "add-schema",
     "set-location",
-    "set-properties",
-    "remove-properties",
 )
 VIEW_UPDATES: dict[str, Callable[[Fields], ViewUpdate]] = {
     **cast("dict[str, Callable[[Fields], ViewUpdate]]", {name: TABLE_UPDATES[name] for name in _SHARED}),
+    "set-properties": set_properties,
+    "remove-properties": remove_properties,
     "add-view-version": lambda fields: AddViewVersion(fields.required("view-version", VIEW_VERSION)),
     "set-current-view-version": lambda fields: SetCurrentViewVersion(fields.required("view-version-id", INT)),
 }

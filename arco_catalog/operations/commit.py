@@ -88,7 +88,7 @@ class CommitRelation(Mutation[RelationReadSet]):
             return NoOp(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
         return PointerCommit(
             write_set=_write_set(read_set),
-            first=[change.new.write(), change.receipts.pending],
+            first=change.first_writes,
             after=[change.receipts.committed, *change.removals],
             answer=TableState(pointer.entity, change.new.file.location, change.new.body, created=False),
             pointer=pointer,

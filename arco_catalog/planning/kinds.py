@@ -65,6 +65,10 @@ class Semantics(ABC):
         for views."""
         return ()
 
+    def requests_rebase(self, commit: AnyCommit) -> bool:
+        """Whether a commit requests that its append is rebased: never here, as for views."""
+        return False
+
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
         """Returns the ids of the snapshots that a commit adds: none here, as for views."""
         return ()
@@ -134,6 +138,10 @@ class TableSemantics(Semantics):
     def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
         assert isinstance(commit, table.Commit)
         return table.required_refs(commit)
+
+    def requests_rebase(self, commit: AnyCommit) -> bool:
+        assert isinstance(commit, table.Commit)
+        return table.requests_rebase(commit)
 
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
         assert isinstance(commit, table.Commit)

@@ -108,10 +108,12 @@ def receipt_writes(
     updates: Sequence[str] = (),
     snapshots: Iterable[int] = (),
     engine: str | None = None,
+    manifest_list: str | None = None,
 ) -> ReceiptWrites:
     """Returns the writes, not made yet, of an attempt's pending and committed receipts for the metadata file `new` of
     an entity. They contain the author and the request, which the metadata does not, and the kinds of requirements and
-    updates, the ids of added snapshots, and the engine, None if it is not known (docs/design/reconciliation.md)."""
+    updates, the ids of added snapshots, the engine, None if it is not known, and the manifest list that the catalog
+    writes for a rebased append, None for other commits (docs/design/reconciliation.md)."""
     caller = context.caller
     snapshot_ids: list[JsonValue] = [*snapshots]
     details: JsonObject = {
@@ -126,6 +128,7 @@ def receipt_writes(
         "updates": [*updates],
         **caller.by,
         **({} if engine is None else {"engine": engine}),
+        **({} if manifest_list is None else {receipt.MANIFEST_LIST: manifest_list}),
         "request": caller.request,
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, details=details)

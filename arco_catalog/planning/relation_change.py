@@ -17,7 +17,7 @@ from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, rece
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.old_files import own_files
 from arco_catalog.planning.reserved_locations import locations_to_reserve, reserved_for
-from arco_catalog.planning.writes import FileRemoval
+from arco_catalog.planning.writes import FileRemoval, FileWrite, PlannedWrite
 from arco_catalog.state.borrowed import folders_of, outside
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.fields import mapping
@@ -35,6 +35,8 @@ class RelationCommit:
     namespace: Namespace
     name: str
     commit: AnyCommit
+    manifest_list: FileWrite | None = None
+    """The manifest list that the catalog writes for a rebased append (docs/design/appends.md)."""
 
     @property
     def dotted_name(self) -> str:
@@ -58,6 +60,11 @@ class RelationCommit:
     @cached_property
     def _required_refs(self) -> Sequence[AssertRefSnapshotId]:
         return self.semantics.required_refs(self.commit)
+
+    @cached_property
+    def requests_rebase(self) -> bool:
+        """Whether the commit is an append that requests to be rebased (docs/design/appends.md)."""
+        return self.semantics.requests_rebase(self.commit)
 
     @cached_property
     def added_paths(self) -> Sequence[Location]:
@@ -98,13 +105,20 @@ class MissingLocations:
 @dataclass(frozen=True, slots=True)
 class ChangedRelation:
     """The plan of a commit that changes a table or view: the base's pointer and its successor, the new metadata, the
-    receipts, and the files that may be removed after it."""
+    receipts, and the files that may be removed after it. A rebased append also has a manifest list."""
 
     pointer: Pointer
     successor: Pointer
     new: NewMetadata
     receipts: ReceiptWrites
     removals: Sequence[FileRemoval]
+    manifest_list: FileWrite | None = None
+
+    @property
+    def first_writes(self) -> Sequence[PlannedWrite]:
+        """The writes before the compare-and-swap of the pointer."""
+        lists = [] if self.manifest_list is None else [self.manifest_list]
+        return [self.new.write(), *lists, self.receipts.pending]
 
 
 RelationPlan: TypeAlias = ChangedRelation | UnchangedRelation | MissingLocations
@@ -173,6 +187,7 @@ def _changed(
         updates=wanted.commit.actions,
         snapshots=semantics.added_snapshots(wanted.commit),
         engine=semantics.engine(wanted.commit),
+        manifest_list=None if wanted.manifest_list is None else wanted.manifest_list.location,
     )
     summary = new.summary(context.caller, attempt)
     reserved = reserved_for(context, base.entry, wanted.locations)
@@ -183,4 +198,5 @@ def _changed(
     )
     old = list(own_files(new.folder, gone)) if gone else []
     successor = pointer.successor(attempt=attempt.id, metadata=new.file, summary=summary)
-    return ChangedRelation(pointer, successor, new, receipts, [FileRemoval(pointer.entity, old)] if old else [])
+    removals = [FileRemoval(pointer.entity, old)] if old else []
+    return ChangedRelation(pointer, successor, new, receipts, removals, wanted.manifest_list)

@@ -2,8 +2,10 @@
 transaction."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound, Refusal
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, InternalError, NotFound, Refusal
+from arco_catalog.iceberg.properties import COMMIT_APPENDS
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.overlap import refuse_purged
 from arco_catalog.planning.relation_change import (
@@ -20,7 +22,14 @@ from arco_catalog.protocol.relation_read_set import RelationLookup, RelationRead
 from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.index import Index
 from arco_catalog.state.memory import VALUES_COUNTED_FROM_BYTES
+from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.worker_threads import off_loop
+
+if TYPE_CHECKING:
+    from arco_catalog.iceberg.appends import NotRebasable
+    from arco_catalog.protocol.append_rebaser import AppendRebaser
+
+_COMMIT_APPENDS = COMMIT_APPENDS.encode()
 
 
 class RelationCommitter:
@@ -33,6 +42,9 @@ class RelationCommitter:
         """The bytes of the request's memory for changing the base."""
         self._accounted: bytes | None = None
         """The base for which they were taken."""
+        self._rebaser: AppendRebaser | None = None
+        self._refused: NotRebasable | None = None
+        """Why the last rebase was refused; None if it was not, or none was due."""
 
     def lookup(self, rank: str | None = None) -> RelationLookup:
         """Returns the lookup of the name, for writing. `rank` is that of a transaction, None outside of one."""
@@ -90,10 +102,38 @@ class RelationCommitter:
             raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
         size = len(current.body) + session.request.body_bytes
-        planned = partial(plan_commit, session.context, wanted, current, attempt, size, session.check_deadline)
-        change = await off_loop(size, planned)
+        rebased = await self._rebased(current, attempt) if self.may_be_rebased(current.pointer, current.body) else None
+        plan = partial(plan_commit, session.context, rebased or wanted, current, attempt, size, session.check_deadline)
+        try:
+            change = await off_loop(size, plan)
+        except CommitFailed as failed:
+            if self._refused is None:
+                raise
+            raise CommitFailed(f"{failed.message} (and the append was not rebased: {self._refused})") from failed
         await self.refuse_purged(read_set.head.index, read_set.entry)
         return change
+
+    def may_be_rebased(self, pointer: Pointer, body: bytes) -> bool:
+        """Whether the commit is an append that requests a rebase, and has lost the requirement on its branch, and the
+        table with these bytes of metadata may allow it (docs/design/appends.md)."""
+        wanted = self.wanted
+        return wanted.requests_rebase and _COMMIT_APPENDS in body and wanted.is_outdated(pointer)
+
+    async def _rebased(self, base: CurrentRelation, attempt: Attempt) -> RelationCommit | None:
+        """Returns the append as it is on the present snapshot of its branch; None if it must be refused. Raises
+        `StoreError`."""
+        # Deferred: few tables allow it, and a cold start does not pay for what reads manifests.
+        from arco_catalog.iceberg.appends import NotRebasable
+        from arco_catalog.protocol.append_rebaser import AppendRebaser
+
+        self._refused = None
+        if self._rebaser is None:
+            self._rebaser = AppendRebaser(self.session, self.wanted)
+        try:
+            return await self._rebaser.rebase(base, attempt)
+        except NotRebasable as refused:
+            self._refused = refused
+            return None
 
     async def refuse_purged(self, index: Index, entry: RelationEntry) -> None:
         """Raises `BadRequest` if the commit adds a file outside of the table's locations, where another table is being

@@ -24,6 +24,9 @@ COMMITTED: Stage = "committed"
 
 VERSION = 2
 
+MANIFEST_LIST = "manifest_list"
+"""The field with the manifest list that the catalog wrote, of a rebased append alone."""
+
 _BASE = {PENDING: "base", COMMITTED: "previous"}
 """The beginning of the names of the fields with the replaced file and its time, by stage."""
 

@@ -1,0 +1,150 @@
+"""Decides whether a commit that lost a requirement on its branch may be rebased: whether it only appends data files to
+one branch, asks for the rebase, and its table allows that (docs/design/appends.md)."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from arco_catalog.iceberg.commit import REBASE_FIELD, Commit
+from arco_catalog.iceberg.files import metadata_directory
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.metadata import TableMetadata, complete
+from arco_catalog.iceberg.properties import COMMIT_APPENDS, ENCRYPTION_KEY_ID, REBASE
+from arco_catalog.iceberg.requirements import AssertRefSnapshotId, AssertTableUuid
+from arco_catalog.iceberg.snapshots import MAIN, REF_FIELDS, Snapshot, SnapshotRef
+from arco_catalog.iceberg.updates import AddSnapshot, SetSnapshotRef
+
+VALIDATED = ("kafka.connect.", "flink.")
+"""The beginnings of summary fields by which engines recognise their own commits. They rely on a conflict."""
+VALIDATED_FIELDS = ("wap.id", "published-wap-id", "source-snapshot-id")
+"""The summary fields of snapshots that are published once. Their writers rely on a conflict, too."""
+
+
+class NotRebasable(Exception):
+    """The commit is not rebased, for the reason in the message: it is refused, as a commit whose requirement fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """A commit that appends to a branch: the new snapshot, the branch with its retention, and the snapshot on which the
+    client built, None for an empty table."""
+
+    snapshot: Snapshot
+    manifest_list: str
+    branch: str
+    ref: SnapshotRef
+    parent: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendTarget:
+    """The state of the table on which an append is rebased. `parent_list` is the manifest list of the snapshot on which
+    the client built, None for an empty table; `head_id` is the snapshot of the branch now, with its list and summary.
+    `first_row_id` is None before format version 3. `min_ms` is the earliest time of the new snapshot in milliseconds,
+    and `folder` that of the table's metadata files."""
+
+    parent_list: str | None
+    head_id: int
+    head_list: str
+    head_summary: dict[str, str]
+    format_version: int
+    sequence_number: int
+    first_row_id: int | None
+    schema_ids: frozenset[int]
+    spec_ids: frozenset[int]
+    min_ms: int
+    folder: str
+
+
+def append_of(commit: Commit) -> Append:
+    """Returns the append that a commit consists of. Raises `NotRebasable` if it does anything else, or requires
+    anything but the table's uuid and the snapshot of the branch."""
+    match commit.updates:
+        case (AddSnapshot(snapshot), SetSnapshotRef(branch, ref)) if ref["snapshot-id"] == snapshot["snapshot-id"]:
+            pass
+        case _:
+            raise NotRebasable("its updates are not one snapshot, and one branch that is set to it")
+    others = [each for each in commit.requirements if not isinstance(each, AssertTableUuid)]
+    match others:
+        case [AssertRefSnapshotId(required, parent)] if required == branch:
+            pass
+        case _:
+            raise NotRebasable("it requires more than the table's uuid and the snapshot of the branch")
+    if ref["type"] != "branch":
+        raise NotRebasable(f"{branch} is a tag")
+    if parent is None and branch != MAIN:
+        raise NotRebasable(f"it creates the branch {branch}")
+    if snapshot.get("parent-snapshot-id") != parent:
+        raise NotRebasable("the parent of its snapshot is not the snapshot that it requires")
+    _check_summary(snapshot.get("summary", {}))
+    return Append(snapshot, _manifest_list(snapshot), branch, ref, parent)
+
+
+def target_of(append: Append, document: JsonObject) -> AppendTarget:
+    """Returns the state of a table on which an append is rebased, from its metadata document. Raises `NotRebasable` if
+    the table does not allow it, or has changed so that the append no longer fits."""
+    table = complete(document)
+    _check_table(append, table)
+    head_id = table["refs"][append.branch]["snapshot-id"]
+    found = {each["snapshot-id"]: each for each in table["snapshots"]}
+    if append.snapshot["snapshot-id"] in found:
+        raise NotRebasable("the table has its snapshot")
+    for needed in (head_id, append.parent):
+        if needed is not None and needed not in found:
+            raise NotRebasable(f"the table no longer has the snapshot {needed}")
+    schema_ids = frozenset(schema.get("schema-id", 0) for schema in table["schemas"])
+    if append.snapshot.get("schema-id") not in schema_ids:
+        raise NotRebasable("the table no longer has the schema of its snapshot")
+    head = found[head_id]
+    log = table["snapshot-log"] if append.branch == MAIN else []
+    return AppendTarget(
+        parent_list=None if append.parent is None else _manifest_list(found[append.parent]),
+        head_id=head_id,
+        head_list=_manifest_list(head),
+        head_summary={**head.get("summary", {})},
+        format_version=table["format-version"],
+        sequence_number=table["last-sequence-number"] + 1,
+        first_row_id=table["next-row-id"] if table["format-version"] >= 3 else None,
+        schema_ids=schema_ids,
+        spec_ids=frozenset(spec.get("spec-id", 0) for spec in table["partition-specs"]),
+        min_ms=max([head["timestamp-ms"] + 1, *(entry["timestamp-ms"] for entry in log[-1:])]),
+        folder=metadata_directory(document, table["location"]),
+    )
+
+
+def _check_table(append: Append, table: TableMetadata) -> None:
+    if table["properties"].get(COMMIT_APPENDS) != REBASE:
+        raise NotRebasable(f"the table's property {COMMIT_APPENDS} is not {REBASE!r}")
+    if table["format-version"] not in (2, 3):
+        raise NotRebasable(f"the table has format version {table['format-version']}")
+    if ENCRYPTION_KEY_ID in table["properties"]:
+        raise NotRebasable("the table is encrypted")
+    ref = table["refs"].get(append.branch)
+    if ref is None or ref["type"] != "branch":
+        raise NotRebasable(f"the table has no branch {append.branch}")
+    if _retention(ref) != _retention(append.ref):
+        raise NotRebasable(f"the retention of the branch {append.branch} has changed")
+
+
+def _check_summary(summary: dict[str, str]) -> None:
+    if summary.get(REBASE_FIELD) != REBASE:
+        raise NotRebasable(f"its snapshot's summary does not have {REBASE_FIELD}={REBASE}")
+    if summary.get("operation") != "append":
+        raise NotRebasable("its snapshot is no append")
+    for name in summary:
+        if name in VALIDATED_FIELDS or name.startswith(VALIDATED):
+            raise NotRebasable(f"its snapshot's summary has {name}, by which its writer recognises a repetition")
+
+
+def _manifest_list(snapshot: Snapshot) -> str:
+    where = f"the snapshot {snapshot['snapshot-id']}"
+    if snapshot.get("key-id") is not None:
+        raise NotRebasable(f"{where} is encrypted")
+    found = snapshot.get("manifest-list")
+    if found is None or "manifests" in snapshot:
+        raise NotRebasable(f"{where} has no manifest list")
+    return found
+
+
+def _retention(ref: SnapshotRef) -> JsonObject:
+    fields = cast(JsonObject, ref)
+    return {name: value for name, value in fields.items() if name in REF_FIELDS and name != "snapshot-id"}

@@ -1,0 +1,243 @@
+"""The entries of manifest lists, and of the manifests of an append, as values (table spec, "Manifest Lists",
+"Manifests"). What a client wrote there is checked before it is used."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+from arco_catalog.iceberg.appends import Append, AppendTarget, NotRebasable
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+from arco_catalog.iceberg.shapes import MAX_LONG
+
+AvroValue: TypeAlias = "bool | int | float | str | bytes | list[AvroValue] | dict[str, AvroValue] | None"
+AvroRecord: TypeAlias = Mapping[str, AvroValue]
+
+DATA = 0
+"""The content of manifests and files that have rows, and no deletes."""
+ADDED = 1
+"""The status of an entry whose file its snapshot adds."""
+MAX_COUNT = (1 << 31) - 1
+MAX_ADDED_MANIFESTS = 16
+"""Maximum manifests that one append may add: an engine writes a new one after 8 MB."""
+
+_OLDER_NAMES = {
+    "added_data_files_count": "added_files_count",
+    "existing_data_files_count": "existing_files_count",
+    "deleted_data_files_count": "deleted_files_count",
+}
+_PARTITION_FIELDS = ("contains_null", "contains_nan", "lower_bound", "upper_bound")
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """An entry of a manifest list: a manifest, with the numbers that a reader needs before it reads the manifest. The
+    fields have the names and meanings of the table specification."""
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int
+    content: int
+    sequence_number: int
+    min_sequence_number: int
+    added_snapshot_id: int
+    added_files_count: int
+    existing_files_count: int
+    deleted_files_count: int
+    added_rows_count: int
+    existing_rows_count: int
+    deleted_rows_count: int
+    partitions: Sequence[AvroRecord] | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+
+    @classmethod
+    def parse(cls, record: AvroRecord) -> "ManifestFile":
+        """Reads an entry as it was decoded. Raises `NotRebasable` for a field that is missing, or has a wrong type or
+        an impossible value."""
+        values = {_OLDER_NAMES.get(name, name): value for name, value in record.items()}
+        return cls(
+            _text(values, "manifest_path"),
+            _number(values, "manifest_length"),
+            _number(values, "partition_spec_id", MAX_COUNT),
+            _number(values, "content", 1, DATA),
+            _number(values, "sequence_number", MAX_LONG, 0),
+            _number(values, "min_sequence_number", MAX_LONG, 0),
+            _number(values, "added_snapshot_id"),
+            _number(values, "added_files_count", MAX_COUNT),
+            _number(values, "existing_files_count", MAX_COUNT),
+            _number(values, "deleted_files_count", MAX_COUNT),
+            _number(values, "added_rows_count"),
+            _number(values, "existing_rows_count"),
+            _number(values, "deleted_rows_count"),
+            _partitions(values.get("partitions")),
+            _bytes(values, "key_metadata"),
+            None if values.get("first_row_id") is None else _number(values, "first_row_id"),
+        )
+
+    @property
+    def identity(self) -> "ManifestFile":
+        """The entry in the form in which two are compared: no partition summaries are equal to an empty list."""
+        return self if self.partitions else replace(self, partitions=None)
+
+
+LIST_FIELDS = frozenset({*ManifestFile.__annotations__, *_OLDER_NAMES})
+"""The fields of an entry that the catalog knows. It copies no list that has others, because it would lose them."""
+
+
+def check_list_fields(names: Collection[str]) -> None:
+    """Raises `NotRebasable` if the entries of a manifest list have a field that the catalog does not know."""
+    unknown = sorted(set(names) - LIST_FIELDS)
+    if unknown:
+        raise NotRebasable(f"a manifest list has fields that the catalog does not know: {', '.join(unknown)[:200]}")
+
+
+def added_manifests(
+    append: Append, target: AppendTarget, client: Sequence[ManifestFile], parent: Sequence[ManifestFile]
+) -> Sequence[ManifestFile]:
+    """Returns the manifests that an append adds, in order: those in the `client`'s list that are not in the list of its
+    parent. Raises `NotRebasable` if an entry of the parent is missing or differs, or if a manifest that it adds is none
+    of new data files of its own."""
+    left = {each.manifest_path: each.identity for each in parent}
+    if len(left) != len(parent):
+        raise NotRebasable("the manifest list of its parent names a manifest twice")
+    added: list[ManifestFile] = []
+    for each in client:
+        if each.manifest_path not in left:
+            added.append(each)
+        elif left.pop(each.manifest_path) != each.identity:
+            raise NotRebasable(f"its manifest list changes the entry of {each.manifest_path[:200]}")
+    if left:
+        raise NotRebasable(f"its manifest list lacks manifests of its parent: {min(left)[:200]}")
+    if not 0 < len(added) <= MAX_ADDED_MANIFESTS:
+        raise NotRebasable(f"it adds {len(added):,} manifests, expected 1 to {MAX_ADDED_MANIFESTS}")
+    if len({each.manifest_path for each in added}) != len(added):
+        raise NotRebasable("its manifest list names a new manifest twice")
+    for each in added:
+        _check_added(each, append, target)
+    return added
+
+
+def check_row_ids(manifests: Iterable[ManifestFile]) -> None:
+    """Raises `NotRebasable` if a data manifest of a table of format version 3 has no first row id: the table was
+    upgraded, and the next commit of a client gives out the ids."""
+    for each in manifests:
+        if each.content == DATA and each.first_row_id is None:
+            raise NotRebasable(f"the manifest {each.manifest_path[:200]} has no first_row_id")
+
+
+def _check_added(manifest: ManifestFile, append: Append, target: AppendTarget) -> None:
+    where = f"the manifest {manifest.manifest_path[:200]}"
+    if manifest.content != DATA:
+        raise NotRebasable(f"{where} has delete files")
+    if manifest.added_snapshot_id != append.snapshot["snapshot-id"]:
+        raise NotRebasable(f"{where} is of another snapshot")
+    if manifest.existing_files_count or manifest.deleted_files_count:
+        raise NotRebasable(f"{where} has files that are not new")
+    if manifest.existing_rows_count or manifest.deleted_rows_count:
+        raise NotRebasable(f"{where} has rows that are not new")
+    if manifest.key_metadata is not None:
+        raise NotRebasable(f"{where} is encrypted")
+    if manifest.partition_spec_id not in target.spec_ids:
+        raise NotRebasable(f"the table no longer has the partition spec of {where}")
+
+
+class AddedFiles:
+    """The check of one manifest of an append, from its header and then its entries: every file must be a new data file
+    of the append, without any number that the commit assigns. Counts the files, their rows and bytes."""
+
+    def __init__(self, manifest: ManifestFile, snapshot_id: int) -> None:
+        self._manifest = manifest
+        self._snapshot_id = snapshot_id
+        self._where = f"the manifest {manifest.manifest_path[:200]}"
+        self._schema_id: int | None = None
+        self._format_version = 0
+        self.files = self.rows = self.size = 0
+
+    def read_header(self, metadata: Mapping[str, bytes]) -> None:
+        """Takes the metadata in the file's header. Raises `NotRebasable` unless it is of data files and of the
+        partition spec that the manifest list names."""
+        if metadata.get("content", b"data") != b"data":
+            raise NotRebasable(f"{self._where} has delete files")
+        if metadata.get("partition-spec-id") != str(self._manifest.partition_spec_id).encode():
+            raise NotRebasable(f"{self._where} has another partition spec than its manifest list")
+        version = metadata.get("format-version", b"")
+        self._format_version = int(version) if version in (b"2", b"3") else 0
+        self._schema_id = _schema_id(metadata)
+
+    def check(self, target: AppendTarget) -> None:
+        """Raises `NotRebasable` unless the table may have a manifest of this format version and schema, and the
+        manifest list has the numbers of files and rows that the manifest has: row ids are given out by them."""
+        manifest = self._manifest
+        if not 2 <= self._format_version <= target.format_version:
+            raise NotRebasable(f"{self._where} has another format version than the table")
+        if self._schema_id not in target.schema_ids:
+            raise NotRebasable(f"the table no longer has the schema of {self._where}")
+        if (self.files, self.rows) != (manifest.added_files_count, manifest.added_rows_count):
+            raise NotRebasable(f"{self._where} has {self.files} files and {self.rows} rows, its list has other numbers")
+
+    def add(self, entries: Iterable[JsonObject]) -> None:
+        """Counts the next entries. Raises `NotRebasable` for one that is no new data file of this append."""
+        for entry in cast("Iterable[AvroRecord]", entries):
+            file = entry.get("data_file")
+            if not isinstance(file, dict):
+                raise NotRebasable(f"an entry of {self._where} has no data file")
+            if entry.get("status") != ADDED or entry.get("snapshot_id") not in (None, self._snapshot_id):
+                raise NotRebasable(f"{self._where} has a file that this commit does not add")
+            if (file.get("content") or DATA) != DATA:
+                raise NotRebasable(f"{self._where} has delete files")
+            assigned = entry.get("sequence_number"), entry.get("file_sequence_number"), file.get("first_row_id")
+            if assigned != (None, None, None):
+                raise NotRebasable(f"{self._where} has a sequence number or row id for a new file")
+            self.files += 1
+            self.rows += _number(file, "record_count")
+            self.size += _number(file, "file_size_in_bytes")
+
+
+def _schema_id(metadata: Mapping[str, bytes]) -> int | None:
+    try:
+        schema = loads(metadata.get("schema", b""))
+    except MalformedJson:
+        return None
+    found = schema.get("schema-id") if isinstance(schema, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _text(values: AvroRecord, name: str) -> str:
+    found = values.get(name)
+    if not isinstance(found, str) or not found:
+        raise NotRebasable(f"an entry of a manifest list has no {name}")
+    return found
+
+
+def _number(values: AvroRecord, name: str, highest: int = MAX_LONG, default: int | None = None) -> int:
+    found = values.get(name)
+    if found is None:
+        found = default
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= highest:
+        raise NotRebasable(f"an entry of a manifest list or manifest has no valid {name}")
+    return found
+
+
+def _bytes(values: AvroRecord, name: str) -> bytes | None:
+    found = values.get(name)
+    if found is not None and not isinstance(found, bytes):
+        raise NotRebasable(f"an entry of a manifest list has no valid {name}")
+    return found
+
+
+def _partitions(value: AvroValue) -> Sequence[AvroRecord] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise NotRebasable("an entry of a manifest list has no valid partitions")
+    summaries: list[AvroRecord] = []
+    for each in value:
+        if not isinstance(each, dict) or not each.keys() <= {*_PARTITION_FIELDS}:
+            raise NotRebasable("an entry of a manifest list has no valid partitions")
+        null, nan, lower, upper = (each.get(name) for name in _PARTITION_FIELDS)
+        if not isinstance(null, bool) or not isinstance(nan, bool | None):
+            raise NotRebasable("an entry of a manifest list has no valid partitions")
+        if not isinstance(lower, bytes | None) or not isinstance(upper, bytes | None):
+            raise NotRebasable("an entry of a manifest list has no valid partitions")
+        summaries.append({"contains_null": null, "contains_nan": nan, "lower_bound": lower, "upper_bound": upper})
+    return summaries
