@@ -2,8 +2,7 @@
 "Manifests"). What a client wrote there is checked before it is used."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from arco_catalog.iceberg.appends import Append, AppendTarget, NotRebasable
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
@@ -28,10 +27,9 @@ _OLDER_NAMES = {
 _PARTITION_FIELDS = ("contains_null", "contains_nan", "lower_bound", "upper_bound")
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
+class ManifestFile(NamedTuple):
     """An entry of a manifest list: a manifest, with the numbers that a reader needs before it reads the manifest. The
-    fields have the names and meanings of the table specification."""
+    fields have the names and meanings of the table specification; `partitions` is None also for an empty list."""
 
     manifest_path: str
     manifest_length: int
@@ -54,33 +52,29 @@ class ManifestFile:
     def parse(cls, record: AvroRecord) -> "ManifestFile":
         """Reads an entry as it was decoded. Raises `NotRebasable` for a field that is missing, or has a wrong type or
         an impossible value."""
-        values = {_OLDER_NAMES.get(name, name): value for name, value in record.items()}
+        if not _OLDER_NAMES.keys().isdisjoint(record):
+            record = {_OLDER_NAMES.get(name, name): value for name, value in record.items()}
         return cls(
-            _text(values, "manifest_path"),
-            _number(values, "manifest_length"),
-            _number(values, "partition_spec_id", MAX_COUNT),
-            _number(values, "content", 1, DATA),
-            _number(values, "sequence_number", MAX_LONG, 0),
-            _number(values, "min_sequence_number", MAX_LONG, 0),
-            _number(values, "added_snapshot_id"),
-            _number(values, "added_files_count", MAX_COUNT),
-            _number(values, "existing_files_count", MAX_COUNT),
-            _number(values, "deleted_files_count", MAX_COUNT),
-            _number(values, "added_rows_count"),
-            _number(values, "existing_rows_count"),
-            _number(values, "deleted_rows_count"),
-            _partitions(values.get("partitions")),
-            _bytes(values, "key_metadata"),
-            None if values.get("first_row_id") is None else _number(values, "first_row_id"),
+            _text(record, "manifest_path"),
+            _number(record, "manifest_length"),
+            _number(record, "partition_spec_id", MAX_COUNT),
+            _number(record, "content", 1, DATA),
+            _number(record, "sequence_number", MAX_LONG, 0),
+            _number(record, "min_sequence_number", MAX_LONG, 0),
+            _number(record, "added_snapshot_id"),
+            _number(record, "added_files_count", MAX_COUNT),
+            _number(record, "existing_files_count", MAX_COUNT),
+            _number(record, "deleted_files_count", MAX_COUNT),
+            _number(record, "added_rows_count"),
+            _number(record, "existing_rows_count"),
+            _number(record, "deleted_rows_count"),
+            _partitions(record.get("partitions")),
+            _bytes(record, "key_metadata"),
+            None if record.get("first_row_id") is None else _number(record, "first_row_id"),
         )
 
-    @property
-    def identity(self) -> "ManifestFile":
-        """The entry in the form in which two are compared: no partition summaries are equal to an empty list."""
-        return self if self.partitions else replace(self, partitions=None)
 
-
-LIST_FIELDS = frozenset({*ManifestFile.__annotations__, *_OLDER_NAMES})
+LIST_FIELDS = frozenset({*ManifestFile._fields, *_OLDER_NAMES})
 """The fields of an entry that the catalog knows. It copies no list that has others, because it would lose them."""
 
 
@@ -97,14 +91,14 @@ def added_manifests(
     """Returns the manifests that an append adds, in order: those in the `client`'s list that are not in the list of its
     parent. Raises `NotRebasable` if an entry of the parent is missing or differs, or if a manifest that it adds is none
     of new data files of its own."""
-    left = {each.manifest_path: each.identity for each in parent}
+    left = {each.manifest_path: each for each in parent}
     if len(left) != len(parent):
         raise NotRebasable("the manifest list of its parent names a manifest twice")
     added: list[ManifestFile] = []
     for each in client:
         if each.manifest_path not in left:
             added.append(each)
-        elif left.pop(each.manifest_path) != each.identity:
+        elif left.pop(each.manifest_path) != each:
             raise NotRebasable(f"its manifest list changes the entry of {each.manifest_path[:200]}")
     if left:
         raise NotRebasable(f"its manifest list lacks manifests of its parent: {min(left)[:200]}")
@@ -226,7 +220,7 @@ def _bytes(values: AvroRecord, name: str) -> bytes | None:
 
 
 def _partitions(value: AvroValue) -> Sequence[AvroRecord] | None:
-    if value is None:
+    if value is None or value == []:
         return None
     if not isinstance(value, list):
         raise NotRebasable("an entry of a manifest list has no valid partitions")

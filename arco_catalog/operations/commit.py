@@ -1,13 +1,15 @@
 """Commits changes of one table or view by one compare-and-swap of its pointer (docs/design/commit.md)."""
 
+from contextlib import suppress
+
 from arco_catalog.iceberg import table, view
-from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.errors import InternalError, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.create import create_from_commit
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS
-from arco_catalog.planning.relation_change import MissingLocations, RelationCommit, UnchangedRelation
+from arco_catalog.planning.relation_change import CurrentRelation, MissingLocations, RelationCommit, UnchangedRelation
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.current_file import current_file
@@ -20,6 +22,7 @@ from arco_catalog.protocol.reservations import reserve_locations
 from arco_catalog.state.access import POINTER_AGE_MS
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet
+from storage_backends import StoreError
 
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
@@ -43,9 +46,14 @@ async def commit_view(session: Session, namespace: Namespace, name: str, request
 
 async def _commit(session: Session, commit: RelationCommit) -> Answer:
     """Makes a commit to a table or view, after the writers of that table in this process that came first. A commit that
-    would fail by the cached pointer does not wait for them."""
+    would fail by the cached pointer does not wait for them. One that may be rebased reads its files without the lock,
+    and then waits for it."""
     mutation = CommitRelation(session, commit)
     async with session.lock_table(commit.namespace, commit.name, lambda: not mutation.is_outdated()):
+        if not mutation.may_be_rebased():
+            return await run(session, mutation)
+    await mutation.prepare_rebase()
+    async with session.lock_table(commit.namespace, commit.name, lambda: True):
         return await run(session, mutation)
 
 
@@ -65,6 +73,33 @@ class CommitRelation(Mutation[RelationReadSet]):
         entry = None if head is None else cached_relation(head, self.lookup)
         pointer = None if entry is None else state.cached_pointer(entry.entity)
         return pointer is not None and self.committer.wanted.is_outdated(pointer)
+
+    def may_be_rebased(self) -> bool:
+        """Whether the commit is an append that requests a rebase, and that needs one by the cached pointer and metadata
+        (docs/design/appends.md)."""
+        current = self._cached() if self.committer.wanted.requests_rebase else None
+        return current is not None and self.committer.may_be_rebased(current.pointer, current.body)
+
+    async def prepare_rebase(self) -> None:
+        """Reads the files of an append that may be rebased, if this process has the table cached, and if the caller is
+        allowed to commit by what is cached: others commit meanwhile. No answer rests on it, and no error is raised."""
+        session, head, current = self.session, self.session.state.cached_head(), self._cached()
+        if head is None or current is None:
+            return
+        with suppress(Refusal, Unavailable, StoreError):
+            if session.is_restricted:
+                await session.access.read(Freshness.CACHED)
+                await session.access.judge(session.state, head)
+            await self.committer.prepare_rebase(current)
+
+    def _cached(self) -> CurrentRelation | None:
+        """Returns the table or view as this process has it cached; None if it has not."""
+        state = self.session.state
+        head = state.cached_head()
+        entry = None if head is None else cached_relation(head, self.lookup)
+        pointer = None if entry is None else state.cached_pointer(entry.entity)
+        body = None if pointer is None else self.session.files.cached(pointer.metadata.location)
+        return None if entry is None or pointer is None or body is None else CurrentRelation(entry, pointer, body)
 
     async def read(self, freshness: Freshness, rank: str) -> RelationReadSet:
         return await read_relation(self.session, self.lookup, freshness)

@@ -31,6 +31,18 @@ def read_target(append: Append, body: bytes, file: str) -> AppendTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class AppendOnTarget:
+    """An append, and the state of the table on which it is rebased. `present` are the manifests of the branch's
+    snapshot, `added` those of the append, and `files` the counted files in each of them."""
+
+    append: Append
+    target: AppendTarget
+    present: Sequence[ManifestFile]
+    added: Sequence[ManifestFile]
+    files: Sequence[AddedFiles]
+
+
+@dataclass(frozen=True, slots=True)
 class RebasedAppend:
     """An append on the present snapshot of its branch: the commit, and the write of its new manifest list."""
 
@@ -38,42 +50,30 @@ class RebasedAppend:
     manifest_list: FileWrite
 
 
-def rebase(
-    commit: Commit,
-    append: Append,
-    target: AppendTarget,
-    present: Sequence[ManifestFile],
-    added: Sequence[ManifestFile],
-    files: Sequence[AddedFiles],
-    *,
-    now_ms: int,
-    uuid: str,
-) -> RebasedAppend:
-    """Returns an append as it is on `target`. `present` are the manifests of the branch's snapshot, `added` those of
-    the append, whose `files` were counted. The new list has the added ones first, as engines write it. `uuid`
+def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> RebasedAppend:
+    """Returns an append as it is on its target. The new list has the added manifests first, as engines write it. `uuid`
     is unique to this try. Raises `NotRebasable` if a manifest is in both, or if a row id is missing."""
+    append, target, present, added = read.append, read.target, read.present, read.added
     if not {each.manifest_path for each in present}.isdisjoint(each.manifest_path for each in added):
         raise NotRebasable("the branch has one of its manifests")
     sequence, first_row_id = target.sequence_number, target.first_row_id
-    placed = [replace(each, sequence_number=sequence, min_sequence_number=sequence) for each in added]
+    placed = [each._replace(sequence_number=sequence, min_sequence_number=sequence) for each in added]
     if first_row_id is None:
-        manifests = [replace(each, first_row_id=None) for each in (*placed, *present)]
+        manifests = [each._replace(first_row_id=None) for each in (*placed, *present)]
     else:
         check_row_ids(present)
         manifests = [*_with_row_ids(placed, first_row_id), *present]
     sent, head_id = append.snapshot, target.head_id
     location = f"{target.folder}/snap-{sent['snapshot-id']}-0-{uuid}.avro"
-    rows = (
-        {} if first_row_id is None else {"first-row-id": first_row_id, "added-rows": sum(each.rows for each in files)}
-    )
+    rows = {"first-row-id": first_row_id, "added-rows": sum(each.rows for each in read.files)}
     fields = {
         **{name: value for name, value in sent.items() if name not in ("first-row-id", "added-rows")},
-        **rows,
+        **({} if first_row_id is None else rows),
         "parent-snapshot-id": head_id,
         "sequence-number": sequence,
         "timestamp-ms": max(now_ms, target.min_ms),
         "manifest-list": location,
-        "summary": _summary(sent.get("summary", {}), target.head_summary, files),
+        "summary": _summary(sent.get("summary", {}), target.head_summary, read.files),
     }
     header = (sent["snapshot-id"], head_id, sequence, first_row_id)
     return RebasedAppend(
@@ -86,7 +86,7 @@ def _with_row_ids(manifests: Sequence[ManifestFile], first_row_id: int) -> list[
     """Returns new manifests, each with the id of its first row: the ids follow each other in order."""
     given: list[ManifestFile] = []
     for each in manifests:
-        given.append(replace(each, first_row_id=first_row_id))
+        given.append(each._replace(first_row_id=first_row_id))
         first_row_id += each.added_rows_count
     return given
 

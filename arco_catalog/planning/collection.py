@@ -22,6 +22,7 @@ class Kind(StrEnum):
     TOMBSTONE = "tombstone"
     POINTER = "pointer"
     METADATA_FILE = "metadata-file"
+    MANIFEST_LIST = "manifest-list"
     PENDING_RECEIPT = "pending-receipt"
     COMMITTED_RECEIPT = "committed-receipt"
     LINEAGE_EVENT = "lineage-event"
@@ -42,6 +43,7 @@ WHY: Mapping[Kind, str] = {
     Kind.TOMBSTONE: "the table or view was purged, or dropped, and the time to undo that is over",
     Kind.POINTER: "no name leads to it: its create never committed, or its tombstone has been collected",
     Kind.METADATA_FILE: "it never became current, or is of a view that can't be restored any more",
+    Kind.MANIFEST_LIST: "it is of a rebased append that never applied",
     Kind.PENDING_RECEIPT: "its commit has a receipt, or never came",
     Kind.COMMITTED_RECEIPT: "it is older than receipts are kept, and another file is current",
     Kind.LINEAGE_EVENT: "it is older than receipts are kept",

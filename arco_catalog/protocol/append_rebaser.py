@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, TypeVar, cast
 
-from arco_catalog.iceberg.appends import Append, NotRebasable, append_of
+from arco_catalog.iceberg.appends import Append, AppendTarget, NotRebasable, append_of
 from arco_catalog.iceberg.commit import Commit
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -20,7 +20,7 @@ from arco_catalog.iceberg.manifests import (
     check_list_fields,
     check_row_ids,
 )
-from arco_catalog.planning.append_rebase import read_target, rebase
+from arco_catalog.planning.append_rebase import AppendOnTarget, read_target, rebase
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.relation_change import CurrentRelation, RelationCommit
 from arco_catalog.protocol.catalog import Session
@@ -46,12 +46,12 @@ MAX_UNPACKED: Final = 16 << 20
 """Maximum bytes of a list or manifest, unpacked."""
 UNPACKED_WEIGHT: Final = 32
 """Bytes of memory for each stored byte of a list or manifest: they are compressed, and decoded one slice at a time."""
-SPARE_BYTES: Final = 64 << 10
+SPARE_BYTES: Final = 16 << 10
 ENTRY_BYTES: Final = 2 << 10
 """Bytes of memory of a list's entry, decoded."""
 
 _LIST_FIELDS: Final[Fields] = dict.fromkeys(
-    (*ManifestFile.__annotations__, *(f"{what}_data_files_count" for what in ("added", "existing", "deleted")))
+    (*ManifestFile._fields, *(f"{what}_data_files_count" for what in ("added", "existing", "deleted")))
 )
 _ENTRY_FIELDS: Final[Fields] = {
     **dict.fromkeys(("status", "snapshot_id", "sequence_number", "file_sequence_number")),
@@ -80,26 +80,39 @@ class AppendRebaser:
     async def rebase(self, base: CurrentRelation, attempt: Attempt) -> RelationCommit:
         """Returns the commit as it is on the present snapshot of its branch in `base`, with its new manifest list.
         Raises `NotRebasable` if it must be refused, and `StoreError` if the store does not answer."""
-        session, append = self._session, append_of(self._commit)
+        append, target, added, files = await self.read(base)
+        await self._read_list(target.head_list)
+        present = self._lists[target.head_list].entries
+        entity, where = base.pointer.entity, base.pointer.metadata.location
+        read = AppendOnTarget(append, target, present, added, files)
+        uuid = attempt.uuid("manifest list", entity, where)
+        plan = partial(rebase, self._commit, read, now_ms=attempt.now_ms, uuid=uuid)
+        planned = await off_loop(ENTRY_BYTES * len(present), plan)
+        self._session.files.forget(target.head_list)
+        return replace(self._wanted, commit=planned.commit, manifest_list=planned.manifest_list)
+
+    async def read(
+        self, base: CurrentRelation
+    ) -> tuple[Append, AppendTarget, Sequence[ManifestFile], Sequence[AddedFiles]]:
+        """Reads what a rebase needs of the append and of the snapshot on which the client built, unless it was read for
+        this request, and checks it. Returns it with the manifests that the append adds, and the files in them. Raises
+        as `rebase` does."""
+        append = append_of(self._commit)
         read = partial(read_target, append, base.body, base.pointer.metadata.location)
         target = await off_loop(len(base.body), read)
         lists = [append.manifest_list, *filter(None, [target.parent_list]), target.head_list]
         self._check_places(base, [*lists, f"{target.folder}/list"])
-        client, parent, present = await self._read_lists(append.manifest_list, target.parent_list, target.head_list)
-        added = added_manifests(append, target, client, parent)
+        for gone in self._lists.keys() - {*lists}:
+            self._lists.pop(gone).taken.shrink(0)
+        await gather(*(self._read_list(each) for each in dict.fromkeys(lists[:-1])))
+        parent = () if target.parent_list is None else self._lists[target.parent_list].entries
+        added = added_manifests(append, target, self._lists[append.manifest_list].entries, parent)
         if target.first_row_id is not None:
             check_row_ids(parent)
         files = await self._read_added(base, append, added)
         for each in files:
             each.check(target)
-        entity, where = base.pointer.entity, base.pointer.metadata.location
-        plan = partial(rebase, self._commit, append, target, present, added, files)
-        planned = await off_loop(
-            ENTRY_BYTES * len(present),
-            lambda: plan(now_ms=attempt.now_ms, uuid=attempt.uuid("manifest list", entity, where)),
-        )
-        session.check_deadline()
-        return replace(self._wanted, commit=planned.commit, manifest_list=planned.manifest_list)
+        return append, target, added, files
 
     def _check_places(self, base: CurrentRelation, files: Sequence[str]) -> None:
         """Raises `NotRebasable` if a file is outside of the table's own locations: the catalog copies what it reads
@@ -113,17 +126,10 @@ class AppendRebaser:
             if place.has_dots or place.collapsed or not place.inside_any(held):
                 raise NotRebasable(f"the file {file[:200]} is outside of the table's locations")
 
-    async def _read_lists(self, *locations: str | None) -> Sequence[Sequence[ManifestFile]]:
-        """Returns the entries of these manifest lists, none for None. Lists of earlier tries that are not among them
-        are forgotten."""
-        named = dict.fromkeys(filter(None, locations))
-        for gone in self._lists.keys() - named.keys():
-            self._lists.pop(gone).taken.shrink(0)
-        await gather(*(self._read_list(each) for each in named if each not in self._lists))
-        return [() if each is None else self._lists[each].entries for each in locations]
-
     async def _read_list(self, location: str) -> None:
-        """Reads a manifest list, unless this process has it cached, because it wrote it."""
+        """Reads a manifest list, unless that was done for this request. One that this process wrote may be cached."""
+        if location in self._lists:
+            return
         body = self._session.files.cached(location)
         if body is None:
             body = await _readable(location, self._read_file(location, MAX_LIST_BYTES))

@@ -1,6 +1,7 @@
 """Reads the state of a table or view on which one commit is planned, and plans the commit: alone or as part of a
 transaction."""
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,7 @@ class RelationCommitter:
             raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
         size = len(current.body) + session.request.body_bytes
+        self._refused = None
         rebased = await self._rebased(current, attempt) if self.may_be_rebased(current.pointer, current.body) else None
         plan = partial(plan_commit, session.context, rebased or wanted, current, attempt, size, session.check_deadline)
         try:
@@ -119,21 +121,32 @@ class RelationCommitter:
         wanted = self.wanted
         return wanted.requests_rebase and _COMMIT_APPENDS in body and wanted.is_outdated(pointer)
 
+    async def prepare_rebase(self, base: CurrentRelation) -> None:
+        """Reads the files that a rebase of the append on this base needs, so that `plan` need not. Raises
+        `StoreError`."""
+        from arco_catalog.iceberg.appends import NotRebasable  # deferred, as in `_rebased`
+
+        with suppress(NotRebasable):
+            await self._get_rebaser().read(base)
+
     async def _rebased(self, base: CurrentRelation, attempt: Attempt) -> RelationCommit | None:
         """Returns the append as it is on the present snapshot of its branch; None if it must be refused. Raises
         `StoreError`."""
-        # Deferred: few tables allow it, and a cold start does not pay for what reads manifests.
-        from arco_catalog.iceberg.appends import NotRebasable
-        from arco_catalog.protocol.append_rebaser import AppendRebaser
+        from arco_catalog.iceberg.appends import NotRebasable  # deferred: few tables allow it
 
-        self._refused = None
-        if self._rebaser is None:
-            self._rebaser = AppendRebaser(self.session, self.wanted)
         try:
-            return await self._rebaser.rebase(base, attempt)
+            return await self._get_rebaser().rebase(base, attempt)
         except NotRebasable as refused:
             self._refused = refused
             return None
+
+    def _get_rebaser(self) -> "AppendRebaser":
+        if self._rebaser is None:
+            # Deferred: a cold start does not pay for what reads manifests.
+            from arco_catalog.protocol.append_rebaser import AppendRebaser
+
+            self._rebaser = AppendRebaser(self.session, self.wanted)
+        return self._rebaser
 
     async def refuse_purged(self, index: Index, entry: RelationEntry) -> None:
         """Raises `BadRequest` if the commit adds a file outside of the table's locations, where another table is being

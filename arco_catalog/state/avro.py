@@ -75,15 +75,16 @@ async def read_blocks(
 ) -> AsyncGenerator[Sequence[JsonObject], None]:
     """Reads an Avro file by `read_range`, and yields its records, some thousands at a time, each with those of `fields`
     that the file has. `limits` are those of this module by default. `check_header` is called with the header before any
-    record is decoded, in a worker thread. Raises `Unreadable` for a file that is corrupt or beyond a bound, and what
-    `read_range` and `check_header` raise.
+    record is decoded, perhaps in a worker thread. Raises `Unreadable` for a file that is corrupt or beyond a bound, and
+    what `read_range` and `check_header` raise.
     """
-    parser = _Parser(fields, limits or AvroLimits(MAX_BLOCK_BYTES, MAX_FILE_BYTES, MAX_FILE_RECORDS), check_header)
+    limits = limits or AvroLimits(MAX_BLOCK_BYTES, MAX_FILE_BYTES, MAX_FILE_RECORDS)
+    parser = _Parser(fields, limits, check_header)
     place, ended = 0, False
     while True:
         if parser.missing == 0:
-            # A thread also for a few bytes: a block of a hundred may unpack to 64 MB.
-            if records := await off_loop(SMALL_BYTES, parser.read):
+            # A thread also for a few bytes, unless the limit is low: a block of a hundred may unpack to 64 MB.
+            if records := await off_loop(min(SMALL_BYTES, limits.block_bytes), parser.read):
                 yield records
         elif ended:
             break

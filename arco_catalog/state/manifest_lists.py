@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import fields
 from io import BytesIO
 from typing import Final
 
@@ -58,12 +57,11 @@ def encode_manifest_list(manifests: Sequence[ManifestFile], format_version: int,
     names = ("snapshot-id", "parent-snapshot-id", "sequence-number", "first-row-id")
     metadata = {name: str(value) for name, value in zip(names, header, strict=False) if value is not None}
     written = [*_FIELDS, *([_FIRST_ROW_ID] if format_version >= 3 else [])]
-    values = [each.name for each in fields(ManifestFile)]
     out = BytesIO()
     fastavro.writer(
         out,
         {"type": "record", "name": "manifest_file", "fields": written},
-        [{name: getattr(each, name) for name in values} for each in manifests],
+        [each._asdict() for each in manifests],
         codec="deflate",
         metadata={**metadata, "format-version": str(format_version)},
         sync_marker=hashlib.sha256(repr(header).encode()).digest()[:_SYNC_BYTES],

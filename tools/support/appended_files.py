@@ -150,13 +150,16 @@ class Lake:
         """The commit of an append of one manifest, built on a loaded document as an engine builds it, with its files
         written. `more` replaces fields of the snapshot, `listed` those of the new entry of the list, `metadata` that in
         the manifest's header."""
-        version = document["format-version"]
+        version = max(2, document["format-version"])
         parent = _head(document, branch)
         files = files or [new_file(f"{document['location']}/data/{snapshot_id}.parquet")]
         folder = f"{document['location']}/metadata"
         body = with_metadata(entry_schema(version), files, {**manifest_metadata(version), **(metadata or {})})
         await self.write(f"{folder}/{snapshot_id}-m0.avro", body)
-        sequence, rows = document["last-sequence-number"] + 1, sum(each["data_file"]["record_count"] for each in files)
+        sequence, rows = (
+            document.get("last-sequence-number", 0) + 1,
+            sum(each["data_file"]["record_count"] for each in files),
+        )
         first_row = document.get("next-row-id", 0)
         entry: Entry = {
             "manifest_path": f"{folder}/{snapshot_id}-m0.avro",

@@ -1,5 +1,5 @@
-"""Removes metadata files that nothing needs any more. They are outside the catalog's state, and another table may have
-registered them."""
+"""Removes metadata files and manifest lists that nothing needs any more. They are outside the catalog's state, and
+another table may have registered a metadata file."""
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.planning.collection import Kind
@@ -8,7 +8,7 @@ from arco_catalog.state.locations import Location
 from arco_catalog.upkeep.collection.run import Run
 
 MAX_COUNTED_BYTES = 256 << 10
-"""Bytes of a metadata file that are read and counted."""
+"""Bytes of a file that are read and counted."""
 
 
 async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: int) -> bool:
@@ -34,3 +34,18 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
         await run.session.files.remove(location)
     run.stats.collects(Kind.METADATA_FILE, size=len(found.body), written_ms=found.written_ms)
     return True
+
+
+async def remove_manifest_list(run: Run, location: str) -> None:
+    """Deletes the manifest list of a rebased append that never applied, after its metadata file, the only file that
+    names it. Does nothing if the list does not exist or is in no store of this catalog, and in a dry run."""
+    try:
+        found = await run.session.files.begin_of(location, MAX_COUNTED_BYTES)
+    except BadRequest:
+        return
+    if found is None:
+        return
+    if run.delete:
+        run.check_deadline()
+        await run.session.files.remove(location)
+    run.stats.collects(Kind.MANIFEST_LIST, size=len(found.body), written_ms=found.written_ms)

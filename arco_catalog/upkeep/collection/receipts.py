@@ -9,11 +9,11 @@ from functools import partial
 
 from arco_catalog.planning.collection import Fate, Kind, fate_of, is_older, is_replaced
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, text
+from arco_catalog.state.fields import integer, optional_text, text
 from arco_catalog.state.floors import raise_floors
 from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, delete_all, run_all
 from arco_catalog.upkeep.collection.entities import Entities
-from arco_catalog.upkeep.collection.files import remove_metadata_file
+from arco_catalog.upkeep.collection.files import remove_manifest_list, remove_metadata_file
 from arco_catalog.upkeep.collection.pipeline import PipelineProgress
 from arco_catalog.upkeep.collection.run import BATCH, Run
 from storage_backends import Listed
@@ -22,12 +22,14 @@ from storage_backends import Listed
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """A receipt that may be deleted: the object as a listing has it, the entity, the location of the metadata file, and
-    the time of that file in milliseconds since 1970."""
+    the time of that file in milliseconds since 1970. `manifest_list` is the list that the catalog wrote for a rebased
+    append, None for other commits."""
 
     listed: Listed
     entity: str
     file: str
     ms: int
+    manifest_list: str | None
 
 
 async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, runner: BatchRunner) -> None:
@@ -85,7 +87,11 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
             return None
         document = receipt.parse(found.body, each.key)
         return Receipt(
-            each, text(document, "entity"), text(document, "metadata_location"), integer(document, "metadata_ms")
+            each,
+            text(document, "entity"),
+            text(document, "metadata_location"),
+            integer(document, "metadata_ms"),
+            optional_text(document, receipt.MANIFEST_LIST),
         )
 
     read = await run.each(batch, lambda each: run.unless_unreadable(each.key, parsed(each)))
@@ -112,7 +118,7 @@ async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]
 
 async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
     """Decides about a pending receipt: its commit has a committed receipt (`Fate.RECEIPTED`), or never applied
-    (`Fate.LOST`); the metadata file of the latter is deleted. The receipt is kept (`Fate.KEPT`) if nothing is known
+    (`Fate.LOST`); the files of the latter are deleted. The receipt is kept (`Fate.KEPT`) if nothing is known
     about the commit, or the file must be kept."""
     walked = await entities.ensure_walked(pending.entity, pending.listed.written_ms)
     if walked is None and (
@@ -130,6 +136,8 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
         or not await remove_metadata_file(run, pending.entity, pending.file, pending.listed.written_ms)
     ):
         return Fate.KEPT
+    if fate is Fate.LOST and pending.manifest_list is not None:
+        await remove_manifest_list(run, pending.manifest_list)  # no other metadata file names it
     return fate
 
 

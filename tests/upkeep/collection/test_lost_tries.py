@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
@@ -18,6 +19,7 @@ from tests.simulation.rule_mutations_for_collections import intents_that_a_walk_
 from tests.support.fake_runtime import WrongClock
 from tests.support.scripted_store import DOWN, Call, Match, Rule, delete, put, swap
 from tests.upkeep.collection.conftest import PATHS, Collections
+from tools.support.appended_files import ALLOWED, Lake
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 
@@ -176,3 +178,31 @@ async def test_an_intent_is_decided_before_its_file_is_taken_for_lost(collection
 async def test_an_intent_that_is_not_fenced_is_found(collections: Collections, monkeypatch: pytest.MonkeyPatch) -> None:
     intents_that_a_walk_does_not_fence(monkeypatch)
     assert not await decides_first(collections)
+
+
+async def test_the_manifest_list_of_a_lost_rebase_goes_with_its_metadata_file(collections: Collections) -> None:
+    fixture, lake = collections.fixture, Lake(collections.store)
+    await fixture.table("appended", properties={**ALLOWED})
+
+    async def append(number: int) -> JsonObject:
+        document = loads((await load_table(fixture.another().session(), NS, "appended")).metadata)
+        body: JsonObject = await lake.append(document, number)
+        return body
+
+    await fixture.commit(await append(1), "appended")
+    late = await append(9)
+    await fixture.commit(await append(2), "appended")
+    before = {*collections.listed()}
+    collections.store.rules = [Rule(swap("/iceberg_pointers/"), fails=DOWN)]
+    with suppress(CommitStateUnknown):
+        await fixture.another().commit(late, "appended")
+    collections.store.rules = []
+    left = {*collections.listed()} - before
+    assert sorted(key.rpartition(".")[2] for key in left) == ["avro", "json", "json"]
+    collections.days(8)
+    found = await collections.collected(delete=False)
+    assert await collections.collected() == found
+    assert (found[Kind.METADATA_FILE], found[Kind.MANIFEST_LIST]) == (1, 1)
+    assert not left & {*collections.listed()}
+    assert before <= {*collections.listed()} | {key for key in before if "/pending/" in key}
+    assert await collections.codes() == []
