@@ -5,6 +5,7 @@ import re
 
 from tests.simulation import (
     rule_mutations,
+    rule_mutations_for_appends,
     rule_mutations_for_collections,
     rule_mutations_for_copies,
     rule_mutations_for_decisions,
@@ -38,6 +39,7 @@ def planted() -> set[str]:
     """The names of all planted bugs."""
     modules = (
         rule_mutations,
+        rule_mutations_for_appends,
         rule_mutations_for_collections,
         rule_mutations_for_copies,
         rule_mutations_for_decisions,

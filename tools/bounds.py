@@ -10,11 +10,12 @@ from pathlib import Path
 from arco_catalog.authentication import claims, jwks, oidc, secrets, token_endpoint
 from arco_catalog.cli import connections
 from arco_catalog.http import names, options, requests
-from arco_catalog.iceberg import commit, json, json_slices
+from arco_catalog.iceberg import commit, json, json_slices, manifests
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
 from arco_catalog.planning import borrowing, governance, semantic_models
+from arco_catalog.protocol import append_rebaser
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import avro, avro_codecs, avro_schema, files, memory, worker_threads
 from arco_catalog.state import lineage as events
@@ -138,6 +139,16 @@ FORMATS: Sequence[Format] = (
         f"{avro.MAX_HEADER_ENTRIES:,} entries, {avro_schema.MAX_TYPES:,} types",
         f"{avro_schema.MAX_NESTING}",
         "its own task",
+    ),
+    Format(
+        "Manifest list and new manifest of a rebased append",
+        "writers",
+        f"{size_of(append_rebaser.MAX_LIST_BYTES)}, {size_of(append_rebaser.MAX_MANIFEST_BYTES)}, unpacked "
+        f"{size_of(append_rebaser.MAX_UNPACKED)} and at most {append_rebaser.UNPACKED_WEIGHT} times as much",
+        f"{append_rebaser.MAX_LISTED:,} manifests in a list, {manifests.MAX_ADDED_MANIFESTS} new ones, "
+        f"{append_rebaser.MAX_ADDED_FILES:,} new files",
+        f"{avro_schema.MAX_NESTING} types",
+        REQUEST,
     ),
     Format("Statistics (Puffin)", "writers of files", "not read: fsck compares the size", "-", "-", "-"),
     Format(
