@@ -1,5 +1,5 @@
 """Decides whether a commit that lost a requirement on its branch may be rebased: whether it only appends data files to
-one branch, asks for the rebase, and its table allows that (docs/design/appends.md)."""
+one branch, requests the rebase, and its table allows that (docs/design/appends.md)."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -81,7 +81,7 @@ def append_of(commit: Commit) -> Append:
 
 def target_of(append: Append, document: JsonObject) -> AppendTarget:
     """Returns the state of a table on which an append is rebased, from its metadata document. Raises `NotRebasable` if
-    the table does not allow it, or has changed so that the append no longer fits."""
+    the table does not allow it, or has changed so that the append does not fit."""
     table = complete(document)
     _check_table(append, table)
     head_id = table["refs"][append.branch]["snapshot-id"]
@@ -90,10 +90,10 @@ def target_of(append: Append, document: JsonObject) -> AppendTarget:
         raise NotRebasable("the table has its snapshot")
     for needed in (head_id, append.parent):
         if needed is not None and needed not in found:
-            raise NotRebasable(f"the table no longer has the snapshot {needed}")
+            raise NotRebasable(f"the table lacks the snapshot {needed}")
     schema_ids = frozenset(schema.get("schema-id", 0) for schema in table["schemas"])
     if append.snapshot.get("schema-id") not in schema_ids:
-        raise NotRebasable("the table no longer has the schema of its snapshot")
+        raise NotRebasable("the table lacks the schema of its snapshot")
     head = found[head_id]
     log = table["snapshot-log"] if append.branch == MAIN else []
     return AppendTarget(

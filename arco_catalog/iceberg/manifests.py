@@ -132,7 +132,7 @@ def _check_added(manifest: ManifestFile, append: Append, target: AppendTarget) -
     if manifest.key_metadata is not None:
         raise NotRebasable(f"{where} is encrypted")
     if manifest.partition_spec_id not in target.spec_ids:
-        raise NotRebasable(f"the table no longer has the partition spec of {where}")
+        raise NotRebasable(f"the table lacks the partition spec of {where}")
 
 
 class AddedFiles:
@@ -165,7 +165,7 @@ class AddedFiles:
         if not 2 <= self._format_version <= target.format_version:
             raise NotRebasable(f"{self._where} has another format version than the table")
         if self._schema_id not in target.schema_ids:
-            raise NotRebasable(f"the table no longer has the schema of {self._where}")
+            raise NotRebasable(f"the table lacks the schema of {self._where}")
         if (self.files, self.rows) != (manifest.added_files_count, manifest.added_rows_count):
             raise NotRebasable(f"{self._where} has {self.files} files and {self.rows} rows, its list has other numbers")
 

@@ -62,7 +62,7 @@ class CommitRelation(Mutation[RelationReadSet]):
 
     def __init__(self, session: Session, wanted: RelationCommit) -> None:
         self.session = session
-        self.committer = RelationCommitter(session, wanted)
+        self.committer = RelationCommitter(session, wanted, rebases=True)
         self.lookup = self.committer.lookup()
 
     def is_outdated(self) -> bool:

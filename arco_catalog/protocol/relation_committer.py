@@ -34,11 +34,13 @@ _COMMIT_APPENDS = COMMIT_APPENDS.encode()
 
 
 class RelationCommitter:
-    """Reads and plans a client's commit to one table or view."""
+    """Reads and plans a client's commit to one table or view. `rebases` is whether it may rebase an append that lost
+    its branch: the caller then writes the manifest list of the plan, too."""
 
-    def __init__(self, session: Session, wanted: RelationCommit) -> None:
+    def __init__(self, session: Session, wanted: RelationCommit, *, rebases: bool = False) -> None:
         self.session = session
         self.wanted = wanted
+        self._rebases = rebases and wanted.requests_rebase
         self._taken = 0
         """The bytes of the request's memory for changing the base."""
         self._accounted: bytes | None = None
@@ -118,8 +120,7 @@ class RelationCommitter:
     def may_be_rebased(self, pointer: Pointer, body: bytes) -> bool:
         """Whether the commit is an append that requests a rebase, and has lost the requirement on its branch, and the
         table with these bytes of metadata may allow it (docs/design/appends.md)."""
-        wanted = self.wanted
-        return wanted.requests_rebase and _COMMIT_APPENDS in body and wanted.is_outdated(pointer)
+        return self._rebases and _COMMIT_APPENDS in body and self.wanted.is_outdated(pointer)
 
     async def prepare_rebase(self, base: CurrentRelation) -> None:
         """Reads the files that a rebase of the append on this base needs, so that `plan` need not. Raises

@@ -6,6 +6,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -106,8 +108,21 @@ def test_clients_that_append_at_once_lose_and_repeat_no_row(
     either_lake.assert_receipts(name)
 
 
-REQUESTS_REBASE = "SET spark.sql.iceberg.snapshot-property.arco.append=rebase"
-REQUESTS_NONE = "RESET spark.sql.iceberg.snapshot-property.arco.append"
+REQUESTS_REBASE = "SET `spark.sql.iceberg.snapshot-property.arco.append`=rebase"
+REQUESTS_NONE = "RESET `spark.sql.iceberg.snapshot-property.arco.append`"
+
+
+@contextmanager
+def lone_spark(local_lake: Lake, scratch: Path) -> Iterator[Sql]:
+    """Spark SQL that knows the catalog on local files alone."""
+    with spark_shell({local_lake.name: spark_properties(local_lake)}, scratch) as sql:
+        yield sql
+
+
+@pytest.fixture(scope="module")
+def spark(local_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+    with lone_spark(local_lake, tmp_path_factory.mktemp("spark")) as sql:
+        yield sql
 
 
 def spark_table(spark: Sql, name: str, version: int) -> None:
@@ -157,8 +172,7 @@ def test_two_sparks_append_at_once_to_a_table_of_format_version_3(
 ) -> None:
     spark("CREATE NAMESPACE IF NOT EXISTS rest.rebase_sparks")
     spark_table(spark, "rest.rebase_sparks.t", 3)
-    properties = {local_lake.name: spark_properties(local_lake)}
-    with spark_shell(properties, tmp_path_factory.mktemp("other")) as other, ThreadPoolExecutor(2) as pool:
+    with lone_spark(local_lake, tmp_path_factory.mktemp("other")) as other, ThreadPoolExecutor(2) as pool:
 
         def insert(sql: Sql, first: int) -> None:
             sql(REQUESTS_REBASE)

@@ -10,6 +10,7 @@ import pytest
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed
 from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.transaction import commit_transaction
 from storage_backends import ANY
 from tests.upkeep.purge.test_avro import HOSTILE
 from tools.support.appended_files import ALLOWED, REBASE, Lake, list_schema, new_file
@@ -290,6 +291,17 @@ async def test_an_encrypted_snapshot_is_refused(made: Made) -> None:
     await refused(table, await table.append(9, more={"key-id": "k"}), "the snapshot 9 is encrypted")
 
 
+async def test_an_append_in_a_transaction_over_two_tables_is_refused(made: Made) -> None:
+    table = await made()
+    await table.fixture.table("u")
+    late = await table.append(9)
+    await table.commit(await table.append(2))
+    before = await table.document()
+    with pytest.raises(CommitFailed, match=rf"{BRANCH_CHANGED} 1 != 2$"):
+        await commit_transaction(table.fixture.session(late), [(NS, "t", late), (NS, "u", set_property("a", "b"))])
+    assert await table.document() == before
+
+
 # Each condition on the table.
 
 
@@ -321,7 +333,7 @@ async def test_an_append_whose_parent_was_expired_is_refused(made: Made) -> None
     late = await table.append(9)
     await table.commit(await table.append(2))
     await table.commit({"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [1]}]})
-    with pytest.raises(CommitFailed, match="the table no longer has the snapshot 1"):
+    with pytest.raises(CommitFailed, match="the table lacks the snapshot 1"):
         await table.commit(late)
 
 
@@ -341,19 +353,19 @@ async def test_an_append_of_a_schema_that_is_gone_is_refused(made: Made) -> None
     added = {"action": "add-schema", "schema": schema("x", "y")}
     await table.commit({"requirements": [], "updates": [added, {"action": "set-current-schema", "schema-id": -1}]})
     await table.commit({"requirements": [], "updates": [{"action": "remove-schemas", "schema-ids": [0]}]})
-    await refused(table, late, "the table no longer has the schema of its snapshot")
+    await refused(table, late, "the table lacks the schema of its snapshot")
 
 
 async def test_a_manifest_of_a_schema_that_is_gone_is_refused(made: Made) -> None:
     table = await made()
     gone = '{"type":"struct","schema-id":7,"fields":[]}'
-    await refused(table, await table.append(9, metadata={"schema": gone}), "no longer has the schema of the manifest")
+    await refused(table, await table.append(9, metadata={"schema": gone}), "lacks the schema of the manifest")
 
 
 async def test_a_manifest_of_a_partition_spec_that_is_gone_is_refused(made: Made) -> None:
     table = await made()
     late = await table.append(9, listed={"partition_spec_id": 3}, metadata={"partition-spec-id": "3"})
-    await refused(table, late, "the table no longer has the partition spec")
+    await refused(table, late, "the table lacks the partition spec")
 
 
 async def test_an_append_to_a_branch_whose_retention_has_changed_is_refused(made: Made) -> None:
@@ -500,9 +512,9 @@ async def test_each_file_of_a_new_manifest_is_checked(made: Made, file: Mapping[
         ({"format-version": "3"}, "another format version"),
         ({"format-version": "x"}, "another format version"),
         ({"partition-spec-id": "1"}, "another partition spec"),
-        ({"schema": "{"}, "no longer has the schema"),
-        ({"schema": "[]"}, "no longer has the schema"),
-        ({"schema": '{"schema-id": true}'}, "no longer has the schema"),
+        ({"schema": "{"}, "lacks the schema"),
+        ({"schema": "[]"}, "lacks the schema"),
+        ({"schema": '{"schema-id": true}'}, "lacks the schema"),
     ],
 )
 async def test_the_header_of_a_new_manifest_is_checked(made: Made, metadata: Mapping[str, str], why: str) -> None:

@@ -30,7 +30,7 @@ and of coordinators of Kafka Connect."""
 
 
 @dataclass
-class Sent:
+class Request:
     """A commit that a client has sent: its request, and the file that it adds."""
 
     ask: Ask
@@ -46,7 +46,7 @@ class Sent:
 class AppendAuditor(CollectionAuditor):
     """Judges refusals of appends, and deletions of manifest lists, too."""
 
-    sent: dict[str, Sent]
+    sent: dict[str, Request]
 
     def _explained(self, ask: Ask, refusal: CatalogError) -> bool:
         """A rebase never fails here. Other commits fail once they have lost."""
@@ -98,7 +98,7 @@ class AppendClients(CollectingClients):
             principal = f"c{snapshot_id}"
             ask = self.auditor.ask(Ask(principal, "commit", ("t",)))
             parent = body["requirements"][0]["snapshot-id"]
-            self.auditor.sent[principal] = Sent(ask, snapshot_id, parent, summary)
+            self.auditor.sent[principal] = Request(ask, snapshot_id, parent, summary)
             perform = lambda session, body=body: commit_table(session, NS, "t", body)  # noqa: E731
             await self._all(ask, perform, body, (process,), keyed=True)
 
