@@ -22,7 +22,7 @@ DELETE_TOTALS = ("total-delete-files", "total-position-deletes", "total-equality
 
 def read_target(append: Append, body: bytes, file: str) -> AppendTarget:
     """Returns the state of a table on which an append is rebased, from the bytes of its metadata file. Raises
-    `NotRebasable` as `target_of` does, and `UnreadableMetadata`."""
+    `NotRebasable` as `target_of` does, and as `parse_metadata` does."""
     document = parse_metadata(body, file)
     try:
         return target_of(append, document)

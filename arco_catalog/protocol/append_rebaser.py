@@ -185,7 +185,7 @@ class AppendRebaser:
         use: Callable[[Sequence[JsonObject]], None],
     ) -> None:
         """Calls `check_header` with the header of an Avro file, and `use` with its records, some thousands at a time.
-        Raises what these raise, and `Unreadable`."""
+        Raises what these and `read_blocks` raise."""
         unpacked = min(MAX_UNPACKED, SPARE_BYTES + UNPACKED_WEIGHT * len(body))
         taken = await self._session.hold.take(unpacked)
 
