@@ -21,7 +21,7 @@ from tools.bench.peers.generator import Score
 from tools.bench.peers.places import DELAY_MS, Pair, on_local_files, on_s3
 from tools.bench.peers.servers import Server
 
-CLIENTS = (1, 8, 32)
+CLIENTS = (1, 8, 16, 32)
 TABLES = ("local", "s3")
 
 Requests: TypeAlias = Callable[[str, int], list[str]]
@@ -56,8 +56,10 @@ class Line:
         mine = middle(self.ours)
         peers = middle(self.theirs)
         ratio = mine.rate / peers.rate if peers.rate else float("inf")
+        of_cpu = mine.rate_of_cpu / peers.rate_of_cpu if peers.rate_of_cpu else float("inf")
         return (
             f"| {self.name} | {self.clients} | {mine.rate:,.0f} | {peers.rate:,.0f} | **{ratio:.1f}** "
+            f"| {mine.rate_of_cpu:,.0f} | {peers.rate_of_cpu:,.0f} | **{of_cpu:.1f}** "
             f"| {times(mine)} | {times(peers)} | {refused(mine)} | {refused(peers)} |"
         )
 
@@ -77,15 +79,16 @@ def refused(score: Score) -> str:
     return ", ".join(f"{count}x {status}" for status, count in score.statuses.items() if status > "204") or "-"
 
 
-HEADER = """| request | clients | ours /s | theirs /s | ratio | ours p50 / p99 ms | theirs | ours refused | theirs |
-| --- | --: | --: | --: | --: | --: | --: | --: | --: |"""
+_RATES = "ours /s | theirs /s | ratio | ours /CPU s | theirs /CPU s | ratio"
+HEADER = f"""| request | clients | {_RATES} | ours p50 / p99 ms | theirs | ours refused | theirs |
+| --- |{" --: |" * 11}"""
 
 
 def lines() -> list[Line]:
     """What is measured at a place."""
     made = [Line("load", loads, clients) for clients in CLIENTS]
     made += [Line("commit, each client its own table", commits, clients) for clients in CLIENTS]
-    made += [Line("commit, all the same table", commits_to_one, clients) for clients in CLIENTS[1:]]
+    made += [Line("commit, all the same table", commits_to_one, clients) for clients in CLIENTS[1::2]]
     return made
 
 
@@ -109,7 +112,9 @@ def compare(title: str, place: AbstractContextManager[Pair], measured: Sequence[
         servers = [pair.arco, pair.reference]
         for server in servers:
             server.catalog.prepare()
-            for line in measured[1:5:3]:  # loads and commits of several clients: a JVM takes its time to get going
+            for line in measured[
+                1 : 1 + 2 * len(CLIENTS) : len(CLIENTS)
+            ]:  # loads and commits of several clients: a JVM takes its time to get going
                 server.play(line.requests(server.base, line.clients), effort.warm, effort.settle)
         sizes = [server.catalog.size_of_a_load() for server in servers]
         for number in range(effort.passes):

@@ -7,11 +7,13 @@ written as soon as the answer to the last is complete.
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import httptools
@@ -25,21 +27,23 @@ ANSWERS_IN_S = 30.0
 @dataclass(frozen=True, slots=True)
 class Order:
     """What the clients are to send to which port: one request for each client, over and over, for `warm` seconds that
-    don't count and `seconds` that do."""
+    don't count and `seconds` that do. `pids` are the processes of the server, whose CPU time is measured."""
 
     port: int
     requests: list[str]
     warm: float
     seconds: float
+    pids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
     """What the clients measured at one server: answers by status, and how long those of 200 and 204 took, in
-    milliseconds; `cpu` is what the clients cost, in seconds."""
+    milliseconds; `cpu` is what the clients cost, and `server_cpu` what the server cost, in seconds."""
 
     seconds: float
     cpu: float
+    server_cpu: float
     statuses: dict[str, int]
     p50: float
     p99: float
@@ -53,6 +57,11 @@ class Score:
     def rate(self) -> float:
         """Good answers a second."""
         return self.good / self.seconds
+
+    @property
+    def rate_of_cpu(self) -> float:
+        """Good answers for each second of the server's CPU time."""
+        return self.good / self.server_cpu if self.server_cpu else 0.0
 
 
 @dataclass
@@ -117,16 +126,26 @@ async def play(order: Order) -> Score:
         await loop.create_connection(partial(Client, request, number, tally, done), "127.0.0.1", order.port)
     await asyncio.sleep(order.warm)
     tally.counting = True
-    cpu, began = time.process_time(), time.perf_counter()
+    cpu, began, server_cpu = time.process_time(), time.perf_counter(), cpu_seconds(order.pids)
     await asyncio.sleep(order.seconds)
     tally.counting, tally.ending = False, True
+    server_cpu = cpu_seconds(order.pids) - server_cpu
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     async with asyncio.timeout(ANSWERS_IN_S):
         await asyncio.gather(*ends)
     took = sorted(tally.took) or [0.0]
     statuses = {str(status): count for status, count in sorted(tally.statuses.items())}
     p50, p99 = (1000 * took[int(part * (len(took) - 1))] for part in (0.5, 0.99))
-    return Score(seconds, cpu, statuses, p50, p99)
+    return Score(seconds, cpu, server_cpu, statuses, p50, p99)
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    """The CPU time that these processes have taken since they began, with all their threads, in seconds."""
+    ticks = 0
+    for pid in pids:
+        values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(values[11]) + int(values[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ class Server:
 
     def play(self, requests: Sequence[str], warm: float, seconds: float) -> Score:
         """Has clients send these requests, one each."""
-        order = json.dumps({"port": self.port, "requests": requests, "warm": warm, "seconds": seconds})
+        pids = [self.pid, *_children(self.pid)]
+        order = json.dumps({"port": self.port, "requests": requests, "warm": warm, "seconds": seconds, "pids": pids})
         command = [sys.executable, "-m", "tools.bench.peers.generator"]
         said = subprocess.run(
             command, input=order, stdout=subprocess.PIPE, text=True, cwd=PROJECT, check=True, timeout=PLAYS_IN_S + warm
