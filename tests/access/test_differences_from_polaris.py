@@ -77,7 +77,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     ),
     "a token request without a scope, or with `catalog`, is refused": (
         "authentication/test_token_endpoint.py",
-        "test_all_roles_are_given_where_no_others_were_asked_for",
+        "test_all_roles_are_given_where_the_scopes_name_no_others",
     ),
     "the realm is `POLARIS`": ("access/test_polaris_header.py", "test_a_realm_at_the_root_is_polaris"),
 }

@@ -108,7 +108,7 @@ async def test_client_credentials_in_a_header_give_a_token(realm: Realm) -> None
 
 
 @pytest.mark.parametrize("scope", ["", "catalog", "catalog PRINCIPAL_ROLE:ALL", "PRINCIPAL_ROLE:a PRINCIPAL_ROLE:ALL"])
-async def test_all_roles_are_given_where_no_others_were_asked_for(realm: Realm, scope: str) -> None:
+async def test_all_roles_are_given_where_the_scopes_name_no_others(realm: Realm, scope: str) -> None:
     assert (await who(realm, await ask(realm, credentials(realm, "ada", scope=scope)))).identity.activated is None
 
 
