@@ -62,7 +62,7 @@ class _Type:
 def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
     """Returns the schema of an Avro file's records with every type written out, and the part of it that has `fields`,
     the fields that a caller reads. Raises `Unreadable` for a schema that is wrong or beyond a bound."""
-    checked = _Checker().check(schema, 0)
+    checked = _Checker().check(schema, "", 0)
     writer = _record(checked.schema)
     if checked.smallest == 0:
         raise Unreadable("the Avro schema has records that may take no bytes, expected at least one")
@@ -83,59 +83,65 @@ def prune(schema: JsonValue, fields: Fields) -> JsonObject:
 
 
 class _Checker:
-    """Checks the types of one schema, and writes them out where they are used."""
+    """Checks the types of one schema, and writes them out where they are used. `space` is the namespace of the type
+    around a type, empty for none, and `depth` is how many types are around it."""
 
     def __init__(self) -> None:
-        self._named: dict[str, JsonObject] = {}
+        self._named: dict[tuple[str, str], tuple[JsonObject, str]] = {}
+        """The types by their namespaces and names, with the namespace of the type around."""
         self._types = 0
         self._empty = 0
 
-    def check(self, schema: JsonValue, depth: int) -> _Type:
+    def check(self, schema: JsonValue, space: str, depth: int) -> _Type:
         self._types += 1
         if self._types > MAX_TYPES or depth > MAX_NESTING:
             raise Unreadable(f"the Avro schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")
-        checked = self._union(schema, depth) if isinstance(schema, list) else self._one(schema, depth)
+        checked = self._union(schema, space, depth) if isinstance(schema, list) else self._one(schema, space, depth)
         if checked.smallest == 0:
             self._empty += 1
             if self._empty > MAX_EMPTY:
                 raise Unreadable(f"the Avro schema has more than {MAX_EMPTY} types that take no bytes")
         return checked
 
-    def _one(self, schema: JsonValue, depth: int) -> _Type:
+    def _one(self, schema: JsonValue, space: str, depth: int) -> _Type:
         if isinstance(schema, str):
             if schema in _SIZES:
                 return _Type(schema, _SIZES[schema])
-            if schema not in self._named:
-                raise Unreadable(f"the Avro schema has no type {schema[:100]!r}")
-            return self._one(self._named[schema], depth)
+            named = self._named.get(_full_name(schema, space)) or self._named.get(("", schema))
+            if named is None:
+                raise Unreadable(
+                    f"the Avro schema has a type {schema[:100]!r}, which it does not define before that, and which is "
+                    "no type of Iceberg's manifests"
+                )
+            return self._one(*named, depth)
         if not isinstance(schema, dict):
             raise Unreadable("the Avro schema has a type that is neither a name, an object nor a union")
         match schema.get("type"):
             case "record":
-                return self._record(schema, depth)
+                return self._record(schema, space, depth)
             case "array":
-                return self._repeated(schema, "items", depth)
+                return self._repeated(schema, "items", space, depth)
             case "map":
-                return self._repeated(schema, "values", depth)
+                return self._repeated(schema, "values", space, depth)
             case "fixed":
-                return self._fixed(schema)
+                return self._fixed(schema, space)
             case str(name) if name in _SIZES:
                 return _Type(_with_logical_type(name, schema), _SIZES[name])
             case dict() | list() as inner:
-                return self.check(inner, depth + 1)
+                return self.check(inner, space, depth + 1)
             case other:
-                return self._one(other if isinstance(other, str) else None, depth)
+                return self._one(other if isinstance(other, str) else None, space, depth)
 
-    def _union(self, branches: Sequence[JsonValue], depth: int) -> _Type:
+    def _union(self, branches: Sequence[JsonValue], space: str, depth: int) -> _Type:
         if len(branches) > MAX_BRANCHES:
             raise Unreadable(f"the Avro schema has a union of more than {MAX_BRANCHES} types")
         return _Type(
-            [each if each == "null" else self.check(each, depth + 1).schema for each in branches],
+            [each if each == "null" else self.check(each, space, depth + 1).schema for each in branches],
             1,  # which branch it is
         )
 
-    def _record(self, schema: JsonObject, depth: int) -> _Type:
-        name = self._name(schema)
+    def _record(self, schema: JsonObject, space: str, depth: int) -> _Type:
+        name, inner = self._name(schema, space)
         fields: list[JsonValue] = []
         smallest = 0
         listed = schema.get("fields")
@@ -144,35 +150,42 @@ class _Checker:
         for field in listed:
             if not isinstance(field, dict) or not isinstance(field.get("name"), str):
                 raise Unreadable("the Avro schema has a field without a name")
-            checked = self.check(field.get("type"), depth + 1)
+            checked = self.check(field.get("type"), inner, depth + 1)
             fields.append({"name": field["name"], "type": checked.schema})
             smallest += checked.smallest
         return _Type({"type": "record", "name": name, "fields": fields}, smallest)
 
-    def _repeated(self, schema: JsonObject, of: str, depth: int) -> _Type:
-        items = self.check(schema.get(of), depth + 1)
+    def _repeated(self, schema: JsonObject, of: str, space: str, depth: int) -> _Type:
+        items = self.check(schema.get(of), space, depth + 1)
         if items.smallest == 0 and of == "items":
             raise Unreadable("the Avro schema has an array of items that take no bytes")
         return _Type({"type": "array" if of == "items" else "map", of: items.schema}, 1)
 
-    def _fixed(self, schema: JsonObject) -> _Type:
+    def _fixed(self, schema: JsonObject, space: str) -> _Type:
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_FIXED_BYTES:
             raise Unreadable(f"the Avro schema has a fixed type whose size is not 0 to {MAX_FIXED_BYTES:,} bytes")
-        fixed: JsonObject = {"type": "fixed", "name": self._name(schema), "size": size}
+        fixed: JsonObject = {"type": "fixed", "name": self._name(schema, space)[0], "size": size}
         if schema.get("logicalType") == "decimal" and size <= MAX_DECIMAL_BYTES:
             fixed |= {each: schema[each] for each in ("logicalType", "precision", "scale") if each in schema}
         return _Type(fixed, size)
 
-    def _name(self, schema: JsonObject) -> str:
-        """Remembers a named type of the file's schema for later references, and returns the name that it gets in the
-        schema that is written out, which is unique."""
-        name, space = schema.get("name"), schema.get("namespace")
+    def _name(self, schema: JsonObject, space: str) -> tuple[str, str]:
+        """Remembers a type for references to its name. Returns the name that it gets in the schema that is written out,
+        which is unique, and the namespace of the types inside it."""
+        name, own = schema.get("name"), schema.get("namespace")
+        inner = own if isinstance(own, str) else space
         if isinstance(name, str):
-            self._named[name] = schema
-            if isinstance(space, str):
-                self._named[f"{space}.{name}"] = schema
-        return f"t{self._types}"
+            inner, name = _full_name(name, inner)
+            self._named[inner, name] = schema, space
+        return f"t{self._types}", inner
+
+
+def _full_name(name: str, space: str) -> tuple[str, str]:
+    """Returns the namespace of a type, empty for none, and its name in it: both are in `name` if that has a dot, else
+    the namespace is `space` (Avro specification, "Names")."""
+    before, dot, last = name.rpartition(".")
+    return (before, last) if dot else (space, name)
 
 
 def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
