@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # importing it takes time, which a cold start without realms 
 
 
 class Endpoint(Protocol):
-    """The fields and properties of a `Route` that do not depend on its handler, for modules that handlers import."""
+    """What modules that handlers import use of a `Route`, a class that they cannot import."""
 
     @property
     def method(self) -> str: ...

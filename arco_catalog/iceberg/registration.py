@@ -199,5 +199,6 @@ def _check_logs(table: TableMetadata) -> None:
     times = [entry["timestamp-ms"] for entry in table["metadata-log"]]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise([*times, table["last-updated-ms"]])):
         raise BadRequest(
-            "Invalid metadata: 'metadata-log' is not in order of time, or has times after 'last-updated-ms'"
+            "Invalid metadata: 'metadata-log' has a time that is more than a minute later than that of the next entry, "
+            "or than 'last-updated-ms'"
         )

@@ -76,7 +76,9 @@ async def inspect_relation(session: Session, namespace: Namespace, name: str) ->
 
 
 async def _without_pointer(session: Session, entry: RelationEntry, state: str, name: str) -> JsonObject:
-    """Returns the records of a relation without a pointer. It has no markers, as only registry commits change it."""
+    """Returns the entry and the description of a relation without a pointer: a generic table, a semantic model, or a
+    table that follows another catalog's. There are no markers in it, as only registry commits change such a
+    relation."""
     return {
         "name": name,
         "type": entry.kind,

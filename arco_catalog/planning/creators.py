@@ -1,4 +1,4 @@
-"""The ways to create a table or view: by a create request, or by a commit whose updates build it."""
+"""The ways to create a table or view: by a create request, and for a table also by a commit whose updates build it."""
 
 from collections.abc import Iterable
 from dataclasses import replace

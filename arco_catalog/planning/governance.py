@@ -79,8 +79,8 @@ def _check_name(name: str, subject: str, *, columns: bool) -> None:
         raise BadRequest(f"Invalid request: {quoted(name)}: {subject} has no columns")
     if int(column[1]) > _MAX_FIELD_ID or str(int(column[1])) != column[1]:
         raise BadRequest(
-            f"Invalid request: {quoted(name)}: {column[1]} is no field id: expected a number of at most "
-            f"{_MAX_FIELD_ID} without leading zeros"
+            f"Invalid request: {quoted(name)}: {column[1]}, after 'arco.column.', is no field id: expected a number of "
+            f"at most {_MAX_FIELD_ID} without leading zeros"
         )
     _check_tag(name, column[2])
 

@@ -90,7 +90,7 @@ def pointer_summary(
 
 @dataclass(frozen=True, slots=True)
 class ReceiptWrites:
-    """The writes of the pending and of the committed receipt of one attempt at a commit or create."""
+    """Two writes, not made yet, of one attempt at a commit or create: of its pending and of its committed receipt."""
 
     pending: RecordWrite
     committed: RecordWrite

@@ -66,7 +66,7 @@ def parse_document(document: JsonObject) -> ModelDocument:
             f"{MAX_MODEL_BYTES:,} are allowed"
         )
     if not model.strip():
-        raise BadRequest("Invalid request.document.semantic_model: it must not be empty")
+        raise BadRequest("Invalid request.document.semantic_model: it is blank: expected a semantic model as JSON text")
     try:
         sources = [*_sources(loads(body))]
     except MalformedJson as error:

@@ -84,12 +84,13 @@ class IdempotencyGuard:
 
     async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
         """Puts the next slot for an attempt; does nothing without a key. With an answer it is the final slot: only
-        after it may a failure or a no-op be answered. Raises `Superseded` if another sending has put the next slot.
-        When slot 0 shows that the key is too old or too new, raises `CommitStateUnknown` or `BadRequest`, as `is_new`
-        does; `CommitStateUnknown` too if the request may have been carried out without its key.
+        after it may a failure or a no-op be answered. Raises `Superseded` if another sending has put the next slot, or
+        that slot is final, and `CommitStateUnknown` if the request may have been carried out without its key. If this
+        put slot 0, the key is judged by the slot's time: raises `CommitStateUnknown` if it is too old; if it is too new
+        and there is no `answer`, puts a `BadRequest` as the answer and raises that.
 
         A put that was cancelled, because a step that ran concurrently failed, may have been applied nevertheless. So
-        slots of our own are skipped.
+        slots of our own that are not final are skipped.
         """
         marker = self.marker
         if marker is None:

@@ -60,9 +60,9 @@ async def _settings(session: Session) -> KeySettings:
 
 
 async def _find_previous_key(session: Session, text: str, settings: KeySettings) -> IdempotencyKey | None:
-    """Returns the key by a previous policy under which this request began; None if there is none. The empty markers by
-    the other previous policies that are read before are closed, unless the catalog is read-only, so that a server which
-    does not know of the change yet can't begin the request there."""
+    """Returns the key of this request by the previous policy under which the request began; None if it began under no
+    previous policy. Markers of previous policies that are read before and have no slot are closed, so that a server
+    which does not know of the change yet can't begin the request there. In a read-only catalog none is closed."""
     request, policies = session.request, settings.previous_policies(session.now_ms())
     if not policies:
         return None

@@ -1,5 +1,6 @@
-"""Reads and writes metadata files by their locations. Files are written once and cached. Each use of a cached file is
-confirmed by the store, except for files that the catalog has written itself and that were confirmed recently.
+"""Reads and writes metadata files by their locations. Files are written once and cached. The store
+confirms for a read that a cached file still exists, unless the catalog has written it and it was confirmed recently. A
+commit makes its plan on the cached file without that, since only the swap of the pointer decides.
 
 Locations may be outside of the catalog's folder, so each allowed prefix has a store of its own.
 """

@@ -64,7 +64,9 @@ class Location:
         match = _URI.fullmatch(text)
         if forbidden := "".join(sorted(_FORBIDDEN.intersection(text))):
             raise BadRequest(f"Not a valid location: {text!r}: it must not contain any of {forbidden!r}")
-        if match is None or _CONTROL.search(text):
+        if _CONTROL.search(text):
+            raise BadRequest(f"Not a valid location: {text!r}: it must not contain control characters")
+        if match is None:
             example = f"file://{text}" if text.startswith("/") else "s3://bucket/path"
             raise BadRequest(f"Not a valid location: {text!r}: expected an absolute URI such as {example}")
         scheme = match[1].lower()

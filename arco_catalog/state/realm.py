@@ -170,7 +170,8 @@ class PrincipalEntry(DescribedEntry):
 
     @property
     def runs_pipeline(self) -> bool:
-        """Whether the principal may write to the namespace of the pipeline's tables."""
+        """Whether the principal's privileges to write also count in the namespace of the pipeline's tables. That alone
+        gives no privilege."""
         return self.properties.get(RUN_PIPELINE) == "true"
 
     def with_secrets(self, secrets: tuple[Secret, ...], at_ms: int, **changed: str | bool) -> Self:

@@ -106,8 +106,9 @@ class Tombstone:
         return tombstone_key(self.namespace, self.name, self.entity)
 
     def begun(self, index: Index, fence: int) -> Steps[Edits]:
-        """Returns the index changes by which the purge of the dropped table begins: the table holds its locations
-        again. `fence` is the number of the task's version that has the lease."""
+        """Returns the index changes by which the purge of the dropped table begins: its tombstone is in the state
+        `PURGING`, and the table holds its locations. `fence` is the number of the task's version that has the lease,
+        which the tombstone keeps to fence earlier leases."""
         held = yield from reclaimed_holds(
             index, self.entity, self.locations, {"state": PURGING, "task": self.task}, name=(*self.namespace, self.name)
         )

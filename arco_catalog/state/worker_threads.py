@@ -36,7 +36,7 @@ async def off_loop(size: int, work: Callable[[], T]) -> T:
     bytes; otherwise the event loop does.
 
     `work` must be pure, or use only objects that no other code uses. Cancelling the caller does not stop work in a
-    thread: it continues until it returns or raises, which work with a deadline does by itself.
+    thread: it runs until it returns or raises, which work with a deadline does by itself.
     """
     if size < SMALL_BYTES:
         return work()

@@ -89,9 +89,9 @@ class CheckedRequest:
 
 
 def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> CheckedRequest:
-    """Returns the request to sign, which is put together from the parts of `request` that were checked. Raises
-    `Forbidden` if the region differs from the catalog's, if the operation is not signed, or if the scope does not allow
-    it."""
+    """Returns the request to sign, which is put together from the parts of `request` that were checked, without
+    headers that need no signature. Raises `Forbidden` if the scope does not allow the request, and for a region other
+    than the catalog's, or an operation, URI, header or body that can't be signed."""
     region = config.region or DEFAULT_REGION
     if request.region != region:
         raise Forbidden(f"Not signed: the region must be {region}, that of the catalog, not {quoted(request.region)}")

@@ -128,7 +128,8 @@ def watermark(table: OpenTable) -> date | None:
 
 
 async def _list(session: Session, prefix: str) -> dict[str, tuple[str, int]]:
-    """Returns the key and length of each object under a prefix, by the object's name."""
+    """Returns the key and length of each object under a prefix, by the name of the object: the last level of its key,
+    without `.json`."""
     return {_name(each.key): (each.key, each.size) async for each in list_objects(session.state, prefix)}
 
 

@@ -30,8 +30,10 @@ UNKNOWN_LOCATION = "{} is not among the locations that the registry has for the 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another entity that may have files at the locations of a table to maintain. `how` is the predicate of a sentence
-    with the entity as subject. `entity` is None if it is not known which one: then `how` is a whole sentence."""
+    """Why files of a table must not be deleted: `entity` may have files at the table's locations, or the table borrows
+    files from it. `how` is the predicate of a sentence with that entity as subject. `entity` is None if the table
+    borrows from an unknown one, or files are to be deleted outside of its locations: then `how` is a whole sentence,
+    about the table or the location."""
 
     entity: str | None
     how: str

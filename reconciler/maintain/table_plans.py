@@ -88,9 +88,9 @@ class TablePlan:
     plan: Plan
 
     def limited_to(self, bytes_left: int | None) -> "TablePlan":
-        """Returns this plan; if all steps together rewrite more than `bytes_left` (None: no limit), with a rewrite of
-        data files that fits into it, if one is due. The rewrite is held back if fewer than two files fit. Other steps
-        are not limited."""
+        """Returns this plan, unless its steps together rewrite more than `bytes_left` (None: no limit) and one of them
+        rewrites data files. Then this step alone is limited to `bytes_left`, and held back if fewer than two files fit
+        into that; the other steps are not limited."""
         others = [step for step in self.plan.steps if step.call.procedure is not Procedure.REWRITE_DATA_FILES]
         if bytes_left is None or self.plan.bytes <= bytes_left or len(others) == len(self.plan.steps):
             return self

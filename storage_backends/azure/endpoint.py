@@ -48,7 +48,10 @@ def place_of(url: StoreUrl, config: AzureConfig) -> Place:
     and no endpoint is set."""
     container, at, host = url.host.partition("@")
     if not _CONTAINER.fullmatch(container):
-        raise ValueError(f"an Azure URL must name a container (lower-case letters, digits, hyphens): {url.text!r}")
+        raise ValueError(
+            "an Azure URL must name a container (3 to 63 lower-case letters, digits and single hyphens between them): "
+            f"{url.text!r}"
+        )
     if not at:
         if config.account is None:
             raise ValueError(f"{url.text!r} names no account: set AZURE_STORAGE_ACCOUNT, or {account_form(container)}")

@@ -1,6 +1,6 @@
-"""Sends requests to GCS by google-cloud-storage: it chooses the endpoint, and its authorized session sends, with
-connections that can use proxies. The session neither repeats nor redirects, except that it sends a request once more
-with a new token after the status 401.
+"""Sends requests to GCS by google-cloud-storage, in an authorized session of that SDK, with connections that can use
+proxies. No request is repeated or redirected, except that one with the status 401 is sent once more if there is a new
+token.
 
 The SDK blocks, so each exchange takes a thread.
 """
@@ -49,7 +49,7 @@ class SdkTransport:
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
         """Sends one request in a thread, and returns the response. After the status 401 it sends the request a second
-        time with a new token, if there is one. If the caller is cancelled, the thread still continues. Raises
+        time with a new token, if there is one. If the caller is cancelled, the thread runs on. Raises
         `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s for a
         request that can't be made."""
         loop = asyncio.get_running_loop()

@@ -34,8 +34,9 @@ def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
     if config.endpoint_url:
         if config.fips or config.dualstack:
             raise StoreError(
-                "no S3 client can be made: AWS_ENDPOINT_URL cannot be combined with a FIPS or dual-stack endpoint: "
-                "unset it, or AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT"
+                "no S3 client can be made: an endpoint of your own cannot be combined with a FIPS or dual-stack "
+                "endpoint: unset AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL, or AWS_USE_FIPS_ENDPOINT and "
+                "AWS_USE_DUALSTACK_ENDPOINT"
             )
         return _custom(config.endpoint_url, bucket, in_host=_in_host(bucket, config))
     domain = domain_of(region)

@@ -51,5 +51,12 @@ def secret_in(response: Response, service: str) -> bytes:
             case "secretsmanager", {"SecretBinary": str(value)}:
                 return base64.b64decode(value, validate=True)
     except (ValueError, binascii.Error) as error:
-        raise StoreDenied(f"the answer of {service} holds no secret") from error
-    raise StoreDenied(f"the answer of {service} holds no secret")
+        raise _no_secret(service) from error
+    raise _no_secret(service)
+
+
+def _no_secret(service: str) -> StoreDenied:
+    return StoreDenied(
+        f"the answer of {service} holds no secret: check that {_SERVICES[service].endpoint_variable} or "
+        "AWS_ENDPOINT_URL, if set, names that service"
+    )

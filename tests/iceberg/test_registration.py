@@ -162,7 +162,10 @@ REFUSED: list[tuple[Object, str]] = [
         {"snapshot-log": [{"snapshot-id": 1, "timestamp-ms": NOW}, {"snapshot-id": 2, "timestamp-ms": NOW - 60_001}]},
         "Expected sorted snapshot log entries",
     ),
-    ({"metadata-log": [{"metadata-file": "f", "timestamp-ms": NOW * 2}]}, "'metadata-log' is not in order of time"),
+    (
+        {"metadata-log": [{"metadata-file": "f", "timestamp-ms": NOW * 2}]},
+        "'metadata-log' has a time that is more than a minute later",
+    ),
     (
         {"metadata-log": [{"metadata-file": 1, "timestamp-ms": 1}]},
         r"metadata-log\[0\].metadata-file: expected a string",

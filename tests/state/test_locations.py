@@ -88,6 +88,11 @@ def test_what_lies_outside_or_could_be_read_so_is_refused(text: str) -> None:
         ALLOWED.check(text)
 
 
+def test_a_control_character_is_refused_as_such_though_the_text_is_a_uri() -> None:
+    with pytest.raises(BadRequest, match=r"'s3://bucket/a\\nb': it must not contain control characters"):
+        ALLOWED.check("s3://bucket/a\nb")
+
+
 @pytest.mark.parametrize(
     "folder", ["_catalog", "_CATALOG", "%5fcatalog", "%255Fcatalog", "_probe", "_realm", ".arco-store"]
 )

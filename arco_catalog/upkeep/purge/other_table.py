@@ -186,8 +186,10 @@ def _continued(partial: PartialRead, places: Collection[str]) -> _Reading:
 
 
 async def _read_files(sessions: Sessions, reading: _Reading, continuation: Continuation) -> str | None:
-    """Reads the files of a table that are not read yet. Returns the first one that is inside the places of the purge;
-    None if there is none."""
+    """Reads the metadata files, manifest lists and manifests of a table that are not read yet, and saves the progress
+    by `continuation` from time to time. Returns the first location, of such a file or of one that it names, that is
+    inside the places of the purge. Returns None if all files that could be read lead to no such location; the others
+    are then in `reading`."""
     found, compared = files_of(sessions, reading.metadata, reading.gone, reading.corrupt, reading.position), 0
     async with aclosing(found) as files:
         async for file in files:

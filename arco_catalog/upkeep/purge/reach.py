@@ -391,8 +391,8 @@ def _text(record: JsonObject, name: str, where: str) -> str:
         raise CorruptFile(f"the manifest or manifest list {where} can't be read: {name} of an entry is empty")
     if len(value) > MAX_NAME_LENGTH:
         raise CorruptFile(
-            f"the manifest or manifest list {where} can't be read: {name} of an entry has {len(value):,} characters, "
-            f"expected at most {MAX_NAME_LENGTH:,}"
+            f"the manifest or manifest list {where} can't be read: the location {name} of an entry has "
+            f"{len(value):,} characters, expected at most {MAX_NAME_LENGTH:,}"
         )
     return value
 

@@ -60,7 +60,7 @@ async def read(schema: JsonObject, data: bytes) -> list[JsonObject]:
         pytest.param(record("R", ["null", fixed("F")], ["null", "a.F"], namespace="a"), 2, id="around a union"),
     ],
 )
-async def test_a_reference_leads_to_the_type_that_the_specification_says(schema: JsonObject, size: int) -> None:
+async def test_a_reference_leads_to_the_type_of_the_specification(schema: JsonObject, size: int) -> None:
     data = bytes(size) if size == 2 else bytes(range(size))  # two zeros: two empty collections, or two nulls
     expected = [*fastavro.reader(io.BytesIO(avro_file(schema, [(1, data)])))]
     assert await read(schema, data) == expected
