@@ -37,7 +37,6 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arco_catalog.config.parsing import parse_warehouse
@@ -46,6 +45,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.open import canonical_url, opener_in
 
 if TYPE_CHECKING:

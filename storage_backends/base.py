@@ -6,8 +6,9 @@ the outcomes below, retries what the store refused for the moment, and does noth
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NewType, Protocol
+
+from storage_backends.lazy_dataclass import dataclass
 
 Version = NewType("Version", str)
 """Opaque token of one state of one object (an ETag, a generation). Compared for equality, never built by a caller."""

@@ -3,7 +3,6 @@
 import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from storage_backends.base import (
     ANY,
@@ -22,6 +21,7 @@ from storage_backends.base import (
 )
 from storage_backends.bulk import check_number
 from storage_backends.clock import system_now_ms
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, holds
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from storage_backends.base import ObjectStore
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.url import StoreUrl
 from storage_backends.versions import KeptVersions
 

@@ -1,8 +1,6 @@
 """Probes whether a store supports conditional PUTs, which every protocol needs, and conditional DELETEs, which are
 optional."""
 
-from dataclasses import dataclass
-
 from storage_backends.base import (
     ABSENT,
     ANY,
@@ -16,6 +14,7 @@ from storage_backends.base import (
     Unknown,
     Version,
 )
+from storage_backends.lazy_dataclass import dataclass
 
 FOLDER = "_probe"
 """Reserved for probe objects. After a crash some may be left; they may be deleted at any time."""

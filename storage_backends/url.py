@@ -1,8 +1,8 @@
 """Splits the URL of a store into its parts."""
 
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.validation import is_key
 
 

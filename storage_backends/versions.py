@@ -5,10 +5,10 @@ earlier time.
 """
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Protocol
 
 from storage_backends.base import Version
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

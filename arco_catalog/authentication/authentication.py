@@ -1,10 +1,10 @@
 """Authenticates a request by the first authenticator of a deployment that recognises its credentials."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, Authenticator, RequestCredentials
 from arco_catalog.iceberg.errors import NotAuthorized
+from storage_backends.lazy_dataclass import dataclass
 
 REALM_HEADER = "polaris-realm"
 """The header by which Polaris's clients name a realm."""

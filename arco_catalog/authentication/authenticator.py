@@ -1,10 +1,10 @@
 """The interface of authenticators, which verify the credentials of a request; their input and their result."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from arco_catalog.planning.access import Identity
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

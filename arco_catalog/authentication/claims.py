@@ -7,10 +7,10 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_TOKEN = 16 << 10
 """Characters of a token; longer ones are not read. Issuers make shorter ones, and a server's limit of headers is

@@ -8,12 +8,12 @@ Lambda function for proxy integration"; Lambda developer guide, "Invoking Lambda
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import role_names, text_claim
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.planning.access import Identity
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_TEXT = 256
 """Characters of a principal's name in receipts and logs."""

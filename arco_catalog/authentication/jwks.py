@@ -10,11 +10,12 @@ import base64
 import binascii
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject, loads
 from storage_backends import StoreError
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.fetch import checked_url, failure_of, fetch
 
 REFRESH_MS = 10 * 60_000

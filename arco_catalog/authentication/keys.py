@@ -9,11 +9,12 @@ import hashlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from arco_catalog.iceberg.errors import Unavailable
 from storage_backends import StoreError
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.secret_stores import read_secret
 
 MIN_KEY_BYTES = 32

@@ -6,7 +6,6 @@ of keys in the header (`jwk`, `jku`, `x5u`) are ignored.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import (
@@ -24,6 +23,7 @@ from arco_catalog.authentication.token_cache import TokenCache
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.access import Identity
+from storage_backends.lazy_dataclass import dataclass
 
 KINDS = ("jwt", "at+jwt", "application/at+jwt")
 """Types of access tokens, in lower case; others are for logging out, for proofs, for events."""

@@ -5,7 +5,6 @@ Libraries that verify tokens are imported only if a variable needs them: a funct
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from arco_catalog.config.variables import (
     TOKEN_LIFETIME,
 )
 from arco_catalog.state.runtime import Runtime
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from arco_catalog.authentication.keys import KeySource

@@ -6,8 +6,9 @@ The keys of the cache are digests, not tokens.
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ this scope alone activates no principal role.
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 from urllib.parse import parse_qsl
 
@@ -30,6 +30,7 @@ from arco_catalog.authentication.tokens import (
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.realm import PrincipalEntry
+from storage_backends.lazy_dataclass import dataclass
 
 CLIENT_CREDENTIALS = "client_credentials"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"

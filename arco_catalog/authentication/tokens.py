@@ -5,7 +5,6 @@ for each request, whether that principal still exists and still has these roles.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import UnverifiedToken, expiry_ms, read_unverified, role_names, text_claim
@@ -16,6 +15,7 @@ from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.access import Identity
 from arco_catalog.state.runtime import Runtime
+from storage_backends.lazy_dataclass import dataclass
 
 ISSUER = "arco"
 """The claim `iss` of the catalog's tokens."""

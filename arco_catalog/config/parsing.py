@@ -2,11 +2,11 @@
 sentence that the user can follow."""
 
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from arco_catalog.config.durations import parse_duration
 from storage_backends import probe
+from storage_backends.lazy_dataclass import dataclass
 
 MIN_BYTES = 1 << 20
 MIN_BODY_BYTES = 1 << 10

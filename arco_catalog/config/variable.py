@@ -1,8 +1,9 @@
 """One environment variable: its name, what its text means, and its value if it is not set."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from storage_backends.lazy_dataclass import dataclass
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -2,11 +2,12 @@
 that a response gives it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.json import JsonObject
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # importing it takes time, and most requests delegate no access
     from arco_catalog.vending.credential import StorageCredential

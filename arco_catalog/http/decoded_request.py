@@ -1,7 +1,6 @@
 """A request at its route, decoded: names, query, headers and body, each checked where it is read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote
 
@@ -24,6 +23,7 @@ from arco_catalog.iceberg.shapes import OBJECT, Fields
 from arco_catalog.planning.names import Identifier
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import Hold
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(kw_only=True, eq=False)

@@ -9,7 +9,6 @@ the client sent.
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from arco_catalog.http.errors import described
 from arco_catalog.http.principal import AUTHENTICATED_CALLER, GATEWAY_EVENT, NO_CALLER, Caller
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.protocol.operation_request import ANONYMOUS
+from storage_backends.lazy_dataclass import dataclass
 
 TARGET = "x-waws-unencoded-url"
 """Path and query as the front end received them."""

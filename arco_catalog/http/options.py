@@ -1,10 +1,10 @@
 """The options of the HTTP layer."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, TIMEOUT_SECONDS
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_BODY_BYTES = 8 << 20
 """The default limit of a body. Parsing one blocks all other requests of the process for about 10 ms a megabyte."""

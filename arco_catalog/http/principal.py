@@ -2,7 +2,6 @@
 (docs/design/security.md)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.authenticator import RequestCredentials
@@ -10,6 +9,7 @@ from arco_catalog.authentication.gateway import claims_in, inner, printable, sig
 from arco_catalog.http.asgi import Scope
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.operation_request import ANONYMOUS
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """Decodes the query of a request, and parses the values of parameters."""
 
-from dataclasses import dataclass
-
 from arco_catalog.http.percent import decode_form
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import dumps
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

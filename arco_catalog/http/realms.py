@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
 from arco_catalog.authentication.secrets import Entropy, Secrets
@@ -21,6 +20,7 @@ from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 _LOG = logging.getLogger(__name__)
 

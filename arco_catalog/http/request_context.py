@@ -1,10 +1,11 @@
 """The context that the handler of a request gets: the decoded request, and its sessions."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.service import Endpoint, Service
 from arco_catalog.http.sessions import Sessions
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(kw_only=True, eq=False)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TypeAlias
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from arco_catalog.iceberg.shapes import kind_of
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.memory import BODY_WEIGHT, VALUE_BYTES, Allocation, Hold, OutOfMemory
 from arco_catalog.state.worker_threads import off_loop
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_VALUES = 500_000
 """The limit of JSON values in a body. A parsed value takes up to 70 bytes where two bytes were sent, so that without

@@ -3,13 +3,14 @@ the code."""
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess
 from arco_catalog.http.asgi import Send
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.planning.answers import Answer, TableState
+from storage_backends.lazy_dataclass import dataclass
 
 PIECE_BYTES = 256 << 10
 """The size of the pieces in which a body is passed to the server."""

@@ -1,7 +1,6 @@
 """A route of the HTTP API: its method and path template, the handler, and the meaning of its failures."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
@@ -10,6 +9,7 @@ from typing import cast
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requires import Requires
 from arco_catalog.http.responses import Response
+from storage_backends.lazy_dataclass import dataclass
 
 PREFIX = "{prefix}"
 """The parameter for the catalog in a path template."""

@@ -5,11 +5,11 @@ may contain `%25`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from arco_catalog.http.route import PREFIX, Route
 from arco_catalog.http.spelling import USUAL, Spelling
+from storage_backends.lazy_dataclass import dataclass
 
 REMEMBERED_PATHS = 1_024
 REMEMBERED_PATH_BYTES = 512

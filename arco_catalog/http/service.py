@@ -1,7 +1,6 @@
 """The catalogs, options and endpoints of one app. The module does not import handlers, because they import it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from arco_catalog.authentication.authentication import Authentication
@@ -9,6 +8,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.requires import Requires
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.protocol.catalog import Catalog
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
     from arco_catalog.http.realms import RealmService

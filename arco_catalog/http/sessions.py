@@ -2,7 +2,7 @@
 management route names. Each enforces the rights that the request's route requires, in a realm with access control."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from arco_catalog.http.compression import answer_limit
@@ -17,6 +17,7 @@ from arco_catalog.protocol.key_resolution import resolve_key
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.paths import REALM_FOLDER
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
     from arco_catalog.http.realms import RealmService

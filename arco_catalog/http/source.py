@@ -7,7 +7,6 @@ sources; the check of the rights rejects the request of any other (docs/design/a
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from arco_catalog.authentication.gateway import CONTROL, MAX_TEXT
@@ -16,6 +15,7 @@ from arco_catalog.http.principal import Caller
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import is_ulid
+from storage_backends.lazy_dataclass import dataclass
 
 SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id", "x-arco-admin-user"
 

@@ -6,10 +6,10 @@ DuckDB percent-encode both. So in their paths `+` is a space. iceberg-go, iceber
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from arco_catalog.http.percent import decode_form, decode_text
 from arco_catalog.iceberg.errors import BadRequest
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,6 @@
 """Decides whether a commit that lost a requirement on its branch may be rebased: whether it only appends data files to
 one branch, requests the rebase, and its table allows that (docs/design/appends.md)."""
 
-from dataclasses import dataclass
 from typing import cast
 
 from arco_catalog.iceberg.commit import REBASE_FIELD, Commit
@@ -12,6 +11,7 @@ from arco_catalog.iceberg.properties import COMMIT_APPENDS, ENCRYPTION_KEY_ID, R
 from arco_catalog.iceberg.requirements import AssertRefSnapshotId, AssertTableUuid
 from arco_catalog.iceberg.snapshots import MAIN, REF_FIELDS, Snapshot, SnapshotRef
 from arco_catalog.iceberg.updates import AddSnapshot, SetSnapshotRef
+from storage_backends.lazy_dataclass import dataclass
 
 VALIDATED = ("kafka.connect.", "flink.")
 """The beginnings of summary fields by which engines recognise their own commits. They rely on a conflict."""

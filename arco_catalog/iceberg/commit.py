@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Generic, TypeVar
@@ -19,6 +18,7 @@ from arco_catalog.iceberg.requirements import (
 )
 from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of, quoted
 from arco_catalog.iceberg.updates import TABLE_UPDATES, AddSnapshot, TableUpdate
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T", covariant=True)
 

@@ -6,9 +6,10 @@ to those of one call.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeAlias, cast
+
+from storage_backends.lazy_dataclass import dataclass
 
 Write: TypeAlias = Callable[[object], bytes]
 

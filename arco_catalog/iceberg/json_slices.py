@@ -7,8 +7,9 @@ brackets and commas at which a document may be split; the parser parses, and so 
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, cast
+
+from storage_backends.lazy_dataclass import dataclass
 
 Parse: TypeAlias = Callable[[bytes], object]
 

@@ -4,7 +4,6 @@ The messages are exactly those of the reference implementation, because clients 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from arco_catalog.iceberg.errors import CommitFailed
@@ -12,6 +11,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.metadata import TableMetadata
 from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.shapes import INT, LONG, STRING, Fields
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Data files refer to the ids, so the ids in a commit are never changed; only a cr
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias, TypedDict, cast
 
@@ -13,6 +12,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue, dumps
 from arco_catalog.iceberg.numbered import NumberedObjects
 from arco_catalog.iceberg.shapes import ANY, BOOLEAN, INT, NAME, STRING, ShapeError, list_of, quoted, record, unexpected
+from storage_backends.lazy_dataclass import dataclass
 
 Type: TypeAlias = "str | StructType | ListType | MapType"
 

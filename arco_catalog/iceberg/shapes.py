@@ -5,11 +5,11 @@ and are left out of the result, because other readers refuse them; unknown field
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 Shape: TypeAlias = Callable[[JsonValue], T]

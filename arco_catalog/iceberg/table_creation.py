@@ -1,6 +1,6 @@
 """The first metadata of a new table, made from a client's request (REST spec, `CreateTableRequest`)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import cast
 
@@ -15,6 +15,7 @@ from arco_catalog.iceberg.schema import SCHEMA, Columns, Schema, check_schema, c
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME, OBJECT, STRINGS, Fields, check
 from arco_catalog.iceberg.sort import SORT_ORDER, SortOrder, check_order, unsorted
 from arco_catalog.iceberg.updates import LAST_ADDED, LOCATION
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

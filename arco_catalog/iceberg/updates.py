@@ -1,7 +1,6 @@
 """The 23 updates that a commit can make to a table, as values (REST spec, `TableUpdate`)."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from arco_catalog.iceberg.encryption import ENCRYPTED_KEY, EncryptedKey
@@ -40,6 +39,7 @@ from arco_catalog.iceberg.snapshots import (
     StatisticsFile,
 )
 from arco_catalog.iceberg.sort import SORT_ORDER, SortOrder
+from storage_backends.lazy_dataclass import dataclass
 
 LAST_ADDED = -1
 """Stands for the schema, spec, order or view version that the same commit added last."""

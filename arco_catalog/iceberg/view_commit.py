@@ -2,7 +2,6 @@
 spec, `CommitViewRequest`)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never, cast
 
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
@@ -40,6 +39,7 @@ from arco_catalog.iceberg.view_metadata import (
     dialects,
     version_meaning,
 )
+from storage_backends.lazy_dataclass import dataclass
 
 HISTORY_SIZE = "version.history.num-entries"
 DEFAULT_HISTORY_SIZE = 10

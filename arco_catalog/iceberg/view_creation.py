@@ -1,6 +1,6 @@
 """The first metadata of a new view, made from a client's request (REST spec, `CreateViewRequest`)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
@@ -18,6 +18,7 @@ from arco_catalog.iceberg.view_metadata import (
     check_dialects,
     is_sql,
 )
+from storage_backends.lazy_dataclass import dataclass
 
 FIRST_VERSION_ID = 1
 

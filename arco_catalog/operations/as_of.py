@@ -6,7 +6,6 @@ before the compare-and-swap that makes the change, so an answer is exact except 
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, NoSuchNamespace, NoSuchTable, NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -33,6 +32,7 @@ from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.tombstone import Tombstone
+from storage_backends.lazy_dataclass import dataclass
 
 _LAST_ENTROPY = bytes([255] * 10)
 

@@ -2,7 +2,6 @@
 other owners of state in its store."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import NotFound
@@ -14,6 +13,7 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.paths import SERVICE, Paths
 from arco_catalog.state.realm import REALM_STATE, CatalogEntry, catalogs, is_dropped
+from storage_backends.lazy_dataclass import dataclass
 
 CACHE_BYTES = 16 << 20
 

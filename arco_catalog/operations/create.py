@@ -2,7 +2,7 @@
 (docs/design/registry.md#rule-1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import Refusal
@@ -24,6 +24,7 @@ from arco_catalog.state.index import Edits, Namespace
 from arco_catalog.state.locations import Location
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Steps
+from storage_backends.lazy_dataclass import dataclass
 
 
 async def create_table(session: Session, namespace: Namespace, request: JsonObject) -> Answer:

@@ -3,7 +3,6 @@ on a HEAD that was read for this request (docs/design/security.md#storage-creden
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.accessors import location as location_in
@@ -32,6 +31,7 @@ from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.service import Vending
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
 from arco_catalog.vending.storage_config import FileStorage, StorageConfig, parse_storage_config
+from storage_backends.lazy_dataclass import dataclass
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,8 +1,6 @@
 """Loads and drops generic tables and semantic models: relations of which the catalog stores a description alone, no
 pointer, no metadata file, no commits (docs/design/polaris.md)."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.answers import Answer, Document
@@ -16,6 +14,7 @@ from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
 from arco_catalog.state.entries import DescribedKind, RelationEntry, find_kind
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Needs, Steps
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 read their files; the catalog never does (docs/design/polaris.md#generic-tables)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -26,6 +25,7 @@ from arco_catalog.state.fields import mapping
 from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Steps
+from storage_backends.lazy_dataclass import dataclass
 
 KIND: DescribedKind = "generic-table"
 MAX_FORMAT = 64

@@ -14,7 +14,7 @@ import hmac
 import re
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
@@ -34,6 +34,7 @@ from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.policies import policies_in
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.tombstone import PURGED, Tombstone
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

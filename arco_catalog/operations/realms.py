@@ -2,7 +2,7 @@
 number of catalogs (docs/design/access.md#realms)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from arco_catalog.config.parsing import parse_realm
@@ -36,6 +36,7 @@ from arco_catalog.state.paths import DEFAULT_REALM, REALM_FOLDER, Paths
 from arco_catalog.state.realm import EXTERNAL, SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Deadline, Runtime
 from storage_backends import ObjectStore
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wrappers.request import ObservedClock, RequestStore
 
 if TYPE_CHECKING:  # a server whose catalogs vend nothing must not import it

@@ -1,7 +1,5 @@
 """Reads the receipts of the commits of a table or view."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import no_such
@@ -16,6 +14,7 @@ from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile
 from storage_backends import Found
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """The counts and examples of what the reconciler found and wrote in a run. Their number and length are limited, so that
 they always fit into one response."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_EXAMPLES = 100
 """Maximum examples of missing receipts, and of unreadable records; all are counted."""

@@ -3,7 +3,6 @@ catalog."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, NotFound, Unavailable
@@ -29,6 +28,7 @@ from arco_catalog.state.listing import list_objects
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import SERVICE_ADMIN
 from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 SETTLING_MS = 10 * 60_000
 """A catalog that was never closed, and whose last commit is younger than this, may still be in creation."""

@@ -1,7 +1,7 @@
 """Finds, lists and retries background tasks for operators (docs/design/tasks.md)."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound
 from arco_catalog.planning.purge import first_version, purge_of
@@ -13,6 +13,7 @@ from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task
 from arco_catalog.state.task_log import append_task, list_tasks, put_hint, read_task
 from arco_catalog.state.tombstone import DROPPED, PURGING, Tombstone
 from storage_backends import Found
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

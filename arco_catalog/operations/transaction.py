@@ -7,7 +7,6 @@ are settled, by this process or by any other that reads one.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitStateUnknown, InternalError
@@ -40,6 +39,7 @@ from arco_catalog.state.needs import Needs
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
+from storage_backends.lazy_dataclass import dataclass
 
 TableChange = tuple[Namespace, str, JsonObject]
 """The part of a request for one table: its namespace, its name, and its CommitTableRequest."""

@@ -2,7 +2,6 @@
 the metadata file and the manifest lists still exist (docs/design/registry.md#rule-5)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg import table
@@ -41,6 +40,7 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.tombstone import PURGED, Tombstone, task_key
 from arco_catalog.state.worker_threads import off_loop
+from storage_backends.lazy_dataclass import dataclass
 
 AT_ONCE = 16
 _NOTHING_DROPPED = "No dropped table or view has the name {}"

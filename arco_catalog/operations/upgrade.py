@@ -1,12 +1,11 @@
 """Raises the version of a registry, from which on older programs refuse it (docs/deploying.md#upgrade-the-registry)."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.internal_commits import HeadChange, change_head
 from arco_catalog.state.registry import NEWEST_VERSION, RegistryState
 from arco_catalog.state.writers import LastCommit
+from storage_backends.lazy_dataclass import dataclass
 
 QUIET_MS = 24 * 60 * 60 * 1000
 """How long no older program may have committed to a registry before its version is raised."""

@@ -4,11 +4,11 @@ more than 15 minutes none is sent, and the scheduled run finds it."""
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from arco_catalog.config.variables import WORK_QUEUE
 from arco_catalog.state.runtime import Runtime
 from storage_backends import StoreError
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_DELAY_MS = 900_000
 """The longest delay of a message in SQS. The scheduled run finds tasks that are due later."""

@@ -6,7 +6,6 @@ that begins after it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
@@ -31,6 +30,7 @@ from arco_catalog.state.realm import (
 )
 from arco_catalog.state.roles import CATALOG, ROOT, grant_key, granted_to, ids_under, privileges_held, used_by
 from arco_catalog.state.watermarks import NAMESPACE
+from storage_backends.lazy_dataclass import dataclass
 
 SecurableKind = Kind | Literal["table-like", "policy"]
 """The kinds of securable that have a name in a namespace; `table-like` means a table, a view or a generic table."""

@@ -2,9 +2,10 @@
 JSON, in which the body is one string, in base64 if it is not text."""
 
 import gzip
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from arco_catalog.iceberg.errors import AnswerTooLarge
+from storage_backends.lazy_dataclass import dataclass
 
 LAMBDA_PAYLOAD_BYTES = 6 << 20
 """Maximum size of all that a function returns (Lambda quotas, "Invocation payload")."""

@@ -6,7 +6,7 @@ semantic model, are saved by reference. A replay then builds an equivalent answe
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from arco_catalog.iceberg import errors
@@ -14,6 +14,7 @@ from arco_catalog.iceberg.errors import InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.entries import DESCRIBED_KINDS, DescribedKind
 from arco_catalog.state.fields import integer, mapping, text, texts
+from storage_backends.lazy_dataclass import dataclass
 
 ValueKind = Literal["namespace", "policy"] | DescribedKind
 VALUE_KINDS: tuple[ValueKind, ...] = ("namespace", "policy", *DESCRIBED_KINDS)

@@ -2,7 +2,7 @@
 have had on the branch's present snapshot (docs/design/appends.md)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from arco_catalog.iceberg.appends import Append, AppendTarget, NotRebasable, target_of
@@ -15,6 +15,7 @@ from arco_catalog.iceberg.snapshots import Snapshot, SnapshotRef
 from arco_catalog.iceberg.updates import AddSnapshot, SetSnapshotRef
 from arco_catalog.planning.writes import FileWrite
 from arco_catalog.state.manifest_lists import encode_manifest_list
+from storage_backends.lazy_dataclass import dataclass
 
 DELETE_TOTALS = ("total-delete-files", "total-position-deletes", "total-equality-deletes")
 """The totals of a summary that an append does not change."""

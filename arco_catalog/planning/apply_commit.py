@@ -1,13 +1,12 @@
 """Applies a commit to the metadata file of a table or view: a pure function, which takes time in proportion to the size
 of both. So callers run it in a worker thread, unless both are small."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.json import JsonObject, dumps_long
 from arco_catalog.iceberg.outline import let_long_parts_go, outline
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 import hashlib
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from arco_catalog.state.runtime import ulid_of
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

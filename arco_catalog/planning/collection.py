@@ -1,7 +1,6 @@
 """Decides which stored objects a collection may delete (docs/design/collection.md). All functions are pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.state.borrowed import returned_loans
@@ -10,6 +9,7 @@ from arco_catalog.state.followed import last_notified, notified_edits
 from arco_catalog.state.index import Edits, Index, location_key, released_key
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.tombstone import DROPPED, PURGED, Tombstone
+from storage_backends.lazy_dataclass import dataclass
 
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS

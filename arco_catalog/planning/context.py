@@ -2,7 +2,6 @@
 and limits of sizes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import MetadataTooLarge
 from arco_catalog.iceberg.json import JsonObject, count_values
@@ -13,6 +12,7 @@ from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.memory import max_metadata_values
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
+from storage_backends.lazy_dataclass import dataclass
 
 Holds = Callable[[Index, Requirement], Steps[bool]]
 """Returns whether the caller has a required privilege, by the index of a registry."""

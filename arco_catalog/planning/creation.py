@@ -8,7 +8,6 @@ pointer for the next try. If the name is refused then, an orphan pointer is left
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from arco_catalog.iceberg import table
@@ -32,6 +31,7 @@ from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.locations import Location, outermost, slug
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.pointer import Pointer
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

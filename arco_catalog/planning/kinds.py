@@ -3,7 +3,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
@@ -13,6 +12,7 @@ from arco_catalog.iceberg.requirements import AssertRefSnapshotId
 from arco_catalog.planning.names import name_taken, not_of_kind
 from arco_catalog.state.entries import Kind
 from arco_catalog.state.index import Index, Namespace
+from storage_backends.lazy_dataclass import dataclass
 
 AnyCommit = table.Commit | view.ViewCommit
 

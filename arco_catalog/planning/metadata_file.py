@@ -1,7 +1,6 @@
 """A new metadata file that a commit or create writes, with the receipts that are written with it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
@@ -12,6 +11,7 @@ from arco_catalog.planning.writes import FileWrite, RecordWrite
 from arco_catalog.state import receipt
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.pointer import MetadataFile
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

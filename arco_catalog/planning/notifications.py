@@ -1,11 +1,11 @@
 """Notifications from another catalog about one of its tables (docs/design/polaris.md#notifications)."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest
 from arco_catalog.planning.names import dotted
 from arco_catalog.state.index import Namespace
+from storage_backends.lazy_dataclass import dataclass
 
 AHEAD_MS = 24 * 60 * 60 * 1000
 """How far the time of a notification may be ahead of the store's clock."""

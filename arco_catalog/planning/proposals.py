@@ -2,7 +2,7 @@
 (docs/design/registry.md#proposals)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, auto
 
 from arco_catalog.iceberg.json import JsonObject
@@ -10,6 +10,7 @@ from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.registry import Operation, RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 
 class Verdict(Enum):

@@ -2,7 +2,6 @@
 release (docs/design/purge.md). All functions are pure functions of HEAD's index."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.json import JsonObject
@@ -18,6 +17,7 @@ from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.task import TABLE_PURGE, Task
 from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone, task_key
+from storage_backends.lazy_dataclass import dataclass
 
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS

@@ -6,7 +6,6 @@ that activates fewer may load less.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from arco_catalog.planning.access import Identity, Standing, allowed_by, catalog_roles_of, standing_of
@@ -16,6 +15,7 @@ from arco_catalog.state.index import Index, Namespace, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import PrincipalEntry, principals
 from arco_catalog.state.roles import GrantEntry, granted_to
+from storage_backends.lazy_dataclass import dataclass
 
 Loaded: TypeAlias = Literal["table", "view"]
 """The kinds of entities that can be loaded."""

@@ -1,7 +1,6 @@
 """The change of the registry by one request: edits of the index, and objects that are written with them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Answer
@@ -11,6 +10,7 @@ from arco_catalog.state.holds import released_holds
 from arco_catalog.state.index import Edits, Namespace, namespace_key, tombstone_key
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The change of one table or view by a commit, alone or in a transaction, as a pure function of its base."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -24,6 +23,7 @@ from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.pointer import Pointer
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ The catalog checks only the sources of their data sets.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
@@ -17,6 +16,7 @@ from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import Index, relation_key
 from arco_catalog.state.needs import Needs, Steps
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_MODEL_BYTES = 256 << 10
 """The limit of a document's text in bytes."""

@@ -1,7 +1,6 @@
 """The plan of one attempt at a transaction: changes of existing tables, and new tables (docs/design/transaction.md)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
@@ -14,6 +13,7 @@ from arco_catalog.state.entries import find_kind
 from arco_catalog.state.index import Edits, Growing, Index, relation_key
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import Pointer
+from storage_backends.lazy_dataclass import dataclass
 
 Drafts: TypeAlias = Sequence[tuple[Creator, RelationDraft]]
 """The new tables of a transaction, in the order of the request."""

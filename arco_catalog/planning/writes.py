@@ -1,11 +1,11 @@
 """The writes and removals that a plan consists of, as values. protocol/writing.py makes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import Pointer
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -40,6 +40,7 @@ from arco_catalog.state.spilling import Limits
 from arco_catalog.state.store_clock import StoreClock
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import ObjectStore, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wrappers.request import ObservedClock, RequestStore
 
 T = TypeVar("T")

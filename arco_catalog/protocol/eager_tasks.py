@@ -9,10 +9,10 @@ import asyncio
 import sys
 from collections.abc import Coroutine
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from storage_backends.eager import Waiting
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ and falls back to the driver, which reads again as after any lost compare-and-sw
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
@@ -24,6 +24,7 @@ from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, PreconditionFailed, StoreError, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_REQUESTS = 128
 """How many requests share one commit at most."""

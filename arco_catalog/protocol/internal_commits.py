@@ -6,7 +6,7 @@ once that committed (docs/design/transaction.md). Such commits have fresh operat
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
@@ -18,6 +18,7 @@ from arco_catalog.state.index import Edits
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, StoreError
+from storage_backends.lazy_dataclass import dataclass
 
 
 async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:

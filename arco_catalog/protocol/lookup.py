@@ -2,7 +2,6 @@
 before it goes on (state/needs.py)."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import InternalError
@@ -14,6 +13,7 @@ from arco_catalog.state.index import Index, Namespace, namespace_key, relation_k
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.segments import KeyRange, Segment
 from arco_catalog.state.worker_threads import off_loop
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -5,7 +5,6 @@ The driver (driver.py) owns markers, takeovers, retries and the order of steps. 
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -14,6 +13,7 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.planned_commit import PlannedCommit
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 
 class Freshness(IntEnum):

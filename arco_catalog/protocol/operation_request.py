@@ -1,7 +1,7 @@
 """A request as operations get it: principal, method and path, deadline and idempotency key."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -9,6 +9,7 @@ from arco_catalog.planning.answer_limit import AnswerLimit
 from arco_catalog.state.key_settings import Dialect, KeyPolicy, KeySettings
 from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
 from arco_catalog.state.memory import Hold
+from storage_backends.lazy_dataclass import dataclass
 
 _UUID_V7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 _POLARIS_KEY = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}")

@@ -4,7 +4,6 @@ The commit loop carries it out (commit_execution.py).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from arco_catalog.planning.answers import Answer
@@ -15,6 +14,7 @@ from arco_catalog.protocol.group_commit import Replan
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # a cold start for a read does not pay for what makes tables
     from arco_catalog.planning.transaction import TransactionPlan

@@ -6,7 +6,6 @@ The driver of a table's commits runs them too, with HEAD in place of the pointer
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
@@ -28,6 +27,7 @@ from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.reads import recorded
 from arco_catalog.state.registry import Operation, RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass

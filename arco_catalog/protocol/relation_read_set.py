@@ -1,7 +1,5 @@
 """Reads the state of one table or view: the name's entry, the pointer, the metadata."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.errors import CommitFailed, Refusal, Unavailable
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
@@ -17,6 +15,7 @@ from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.pointer import Pointer, missing_pointer
 from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ and times: no names, nothing that a client sent, nothing of the state.
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from arco_catalog.iceberg.errors import UnknownReason
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wrappers.measuring import Measurement
 
 Outcome = Literal["moved", "unchanged", "evidence", "replayed"]

@@ -4,7 +4,7 @@ the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
@@ -39,6 +39,7 @@ from storage_backends import (
     Version,
 )
 from storage_backends.backoff import pause_s
+from storage_backends.lazy_dataclass import dataclass
 
 RESEND_SECONDS = 0.05
 """Mean wait before a write of unknown outcome is sent again."""

@@ -9,7 +9,6 @@ fastavro is imported with the first file.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, Final, cast
 
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
@@ -23,6 +22,7 @@ from arco_catalog.state.avro_schema import Fields as Fields
 from arco_catalog.state.avro_schema import Unreadable as Unreadable
 from arco_catalog.state.fields import objects, text
 from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
+from storage_backends.lazy_dataclass import dataclass
 
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16

@@ -7,11 +7,11 @@ bounded number of steps for each byte of a record.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.fields import objects
+from storage_backends.lazy_dataclass import dataclass
 
 Fields = Mapping[str, "Fields | None"]
 """The fields of a record that a caller reads, by name: with the fields to read of a record in it, or None to read it

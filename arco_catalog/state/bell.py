@@ -1,12 +1,12 @@
 """The bell of a registry, by which processes learn that proposals were stored
 (docs/design/registry.md#proposals)."""
 
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.state.fields import parse_record, text
 from storage_backends import Version
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

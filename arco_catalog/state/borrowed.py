@@ -5,7 +5,7 @@ The entry of the entity's name lists them, and so does the tombstone after a dro
 every pair of such a path and an entity, by which the entities that borrow from a location are found."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -13,6 +13,7 @@ from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_BORROWED = 32
 """The limit of borrowed folders of one entity."""

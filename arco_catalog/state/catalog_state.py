@@ -1,11 +1,10 @@
 """The record in a catalog's own registry that a drop has closed the catalog, or that an undrop has opened it. It is
 there because no commit can change both this registry and the realm's, which has the catalog's name."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.fields import mapping, optional_text, texts
 from arco_catalog.state.index import Index, level
+from storage_backends.lazy_dataclass import dataclass
 
 CATALOG_STATE = level("catalog", ()) + "state"
 """Key of the entry."""

@@ -8,7 +8,7 @@ such an entity from the start. Nor do they read `after`, the entity that was wal
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from arco_catalog.iceberg.errors import InternalError
@@ -18,6 +18,7 @@ from arco_catalog.state.compare_and_swap import StoredValue, UpdateContention, u
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text
 from arco_catalog.state.pointer import MetadataFile
 from storage_backends import Found, Version
+from storage_backends.lazy_dataclass import dataclass
 
 SHARDS = 16
 """The number of objects with checkpoints. Each run reads all of them, and writes those in which an entry changed."""

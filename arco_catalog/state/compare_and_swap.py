@@ -1,11 +1,11 @@
 """Changes one stored object by compare-and-swap, concurrently with other writers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from arco_catalog.state.access import State
 from storage_backends import ABSENT, Applied, Found, Matches, StoreUnavailable, Version
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

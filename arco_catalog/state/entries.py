@@ -5,7 +5,6 @@ Each class wraps the JSON of one entry, so that a rewrite keeps fields that a la
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Literal, Self, get_args
@@ -24,6 +23,7 @@ from arco_catalog.state.index import (
 )
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
+from storage_backends.lazy_dataclass import dataclass
 
 DescribedKind = Literal["generic-table", "semantic-model"]
 """The kinds of entity of which the catalog stores only a description: a table of another format than Iceberg, and a

@@ -9,7 +9,6 @@ import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.errors import InternalError
@@ -19,6 +18,7 @@ from arco_catalog.state.compare_and_swap import update_until_applied
 from arco_catalog.state.fields import mapping, objects, optional_text, sequence, text
 from arco_catalog.state.listing import list_pages
 from storage_backends import Found, StoreError
+from storage_backends.lazy_dataclass import dataclass
 
 _LOG = logging.getLogger(__name__)
 

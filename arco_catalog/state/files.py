@@ -10,7 +10,7 @@ import gzip
 import re
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -36,6 +36,7 @@ from arco_catalog.state.memory import (
 from arco_catalog.state.runtime import ClockReading, Runtime
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import Cursor, Found, InvalidKey, Missing, ObjectStore, StoreError, Unchanged, Unknown, Version
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -2,8 +2,6 @@
 They have no pointer. The registry's entry of the name has the metadata file, so that one registry commit changes both
 (docs/design/polaris.md#notifications)."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.fields import integer, mapping, text
@@ -11,6 +9,7 @@ from arco_catalog.state.index import Edits, Index, Namespace, level, relation_ke
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.stored_fields import keep_stored_fields
+from storage_backends.lazy_dataclass import dataclass
 
 FIELD = "follows"
 

@@ -5,7 +5,8 @@ stream. The checksum of the whole follows from those of the parts.
 """
 
 import zlib
-from dataclasses import dataclass
+
+from storage_backends.lazy_dataclass import dataclass
 
 LEVEL = 1
 """The fastest level of compression, which loses little on JSON."""

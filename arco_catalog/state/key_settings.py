@@ -5,13 +5,13 @@ markers by the previous settings are also searched for as long as they are saved
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import integer, objects, text
+from storage_backends.lazy_dataclass import dataclass
 
 SEARCH_MS = 48 * 60 * 60 * 1000
 """How long after a change markers of the previous policy are searched: as long as markers are saved."""

@@ -6,13 +6,13 @@ today marks that day first. A batch of the pipeline lists marked days, too, and 
 then the write that the mark announced is over (docs/design/pipeline.md#rule-2)."""
 
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import date
 
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.access import State
 from arco_catalog.state.listing import list_pages
 from storage_backends import ANY, Applied, Matches, StoreUnavailable, Version
+from storage_backends.lazy_dataclass import dataclass
 
 HOUR_MS = 60 * 60 * 1000
 """Longer than any write takes, and than the clocks of one store's servers differ."""

@@ -7,7 +7,6 @@ are those of the OpenLineage specification, version 2-0-2.
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -16,6 +15,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.iceberg.primitives import UUID
 from arco_catalog.iceberg.shapes import NAME, OBJECT, STRING, Fields, ShapeError, list_of, one_of, quoted
 from arco_catalog.state.fields import mapping, parse_record, text
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_NAME = 4_096
 """The limit of a name in characters. Names of datasets are locations, often with a query in them."""

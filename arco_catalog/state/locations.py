@@ -7,12 +7,12 @@ or dot (docs/design/state.md#locations).
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from urllib.parse import unquote
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.state.characters import first_control_character
+from storage_backends.lazy_dataclass import dataclass
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//([^/]*))?(/.*)?", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -7,7 +7,7 @@ that the key stands for.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 import rfc8785
@@ -15,6 +15,7 @@ import rfc8785
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
 from storage_backends import Found
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_SAFE_INTEGER = 2**53 - 1
 

@@ -8,13 +8,13 @@ import asyncio
 from asyncio import AbstractEventLoop
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 from weakref import WeakKeyDictionary, WeakSet
 
 from arco_catalog.state.cycle_collector import CYCLE_COLLECTOR
 from storage_backends import StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 
 TIMEOUT_SECONDS = 5.0
 """How long a request waits for memory."""

@@ -7,11 +7,11 @@ not loaded for one that does not exist.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.segments import Ref
+from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -2,9 +2,10 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
+
+from storage_backends.lazy_dataclass import dataclass
 
 _HINT = re.compile(r"([0-9]{8}T[0-9]{6})([0-9]{3})Z-([0-9A-Za-z-]+)")
 _LINEAGE = "openlineage"

@@ -7,7 +7,6 @@ committed (docs/design/commit.md#evidence). The ids also make every body of a po
 because an S3 ETag is a digest of the body.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -15,6 +14,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
 from storage_backends import Version
+from storage_backends.lazy_dataclass import dataclass
 
 RECENT_MOVES = 1000
 """The number of moves that `recent` lists."""

@@ -5,7 +5,6 @@ dropped entity is undropped. One commit writes two entries of it, one for each s
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
@@ -13,6 +12,7 @@ from arco_catalog.state.entries import find_namespace, find_relation
 from arco_catalog.state.fields import integer, optional_text, text, texts
 from arco_catalog.state.index import Edits, Index, Namespace, level, namespace_key, relation_key
 from arco_catalog.state.roles import CATALOG
+from storage_backends.lazy_dataclass import dataclass
 
 FIRST_VERSION = 0
 """The version of a policy whose name none had before."""

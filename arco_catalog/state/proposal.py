@@ -2,7 +2,6 @@
 (docs/design/registry.md#proposals)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -11,6 +10,7 @@ from arco_catalog.state.index import Edits
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.reads import Reads
 from arco_catalog.state.registry import Operation, RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

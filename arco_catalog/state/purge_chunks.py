@@ -5,7 +5,6 @@ the manifests list them.
 A chunk is written once, under a fresh id. The checkpoint of the task names the last one. Losing a chunk costs another
 walk over the metadata."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import InternalError
@@ -14,6 +13,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
 from arco_catalog.state.pointer import MetadataFile
 from storage_backends import Found
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_LINKS = 32
 """The number of chunks before it that a chunk names, so that as many are read concurrently."""

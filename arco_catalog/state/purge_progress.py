@@ -1,12 +1,13 @@
 """The checkpoint of the background task that purges a table (docs/design/purge.md#what-is-deleted)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, optional_text, texts
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_GONE_EXAMPLES = 5
 """The number of missing files that the checkpoint names as examples; all are counted."""

@@ -6,7 +6,6 @@ same on a later HEAD, the plan would be the same there.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Self
 
@@ -17,6 +16,7 @@ from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Scan, Steps, T
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import encode_line
+from storage_backends.lazy_dataclass import dataclass
 
 _HISTORY = frozenset(
     {"id", "parent", "sequence", "at_ms", "operations", "recent", "before", "cancelled", "bell", "writers", "index"}

@@ -3,13 +3,13 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, objects, optional_text, text
 from arco_catalog.state.index import Edits, Index, level
 from arco_catalog.state.roles import DescribedEntry, RoleEntry
+from storage_backends.lazy_dataclass import dataclass
 
 EXTERNAL = "EXTERNAL"
 """The type of a catalog whose tables follow those of another catalog."""

@@ -10,7 +10,7 @@ the edits override. A small registry has no segments (docs/decisions/0010-spille
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -24,6 +24,7 @@ from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Spilling, spill
 from arco_catalog.state.writers import LastCommit, Writers
 from storage_backends import Version
+from storage_backends.lazy_dataclass import dataclass
 
 VERSION_WITH_CANCELLATIONS = 2
 """The version of a registry in which a takeover cancels attempts by id, and a process that loses HEAD proposes its

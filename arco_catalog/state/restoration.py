@@ -1,10 +1,11 @@
 """The restore of a catalog from a backup, as HEAD records it (docs/recovery.md#copies)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import integer, mapping, optional_text
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

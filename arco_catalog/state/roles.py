@@ -6,12 +6,12 @@ around it, and a list of a role's grants reads only the entries of the role.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
 from arco_catalog.state.index import Edits, Index, Namespace, level
+from storage_backends.lazy_dataclass import dataclass
 
 CATALOG = "catalog"
 """The id of a catalog as a securable in its own registry. Other securables have their entity's id."""

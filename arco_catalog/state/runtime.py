@@ -7,8 +7,9 @@ import random
 import re
 import time
 import uuid
-from dataclasses import dataclass
 from typing import Protocol, Self
+
+from storage_backends.lazy_dataclass import dataclass
 
 _ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # only Linux has one that counts sleep

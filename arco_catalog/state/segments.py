@@ -8,12 +8,12 @@ of the whole; what is kept in memory is the bytes. Segments never cross from one
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads, loads_short
+from storage_backends.lazy_dataclass import dataclass
 
 RANGES = ("", "namespace\n", "relation\n")
 """Where each range of keys begins. The first has holds on locations, and all other kinds of entries that sort before

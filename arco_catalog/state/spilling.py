@@ -10,7 +10,7 @@ An entry that depends on a transaction is never spilled, so that settling the tr
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from math import sqrt
 
@@ -28,6 +28,7 @@ from arco_catalog.state.segments import (
     range_of,
     separator,
 )
+from storage_backends.lazy_dataclass import dataclass
 
 EDITS_A_FLUSH = 16
 """A commit flushes one group of edits, and one more for each so many edits of its own, so that flushes keep up with

@@ -6,13 +6,13 @@ statuses does not allow the change.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text
+from storage_backends.lazy_dataclass import dataclass
 
 TABLE_PURGE = "TABLE_PURGE"
 """The type of the tasks that purge a dropped table."""

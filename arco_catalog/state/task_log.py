@@ -4,7 +4,6 @@
 import heapq
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.state.access import State
@@ -12,6 +11,7 @@ from arco_catalog.state.age import has_passed
 from arco_catalog.state.listing import list_pages
 from arco_catalog.state.task import LEASED, Status, Task
 from storage_backends import ABSENT, Applied, Cursor, Found, Page, PreconditionFailed
+from storage_backends.lazy_dataclass import dataclass
 
 LOST_HINT_MS = 3_600_000
 """The age from which a hint without a task counts as lost: no version of the task will follow."""

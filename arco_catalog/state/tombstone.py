@@ -4,8 +4,6 @@ dropped -> purging -> purged
 dropped <- purging            only before a file was deleted
 """
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.borrowed import returned_loans
 from arco_catalog.state.entries import purge_began
@@ -13,6 +11,7 @@ from arco_catalog.state.fields import integer, optional_text, text, texts
 from arco_catalog.state.holds import reclaimed_holds
 from arco_catalog.state.index import Edits, Index, Namespace, level, location_key, released_key, tombstone_key
 from arco_catalog.state.needs import Needs, Steps
+from storage_backends.lazy_dataclass import dataclass
 
 DROPPED, PURGING, PURGED = "dropped", "purging", "purged"
 

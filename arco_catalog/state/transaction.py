@@ -2,13 +2,13 @@
 is created as aborted. The decision commits the changes of all the tables, or none (docs/design/transaction.md)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Self
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.age import has_passed
 from arco_catalog.state.fields import parse_record, sequence, text
 from storage_backends import Found, Version
+from storage_backends.lazy_dataclass import dataclass
 
 Status = Literal["pending", "committed", "aborted"]
 

@@ -2,11 +2,11 @@
 (docs/design/registry.md#versions)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.fields import integer, mapping, optional_text
+from storage_backends.lazy_dataclass import dataclass
 
 FIRST_VERSION = 1
 """The highest version that a program without this field can read."""

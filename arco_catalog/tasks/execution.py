@@ -4,7 +4,6 @@ versions of the task (docs/design/tasks.md#rule-7)."""
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from arco_catalog.iceberg.json import JsonObject
@@ -15,6 +14,7 @@ from arco_catalog.state.task import LEASED, Task, name_in_log
 from arco_catalog.state.task_log import append_task, read_task
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 from storage_backends import StoreError
+from storage_backends.lazy_dataclass import dataclass
 
 _LOG = logging.getLogger(__name__)
 

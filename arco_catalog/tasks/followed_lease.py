@@ -1,12 +1,11 @@
 """The lease of another process on a task, followed by a process that does a part of the task's work for it
 (docs/design/purge.md#rule-21)."""
 
-from dataclasses import dataclass
-
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.task_log import read_task
 from arco_catalog.tasks.execution import task_session
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
+from storage_backends.lazy_dataclass import dataclass
 
 TRUSTED_MS = MARGIN_MS // 2
 """The time for which one read of the task allows work. It is short, because another worker continues a task that was

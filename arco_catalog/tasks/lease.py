@@ -1,9 +1,9 @@
 """The time for which a worker may act on its lease of a task (docs/design/tasks.md#rule-4)."""
 
-from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.state.runtime import Runtime
+from storage_backends.lazy_dataclass import dataclass
 
 MARGIN_MS = 20_000
 """The end of each lease that the worker does not use: one call's timeout, so that no call outlives the lease."""

@@ -1,10 +1,11 @@
 """The policies by which failed tasks are retried (docs/design/tasks.md#rule-6)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from arco_catalog.config.durations import parse_duration
+from storage_backends.lazy_dataclass import dataclass
 
 LEASE = "delegation.task.lease.lost-timeout-duration"
 POLICIES = "delegation.retry."

@@ -1,8 +1,7 @@
 """The statistics of a worker of background tasks, for metrics and logs."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.json import JsonObject
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -1,11 +1,12 @@
 """The log of one request: summaries of the request and of the response, and the work done for it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.protocol.request_stats import RequestStats
 from arco_catalog.telemetry.names import UNKNOWN
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wrappers.measuring import Measurement
 
 CLIENT_GONE = 499

@@ -7,10 +7,12 @@ User Delegation Key".
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from hmac import digest
 from urllib.parse import quote
+
+from storage_backends.lazy_dataclass import dataclass
 
 VERSION = "2022-11-02"
 """The version of the service that checks the signature."""

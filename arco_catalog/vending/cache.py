@@ -3,9 +3,9 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass
 
 from arco_catalog.vending.credential import StorageCredential
+from storage_backends.lazy_dataclass import dataclass
 
 Credentials = tuple[StorageCredential, ...]
 

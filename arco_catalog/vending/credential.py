@@ -1,9 +1,10 @@
 """A vended credential, as clients get it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from arco_catalog.iceberg.json import JsonObject
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ Amazon S3 API reference.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from arco_catalog.iceberg.errors import Forbidden
 from arco_catalog.state.locations import fully_decoded, is_reserved
+from storage_backends.lazy_dataclass import dataclass
 
 _ESCAPES = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
 _NUMBER = re.compile(r"[0-9]{1,9}")

@@ -1,10 +1,10 @@
 """The scope of vended access: folders, and whether they may be written."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 from arco_catalog.state.locations import Location, outermost
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from arco_catalog.config.variables import VENDING_STRICT_SIGNATURES
@@ -21,6 +21,7 @@ from arco_catalog.vending.static_keys import StaticIssuer
 from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
 from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer, session_keys
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.credentials import CredentialSource
 from storage_backends.s3.signature import Credentials
 

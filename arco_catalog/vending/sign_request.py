@@ -2,10 +2,11 @@
 `RemoteSignResult`)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from storage_backends.lazy_dataclass import dataclass
 
 NO_CACHE = {"Cache-Control": "no-cache"}
 """The header of every answer: Iceberg's client keeps a signature that is `private`, for any request to the same URL."""

@@ -13,7 +13,6 @@ Amazon S3 API reference, "Signature Calculations for the Authorization Header", 
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import urlsplit
 
@@ -25,6 +24,7 @@ from arco_catalog.vending.s3_operation import check_key, decoded, operation_of, 
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
 from arco_catalog.vending.storage_config import DEFAULT_REGION, AwsStorage
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.endpoint import domain_of
 from storage_backends.s3.signature import Credentials, path_of, query_of, signed, signing_stamp
 from storage_backends.s3.signature import Scope as SigningScope

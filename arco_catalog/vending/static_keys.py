@@ -9,7 +9,6 @@ enable it explicitly, and the catalog vends it only if it owns the whole prefix.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -19,6 +18,7 @@ from arco_catalog.vending.credential import StorageCredential
 from arco_catalog.vending.errors import CredentialsRefused
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.storage_config import AwsStorage
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.signature import Credentials
 
 MAX_BYTES = 1 << 20

@@ -7,11 +7,11 @@ Source: Polaris management API, `StorageConfigInfo`, `AwsStorageConfigInfo`, `Gc
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
+from storage_backends.lazy_dataclass import dataclass
 
 DEFAULT_REGION = "us-east-1"
 

@@ -6,13 +6,13 @@ Sources: AWS general reference, "AWS Security Token Service endpoints", "Amazon 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from arco_catalog.config.variables import VENDING_ENDPOINTS, VENDING_IDENTITIES
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.vending.storage_config import DEFAULT_REGION, AwsStorage, GcpStorage, StorageConfig
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.endpoint import domain_of
 
 ANY = ("*",)

@@ -7,7 +7,7 @@ Sources: STS API reference, `AssumeRole`, "Common errors"; Iceberg, `S3FileIOPro
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
@@ -20,6 +20,7 @@ from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.s3_policy import grouped, session_policy
 from arco_catalog.vending.scope import Scope, common_folder
 from arco_catalog.vending.storage_config import DEFAULT_REGION, AwsStorage
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.credentials import CredentialSource
 from storage_backends.s3.endpoint import domain_of
 from storage_backends.s3.signature import Credentials, signed, signing_stamp

@@ -1,11 +1,11 @@
 """Classifies the responses of Azure Blob Storage. Sources: Azure Storage REST API, "Status and error codes", "Blob
 service error codes", "Specify conditional headers for Blob service operations"."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.exchange import Ambiguous, date_ms
 from storage_backends.wire.http1 import Response
 from storage_backends.wire.xml import element_text

@@ -2,7 +2,6 @@
 
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from storage_backends.azure.config import CredentialsConfig, SasToken, SharedKey
@@ -11,6 +10,7 @@ from storage_backends.azure.endpoint import ContainerEndpoint
 from storage_backends.azure.signature import decoded_key, signed
 from storage_backends.base import StoreDenied, StoreError
 from storage_backends.clock import system_now_ms
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.exchange import Request
 
 API_VERSION = "2023-11-03"

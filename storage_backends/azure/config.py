@@ -6,9 +6,10 @@ Azure Storage, "Configure connection strings".
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.settings import ConnectionSettings
 
 DEVELOPMENT_ACCOUNT = "devstoreaccount1"

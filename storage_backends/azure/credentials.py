@@ -6,11 +6,12 @@ azure-identity blocks, so it is only called in a thread.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from storage_backends.azure.config import ClientSecret, DefaultChain
 from storage_backends.base import StoreDenied, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # azure-core is optional
     from azure.core.credentials import TokenCredential

@@ -5,12 +5,13 @@ Azure Data Lake Storage URI", "Connect to Azurite".
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from storage_backends.azure.config import AzureConfig, ClientSecret, DefaultChain
 from storage_backends.azure.signature import path_of
 from storage_backends.base import StoreError
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.url import StoreUrl
 from storage_backends.wire.endpoint import Endpoint, parse_endpoint
 

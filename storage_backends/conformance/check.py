@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from storage_backends.base import Applied, Found, ObjectStore, Outcome, PreconditionFailed, Version, When
 from storage_backends.clock import system_now_ms
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # imports httptools, which local stores do not need
     from storage_backends.wire.http1 import Response

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage_backends.base import Applied, ObjectStore, StoreError
 from storage_backends.conformance.check import Check, Examination, Fault, Finding, Grade
 from storage_backends.conformance.checks import CHECKS, CREATION
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wrappers.measuring import Measurement
 from storage_backends.wrappers.request import RequestStore
 

@@ -1,11 +1,11 @@
 """Classifies the responses of GCS. Source: Cloud Storage documentation, "HTTP status and error codes for JSON"."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import orjson
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.exchange import Ambiguous
 from storage_backends.wire.http1 import Response
 

@@ -3,11 +3,12 @@ That library blocks, so it runs in a thread; it is not imported for the first tw
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from storage_backends.base import StoreDenied
 from storage_backends.gcs.config import AccessToken, Anonymous, GcsConfig
+from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # imports google-auth, which is optional
     from storage_backends.gcs.google_credentials import GoogleCredentials

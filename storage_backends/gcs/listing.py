@@ -1,12 +1,12 @@
 """Parses JSON responses of GCS: the page of a listing, and the resource of one object. Source: the JSON API's
 reference, "Objects: list" and "Objects"."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from storage_backends.base import Listed, Version
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import iso_date_ms
 

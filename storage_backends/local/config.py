@@ -1,6 +1,6 @@
 """The settings of a store of local files."""
 
-from dataclasses import dataclass
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

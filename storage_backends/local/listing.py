@@ -4,9 +4,9 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Generator
-from dataclasses import dataclass
 
 from storage_backends.base import Listed
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.local.files import FOLDER_ITSELF, exists, status_of, version_of, written_ms_of
 from storage_backends.validation import is_key
 

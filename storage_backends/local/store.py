@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Event
@@ -39,6 +38,7 @@ from storage_backends.base import (
 )
 from storage_backends.bulk import check_number
 from storage_backends.clock import system_now_ms
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.local.config import LocalConfig
 from storage_backends.local.files import (
     NotInMemory,

@@ -1,10 +1,10 @@
 """Classifies the responses of S3. Sources: S3 user guide, "Conditional requests"; API reference, "Error responses" and
 "Redirecting requests"."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.exchange import Ambiguous
 from storage_backends.wire.http1 import Response
 from storage_backends.wire.xml import element_text

@@ -5,9 +5,10 @@ Source of the variables: AWS SDKs and tools reference, "Environment variables li
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.signature import Credentials
 from storage_backends.wire.proxies import NO_PROXIES, Proxies
 from storage_backends.wire.settings import ConnectionSettings

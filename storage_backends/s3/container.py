@@ -6,13 +6,13 @@ Sources: AWS SDKs and tools reference, "Container credential provider"; ECS deve
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.config import ContainerEndpoint
 from storage_backends.s3.signature import Credentials
 from storage_backends.wire.dates import iso_date_ms

@@ -5,10 +5,10 @@ Source: AWS SDKs and tools reference guide, "Service-specific endpoints"; Smithy
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.credentials import credentials_of
 from storage_backends.s3.endpoint import domain_of

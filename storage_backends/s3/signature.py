@@ -6,12 +6,14 @@ The body is always hashed and signed, over TLS too.
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from hmac import digest
 from urllib.parse import quote
+
+from storage_backends.lazy_dataclass import dataclass
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _NOTHING = sha256(b"").digest()

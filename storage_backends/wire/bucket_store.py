@@ -3,7 +3,7 @@ the requests."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 
 from storage_backends.base import (
@@ -29,6 +29,7 @@ from storage_backends.base import (
     When,
 )
 from storage_backends.bulk import check_number
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.validation import check_deletable, check_range, is_key
 from storage_backends.wire.bucket import Bucket
 from storage_backends.wire.bulk import BatchAnswer, Batches

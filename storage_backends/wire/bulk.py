@@ -1,11 +1,11 @@
 """Deletes objects in batches: each batch by one request, with an outcome for each key in the response."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from storage_backends.base import Deleted, Outcome, StoreDenied, StoreError, StoreUnavailable, Unknown
 from storage_backends.bulk import delete_each
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Ambiguous, Answer, Dialect
 from storage_backends.wire.multipart import decode

@@ -3,11 +3,11 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 
 from storage_backends.backoff import full_jitter
 from storage_backends.base import StoreError, StoreUnavailable, Unknown
 from storage_backends.clock import system_now_ms
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.exchange import (
     Ambiguous,
     Answer,

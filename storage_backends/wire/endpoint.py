@@ -1,9 +1,9 @@
 """The address of a store: a value, and the parsing of its URL."""
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from storage_backends.base import StoreError
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """The request to a store and the response, as every transport takes and returns them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from storage_backends.base import StoreError, StoreUnavailable
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.dates import http_date_ms
 from storage_backends.wire.http1 import Response
 

@@ -7,12 +7,12 @@ import asyncio
 import select
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from storage_backends.base import StoreError
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.settings import MAX_ANSWER_BYTES
 
 MAX_HEAD_BYTES = 64 * 1024

@@ -5,10 +5,10 @@ import os
 import ssl
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 from storage_backends.base import StoreError
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.dial import connect
 from storage_backends.wire.http1 import AnswerLost, Connection, NeverSent, Response
 from storage_backends.wire.settings import MAX_ANSWER_BYTES

@@ -1,6 +1,6 @@
 """The settings of connections to a store, which are the same for all vendors."""
 
-from dataclasses import dataclass
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """The default limit of an answer's body: several times the largest metadata file."""

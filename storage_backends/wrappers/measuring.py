@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
 from typing import Literal, NamedTuple
 
 from storage_backends.base import Found
+from storage_backends.lazy_dataclass import dataclass
 
 Kind = Literal["get", "put", "delete", "list"]
 

@@ -7,7 +7,6 @@ its answer at hand.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from storage_backends.base import (
@@ -26,6 +25,7 @@ from storage_backends.base import (
     When,
 )
 from storage_backends.eager import Waiting
+from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wrappers.measuring import Kind, Measurement, StoreCall
 
 LATE = "the request's deadline has passed"

@@ -1,7 +1,6 @@
 """The delegation service's app: its routes and their handlers."""
 
 import re
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.http.app import App
@@ -22,6 +21,7 @@ from arco_catalog.state.task import Task
 from arco_catalog.telemetry.telemetry import Telemetry
 from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
 from arco_catalog.upkeep.delegation_service.service import DelegationService
+from storage_backends.lazy_dataclass import dataclass
 
 _TASK = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -2,7 +2,6 @@
 certificates (docs/delegation.md#who-may-call)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
@@ -12,6 +11,7 @@ from arco_catalog.http.principal import AUTHENTICATED_CALLER, CLIENT_CERTIFICATE
 from arco_catalog.iceberg.errors import Forbidden
 from arco_catalog.operations.management.standing import has_role
 from arco_catalog.operations.realms import Realm
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

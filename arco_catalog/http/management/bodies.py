@@ -1,7 +1,6 @@
 """Reads the bodies of requests to the management API."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.names import check_name, check_namespace
@@ -9,6 +8,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.shapes import BOOLEAN, INT, LONG, OBJECT, STRING, STRINGS, Fields, list_of, one_of
 from arco_catalog.planning.access import Securable, SecurableKind
 from arco_catalog.planning.privileges import GRANTABLE
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

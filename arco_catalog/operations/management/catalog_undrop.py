@@ -1,7 +1,5 @@
 """Undoes the drop of a catalog: names it in the realm again, and opens it (docs/design/access.md#rule-13)."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CommitFailed
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalog_drops import (
@@ -29,6 +27,7 @@ from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import CATALOG_ADMIN, CatalogEntry, catalog_key, catalogs, find_catalog
 from arco_catalog.state.roles import RoleEntry, catalog_role_key
 from arco_catalog.state.version_floors import first_version
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

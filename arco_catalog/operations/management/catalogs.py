@@ -3,7 +3,6 @@ to no other catalog before."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogChanged, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -38,6 +37,7 @@ from arco_catalog.state.roles import (
     usage_edits,
 )
 from arco_catalog.state.version_floors import first_version
+from storage_backends.lazy_dataclass import dataclass
 
 _LOG = logging.getLogger(__name__)
 

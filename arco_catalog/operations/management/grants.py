@@ -2,7 +2,6 @@
 is in these."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -20,6 +19,7 @@ from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.policies import policy_key
 from arco_catalog.state.roles import GrantEntry, catalog_role_key, grant_edits, granted_key, granted_to
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Creates, shows, lists, changes and drops the principals of a realm, and replaces their credentials."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -40,6 +39,7 @@ from arco_catalog.state.realm import (
 )
 from arco_catalog.state.roles import FIRST_VERSION
 from arco_catalog.state.version_floors import first_version, raised_floor
+from storage_backends.lazy_dataclass import dataclass
 
 SUBJECT = "arco.subject"
 """Property that registers a principal for tokens of another issuer. Its value is the issuer, a space, the subject."""

@@ -6,7 +6,7 @@ client may do everything (docs/design/access.md#rule-14).
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CommitFailed
 from arco_catalog.iceberg.json import JsonObject
@@ -20,6 +20,7 @@ from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.paths import REALM_FOLDER, Paths, realm_prefix
 from arco_catalog.state.realm import REALM_STATE, CatalogEntry, catalogs, is_dropped, principal_roles, principals
 from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The common parts of principal roles and catalog roles: they are listed, created, shown and changed in one way."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -22,6 +21,7 @@ from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.roles import FIRST_VERSION, RoleEntry
 from arco_catalog.state.version_floors import first_version
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

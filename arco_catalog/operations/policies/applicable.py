@@ -1,7 +1,6 @@
 """Computes which policies apply to a catalog, a namespace or what is in one (docs/design/polaris.md#inheritance)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.json import JsonObject
@@ -13,6 +12,7 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.index import Index, Namespace
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.policies import AttachedPolicy, PolicyEntry, attached_to, attachments, find_policy, policy_key
+from storage_backends.lazy_dataclass import dataclass
 
 AT_ONCE = 16
 

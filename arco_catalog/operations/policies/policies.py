@@ -1,7 +1,5 @@
 """Creates, loads, changes and drops policies (docs/design/polaris.md#policies)."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, PolicyInUse, PolicyVersionMismatch
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.named_change import NamedChange
@@ -30,6 +28,7 @@ from arco_catalog.state.policies import (
 )
 from arco_catalog.state.roles import edits_without_grants, grants_on
 from arco_catalog.state.version_floors import first_version, raised_floor
+from storage_backends.lazy_dataclass import dataclass
 
 MAX_CONTENT_BYTES = 64 << 10
 """Maximum size of a policy's content, and of its description."""
