@@ -171,14 +171,23 @@ class Connection(asyncio.Protocol):
         self._alarm: asyncio.TimerHandle | None = None
         self._heard = False
         self._unsent = 0
+        self._end_s = 0.0
         self.reusable = False
 
     async def exchange(
-        self, method: str, head: bytes, body: bytes, idle_s: float, max_body_bytes: int = MAX_ANSWER_BYTES
+        self,
+        method: str,
+        head: bytes,
+        body: bytes,
+        idle_s: float,
+        exchange_s: float,
+        max_body_bytes: int = MAX_ANSWER_BYTES,
     ) -> Response:
-        """Sends a request, once, and returns its answer; fails when no byte comes or goes for `idle_s`.
+        """Sends a request, once, and returns its answer; fails when no byte comes or goes for `idle_s` seconds, or when
+        the answer is not whole after `exchange_s`.
 
-        Raises `NeverSent` if the connection is closed, and `AnswerLost` if no complete response comes. Only after a
+        Raises `NeverSent` if the connection is closed, `TimeoutError` after `exchange_s`, and `AnswerLost` if no
+        complete response comes for another reason. Only after a
         whole answer to a request that was sent whole may the connection be `reusable`: not after a cancellation, since
         an answer that is still to come would be taken for that of the next request, and not after an early answer,
         since the rest of the body would be taken for it.
@@ -187,7 +196,9 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             raise NeverSent("the connection to the server was closed before the request was sent")
         self._reader = reader = ResponseReader(method, max_body_bytes)
-        self._answer = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._answer = loop.create_future()
+        self._end_s = loop.time() + exchange_s
         self._transport.write(head + body)
         self._listen(idle_s)
         try:
@@ -247,12 +258,18 @@ class Connection(asyncio.Protocol):
         self._lose(AnswerLost(f"the connection to the server {reason}"))
 
     def _listen(self, idle_s: float) -> None:
-        """Starts the time limit: the exchange fails if no byte comes or goes for `idle_s` seconds."""
+        """Starts the time limit: the exchange fails if no byte comes or goes for `idle_s` seconds, or at its end. One
+        timer serves both."""
         self._heard = False
         self._unsent = self._unsent_bytes()
-        self._alarm = asyncio.get_running_loop().call_later(idle_s, self._on_alarm, idle_s)
+        loop = asyncio.get_running_loop()
+        left_s = self._end_s - loop.time()
+        if left_s <= idle_s:
+            self._alarm = loop.call_later(left_s, self._lose, TimeoutError())
+        else:
+            self._alarm = loop.call_later(idle_s, self._on_silence, idle_s)
 
-    def _on_alarm(self, idle_s: float) -> None:
+    def _on_silence(self, idle_s: float) -> None:
         if self._heard or self._unsent_bytes() < self._unsent:
             self._listen(idle_s)
         else:
@@ -262,7 +279,7 @@ class Connection(asyncio.Protocol):
         transports = {self._transport, self._socket_transport}  # what TLS has passed on may wait for the socket
         return sum(transport.get_write_buffer_size() for transport in transports)
 
-    def _lose(self, error: AnswerLost) -> None:
+    def _lose(self, error: AnswerLost | TimeoutError) -> None:
         """Closes the connection, and fails the exchange under way, if there is one, with this error."""
         self._transport.abort()
         if self._answer is not None and not self._answer.done():

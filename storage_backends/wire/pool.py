@@ -67,10 +67,9 @@ class Pool:
         async with self._places:
             kept = self._take_idle() or await self._connect()
             try:
-                async with asyncio.timeout(self._timeouts.exchange_s):
-                    return await kept.connection.exchange(
-                        method, head, body, self._timeouts.idle_s, self._max_body_bytes
-                    )
+                return await kept.connection.exchange(
+                    method, head, body, self._timeouts.idle_s, self._timeouts.exchange_s, self._max_body_bytes
+                )
             except TimeoutError as error:
                 raise AnswerLost(
                     f"no whole answer of {self._host}:{self._port} came within {self._timeouts.exchange_s} s"

@@ -237,6 +237,27 @@ async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(p
         assert played.pauses == []
 
 
+MINUTE_MS = 60_000
+
+
+@pytest.mark.parametrize("carrier", ["wire"])
+async def test_equal_reads_within_a_minute_have_one_signature(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([MINUTE_MS, 2 * MINUTE_MS - 1, 2 * MINUTE_MS, 2 * MINUTE_MS + 999, 2 * MINUTE_MS + 1_000])
+    monkeypatch.setattr("storage_backends.s3.transport.system_now_ms", lambda: next(times))
+    async with play() as played:
+        for version in (None, None, None, Version('"v"')):
+            await played.store.get("key", version)
+        await played.store.put("key", b"body", ABSENT)
+
+        reads, [write] = played.server.requests[:-1], played.server.requests[-1:]
+        stamps = [request.headers["x-amz-date"] for request in reads]
+        assert stamps == ["19700101T000100Z", "19700101T000100Z", "19700101T000200Z", "19700101T000200Z"]
+        signatures = [request.headers["authorization"] for request in reads]
+        assert signatures[0] == signatures[1]
+        assert len({*signatures}) == 3
+        assert write.headers["x-amz-date"] == "19700101T000201Z"
+
+
 @pytest.mark.parametrize("carrier", ["wire"])
 async def test_an_observer_gets_the_answer_to_the_request_that_was_signed_again(play: Play) -> None:
     async with play(SKEWED) as played:
