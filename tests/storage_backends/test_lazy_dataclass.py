@@ -83,10 +83,11 @@ def test_methods_are_made_with_the_first_instance() -> None:
 
 def test_instances_are_those_of_a_dataclass() -> None:
     lazy, complete = Point(1), Complete(1)
+    other: object = complete
     assert (lazy.x, lazy.y, lazy.tags) == (complete.x, complete.y, complete.tags)
     assert lazy == Point(1, 2, ["not compared"])
     assert lazy != Point(1, 3)
-    assert lazy != complete
+    assert lazy != other
     assert hash(lazy) == hash(complete)
     assert repr(lazy) == repr(complete).replace("Complete", "Point")
     assert replace(lazy, y=3) == Point(1, 3)
