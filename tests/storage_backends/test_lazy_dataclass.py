@@ -29,7 +29,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Complete:
-    """The same, by the standard library alone."""
+    """A class like `Point`, by the standard library alone."""
 
     x: int
     y: int = 2
@@ -37,14 +37,14 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named(Point):
+class Label(Point):
     """A subclass of a class that may have no instance yet."""
 
     name: str = "n"
 
 
 @dataclass(frozen=True)
-class Cached:
+class Square:
     """Without slots."""
 
     x: int
@@ -62,7 +62,7 @@ class Mutable:
 
 
 @dataclass(slots=True)
-class Pickled:
+class Number:
     """Has no instance before it is unpickled."""
 
     x: int
@@ -106,29 +106,29 @@ def test_errors_are_those_of_a_dataclass() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
         Point()  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
-        Pickled(1).y = 1  # type: ignore[attr-defined]
+        Number(1).y = 1  # type: ignore[attr-defined]
 
 
 def test_a_subclass_completes_its_base() -> None:
-    assert Named(1, name="a") == Named(1, 2, name="a")
-    assert repr(Named(1)) == f"{Named.__qualname__}(x=1, y=2, name='n')"
+    assert Label(1, name="a") == Label(1, 2, name="a")
+    assert repr(Label(1)) == f"{Label.__qualname__}(x=1, y=2, name='n')"
 
 
 def test_classes_without_slots_cache_properties() -> None:
-    cached = Cached(2)
+    cached = Square(2)
     assert cached.double == 4
-    assert cached == Cached(2)
+    assert cached == Square(2)
     mutable = Mutable()
     mutable.x = 5
     assert mutable == Mutable(5)
 
 
 def test_a_class_without_an_instance_is_unpickled_whole() -> None:
-    empty = Pickled.__new__(Pickled)
+    empty = Number.__new__(Number)
     empty.__setstate__([3])  # type: ignore[attr-defined]
-    assert repr(empty) == "Pickled(x=3)"
-    assert empty == Pickled(3)
-    assert pickle.loads(pickle.dumps(Named(1, name="a"))) == Named(1, name="a")
+    assert repr(empty) == "Number(x=3)"
+    assert empty == Number(3)
+    assert pickle.loads(pickle.dumps(Label(1, name="a"))) == Label(1, name="a")
 
 
 def test_first_instances_of_many_threads_are_whole() -> None:
@@ -137,7 +137,7 @@ def test_first_instances_of_many_threads_are_whole() -> None:
         for _ in range(20):
 
             @dataclass(frozen=True, slots=True)
-            class Raced:
+            class Pair:
                 """Its first instances are made at once."""
 
                 x: int
@@ -145,12 +145,12 @@ def test_first_instances_of_many_threads_are_whole() -> None:
 
             barrier = Barrier(threads)
 
-            def make(kind: type[Raced] = Raced, barrier: Barrier = barrier) -> Raced:
+            def make(kind: type[Pair] = Pair, barrier: Barrier = barrier) -> Pair:
                 barrier.wait(10)
                 return kind(1)
 
             made = [each.result() for each in [pool.submit(make) for _ in range(threads)]]
-            assert made == [Raced(1)] * threads
+            assert made == [Pair(1)] * threads
 
 
 @pytest.mark.parametrize("package", ["arco_catalog", "storage_backends"])
