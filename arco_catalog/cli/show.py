@@ -20,7 +20,7 @@ MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
 def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_json: bool) -> int:
     """Displays the records of the object that has the name, or of the last one that was dropped under it; with `at_ms`
     instead which table or view had the name at that time, or was the last one dropped under it. Returns 0. Raises
-    `CliError`, also if there is none."""
+    `CliError`, also if no object has or had the name."""
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:

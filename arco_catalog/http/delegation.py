@@ -41,8 +41,9 @@ MAX_STAGED = 5
 
 async def of_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
     """Returns the access to a table's files that the caller's grants allow, in a way that the request's header lists:
-    vended credentials if it lists both ways and the catalog can vend them. Returns `NOT_DELEGATED` if there is none.
-    Raises `Unavailable`, and `InternalError` if the cloud denies the server the credentials."""
+    vended credentials if it lists both ways and the catalog can vend them. Returns `NOT_DELEGATED` if the grants allow
+    none, or the catalog supports no such way. Raises `Unavailable`, and `InternalError` if the cloud denies the server
+    the credentials."""
     return await _delegated(context, session, name, await table_access(session, context.namespace, name, state))
 
 
@@ -61,9 +62,9 @@ async def of_new_table(context: RequestContext, session: Session, name: str, sta
 
 
 async def of_staged_table(context: RequestContext, session: Session, name: str, answer: Document) -> DelegatedAccess:
-    """Returns the access to the files of a staged table, whose metadata the `answer` contains; `NOT_DELEGATED` if there
-    is none. The catalog stores nothing of such a table, so the paths of its endpoints for credentials and signatures
-    contain the locations of the files. Raises as `of_table` does."""
+    """Returns the access to the files of a staged table, whose metadata the `answer` contains, or `NOT_DELEGATED`, as
+    `of_table` does. The catalog stores nothing of such a table, so the paths of its endpoints for credentials and
+    signatures contain the locations of the files. Raises as `of_table` does."""
     document = (answer.body or {}).get("metadata")
     assert isinstance(document, dict)
     named = named_locations(document)

@@ -84,8 +84,8 @@ async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
 
 
 async def receipt_of(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
-    """Returns the receipt of the commit that made one metadata file current, with a `state` as in `receipts_of`, or
-    None if there is none."""
+    """Returns the receipt of the commit that made one metadata file current, with a `state` as in `receipts_of`;
+    None if there is no committed and no pending one."""
     for stage in (receipt.COMMITTED, receipt.PENDING):
         key = session.state.paths.receipt(stage, commit_key(entity, file.location), file.ms)
         answer = await session.state.store.get(key)

@@ -136,7 +136,7 @@ def _widened(loans: Loans, within: Location) -> Loans | None:
 
 
 def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | None]:
-    """Returns another entity whose borrowed files may be in this location, None if there is none."""
+    """Returns the first of the entities that `borrowers_of` finds, None if it finds none."""
     borrowers = yield from borrowers_of(index, location, entity)
     return next(iter(borrowers), None)
 

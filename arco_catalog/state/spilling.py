@@ -191,7 +191,8 @@ def _merged(base: Segment | None, edits: Sequence[tuple[str, bytes | None]]) -> 
 
 def _neighbour(directory: Directory, ref: Ref | None, lines: dict[str, bytes], limit: int) -> Ref | None:
     """Returns the segment next to that of `ref` with which it can be merged because it became small: both together have
-    at most three quarters of the limit. None if there is none. `lines` are the contents of the segment now."""
+    at most three quarters of the limit. None if the segment is not small, is empty or new, or has no such neighbour.
+    `lines` are the contents of the segment now."""
     size = sum(map(len, lines.values()))
     if ref is None or not lines or size > limit // 4:
         return None

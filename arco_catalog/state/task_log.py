@@ -65,8 +65,8 @@ class Hint:
 
 
 async def read_task(state: State, task: str) -> StoredTask | None:
-    """Reads the last version of a task; None if it has none. Raises `StoreUnavailable`, and `InternalError` for a
-    corrupt version."""
+    """Reads the last version of a task; None if the store has no version of it. Raises `StoreUnavailable`, and
+    `InternalError` for a corrupt version."""
     for _ in range(RETRIES):
         pages = list_pages(state, state.paths.task(task))
         last = max([_number(listed.key) async for page in pages for listed in page.entries], default=None)

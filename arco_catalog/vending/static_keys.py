@@ -59,8 +59,8 @@ def parse_static_keys(body: bytes) -> tuple[StaticKeys, ...]:
 
 
 def longest_match(keys: Sequence[StaticKeys], location: Location) -> StaticKeys | None:
-    """Returns the keys of the longest prefix that contains a location as written, without decoding; None if there is
-    none."""
+    """Returns the keys of the longest prefix that contains a location as written, without decoding; None if no prefix
+    contains it."""
     around = [each for each in keys if location.written_below(each.prefix)]
     return max(around, key=lambda each: len(each.prefix.segments), default=None)
 

@@ -104,11 +104,11 @@ async def deletion_obstacle(session: Session, entry: RelationEntry, location: st
 
 
 def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[Neighbour | None]:
-    """Returns an entity that may have files at a table's locations; None if there is none.
+    """Returns why files of a table must not be deleted at `location`; None if nothing prevents it.
 
-    It is an entity, live, dropped or being purged, with a location that equals, contains or lies inside one of the
-    table's; an entity that borrows files from there; or an entity from which the table borrows. A neighbour without an
-    entity is returned if the table borrows from a place of no known entity, or if `location` lies outside of the
+    The cause is an entity, live, dropped or being purged, with a location that equals, contains or lies inside one of
+    the table's; an entity that borrows files from there; or an entity from which the table borrows. A neighbour without
+    an entity is returned if the table borrows from a place of no known entity, or if `location` lies outside of the
     locations that the registry has for the table.
     """
     places = [Location.of_normal(normal) for normal in entry.locations]

@@ -28,8 +28,8 @@ class OutcomeRows(Protocol):
     """The interface of what reads and writes the rows of `system.maintenance`, which are the outcomes of procedures."""
 
     def last_task(self, entity: str) -> str:
-        """Returns the id of the last maintenance task with rows of a table, given by the entity; empty if there is
-        none."""
+        """Returns the id of the last maintenance task with rows of a table, given by the entity; empty if the table has
+        no rows."""
         ...
 
     def write(self, task: str, rows: Sequence[Row]) -> None:

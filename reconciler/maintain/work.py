@@ -134,9 +134,9 @@ class _TableWork:
         await self._end(started, outcome, explanation, _summary(after), result)
 
     async def _write_missing_receipts(self) -> str | None:
-        """Writes the missing receipts of the table's commits. Returns the reason if some are still missing, otherwise
-        None. Iceberg regards a metadata file that left the metadata log as an orphan, and it may be the only evidence
-        of a commit (docs/design/pipeline.md#rule-15)."""
+        """Writes the missing receipts of the table's commits. If some are still missing, returns the reason why no
+        orphan files are removed, otherwise None. Iceberg regards a metadata file that left the metadata log as an
+        orphan, and it may be the only evidence of a commit (docs/design/pipeline.md#rule-15)."""
         walk = await reconcile_one(self.execution.session(), self.table.entity)
         return (
             "receipts of the table's commits could not be written, so orphan files, which may be the only evidence of "

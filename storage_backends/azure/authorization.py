@@ -49,7 +49,8 @@ class KeyAuthorizer:
             self._key = decoded_key(key)
         except (binascii.Error, ValueError) as error:
             raise StoreDenied(
-                "no Azure credentials: the key of the account (AZURE_STORAGE_KEY, or AccountKey) is not base64"
+                "no Azure credentials: the key of the account is not base64 (AZURE_STORAGE_KEY, "
+                "AZURE_STORAGE_ACCOUNT_KEY, or AccountKey in AZURE_STORAGE_CONNECTION_STRING)"
             ) from error
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:

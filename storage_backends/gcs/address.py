@@ -14,7 +14,10 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 def check_bucket(bucket: str) -> None:
     """Raises `StoreError` for a name that no bucket can have."""
     if not _BUCKET.fullmatch(bucket):
-        raise StoreError(f"no GCS client can be made: invalid bucket name {bucket!r}")
+        raise StoreError(
+            f"no GCS client can be made: invalid bucket name {bucket!r}: expected 3 to 222 lower-case letters, digits, "
+            "dots, hyphens and underscores, with a letter or digit at both ends"
+        )
 
 
 def target_of(bucket: str, request: Request, user_project: str | None) -> str:

@@ -28,9 +28,15 @@ _HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")  # what the certifi
 def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
     """Returns the address of `bucket`. Raises `StoreError` for an invalid or unsupported name, region or endpoint."""
     if not _BUCKET.fullmatch(bucket):
-        raise StoreError(f"no S3 client can be made: invalid bucket name {bucket!r}")
+        raise StoreError(
+            f"no S3 client can be made: invalid bucket name {bucket!r}: expected 3 to 255 ASCII "
+            "letters, digits, dots, hyphens and underscores"
+        )
     if not _REGION.fullmatch(region):
-        raise StoreError(f"no S3 client can be made: invalid region {region!r}")
+        raise StoreError(
+            f"no S3 client can be made: invalid region {region!r}: expected lower-case letters and digits, "
+            "with hyphens between them"
+        )
     if config.endpoint_url:
         if config.fips or config.dualstack:
             raise StoreError(

@@ -201,8 +201,8 @@ class TableFiles:
             self._report(Code.DATA_FILE_FOREIGN, file, f"it does not have the {size} bytes that {manifest} records")
 
     async def _size_differs(self, file: str, size: JsonValue) -> bool | None:
-        """Whether the size of a file in bytes differs from `size`; None if the file does not exist. A file that can't
-        be reached is counted as such, and does not differ."""
+        """Whether the size of a file in bytes differs from `size`, where only an integer can differ; None if the file
+        does not exist. A file that can't be reached is counted as such, and does not differ."""
         self._note_place(file)
         location = Location.of_file(file)
         async with self._slots:

@@ -48,8 +48,9 @@ class Deletion(Removal):
         self._execution = execution
 
     async def run(self, inventory: Inventory) -> None:
-        """Deletes all files that an inventory names, phase by phase, beginning at the position in the checkpoint, which
-        a previous lease may have saved. Raises `LeaseLost`, `TaskFailed`, and `StoreError`."""
+        """Deletes the files in the table's locations that an inventory names, without the ones that `_unshared` leaves
+        out, phase by phase, beginning at the position in the checkpoint, which a previous lease may have saved. Raises
+        `LeaseLost`, `TaskFailed`, and `StoreError`."""
         if not self.progress.deleting:  # durable before the first delete is sent (docs/design/purge.md#rule-7)
             await self._save(replace(self.progress, deleting=True))
         if self.progress.phase is Phase.DATA:

@@ -53,7 +53,7 @@ COPY_WAIT_MS = 60 * 60_000
 
 class AntiJoin(Protocol):
     """The interface of what opens a deletion that compares the purged table's files with the files of all other tables,
-    and deletes the files of no other (docs/design/purge.md#rule-19)."""
+    and deletes no file of another table (docs/design/purge.md#rule-19)."""
 
     def deletion(self, execution: Execution, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:
         """Reads which files all other tables refer to, and opens a deletion of the files to which this table alone
@@ -229,9 +229,10 @@ class _Purge:
         return guard
 
     async def _delete(self, tombstone: Tombstone) -> Progress:
-        """Deletes the files that the table refers to, in phases, after a search for other tables that use them; the
-        anti-join needs no search. Returns the progress at the end, without a deletion if that of the checkpoint is
-        complete. Raises `TaskFailed` if another table uses one of the files."""
+        """Deletes the files in the table's locations to which the table refers, in phases, after a search for other
+        tables that use them; the anti-join and `trust_locations` need none. Returns the progress at the end; deletes
+        nothing if that of the checkpoint is complete. Raises `TaskFailed` if another table uses one of the files, or
+        the table's pointer is gone."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:

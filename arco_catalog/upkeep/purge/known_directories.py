@@ -33,7 +33,7 @@ class ComparedFiles:
 
     def add(self, file: str) -> bool:
         """Compares the location of a file with the places of the purge. Returns whether the file is inside one of them;
-        if not, remembers the directory unless that is at the table's own locations."""
+        if not, remembers the file's directory, unless that is at the table's own locations."""
         directory, _, name = file.rpartition("/")
         plain = _PLAIN_NAME.fullmatch(name) is not None
         if plain and directory in self._compared:

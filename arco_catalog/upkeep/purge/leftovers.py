@@ -16,8 +16,8 @@ AT_A_TIME = 1_000
 
 
 async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
-    """Counts the files at these locations, and returns their number and some examples as the fields `left_behind` and
-    `left_behind_examples` of a result. Raises `StoreError`."""
+    """Counts the files at these locations, also ones without a key in this catalog, and returns their number and some
+    examples as the fields `left_behind` and `left_behind_examples` of a result. Raises `StoreError`."""
     count, examples = 0, list[JsonValue]()
     for location in locations:
         others = OtherObjects()
@@ -38,13 +38,14 @@ def require_all_addressable(progress: Progress) -> None:
         raise TaskFailed(
             f"{progress.unaddressable} files of the table were not deleted, the first is "
             f"{progress.unaddressable_examples[0]}: the name has an empty level ('//'), '.' or '..', and this catalog "
-            f"has no key for it. The other {progress.files} files were deleted: delete these with the store's own tools"
+            f"has no key for it. Delete such files with the store's own tools: the other {progress.files} were deleted"
         )
 
 
 async def empty(execution: Execution, location: str, progress: Progress) -> Progress:
-    """Deletes all files at a location that was made for the table alone (docs/design/purge.md#rule-17). Saves the new
-    checkpoint, and returns it. Raises `LeaseLost`, and `StoreError`."""
+    """Deletes all files that have a key in this catalog at a location that was made for the table alone
+    (docs/design/purge.md#rule-17). Saves the purge's progress with their counts in the checkpoint, and returns it.
+    Raises `LeaseLost`, and `StoreError`."""
     removal = Removal(execution, [location], progress)
     batch: list[ReachedFile] = []
     async with aclosing(execution.session().files.listed(location)) as found_there:

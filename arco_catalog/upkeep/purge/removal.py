@@ -42,7 +42,8 @@ class Removal:
         self.progress = progress
 
     async def delete(self, files: Iterable[ReachedFile]) -> None:
-        """Deletes the files that lie inside the entity's own locations, and counts the others. Raises `LeaseLost`, and
+        """Deletes the files whose locations `own` returns, and counts them in `progress`. Other files are counted as
+        `outside`; files that have no key in this catalog are counted, and not deleted. Raises `LeaseLost`, and
         `StoreError`."""
         await self._all(files)
 

@@ -130,7 +130,8 @@ class _Round:
 
     async def read(self) -> str | None:
         """Reads the other tables, several concurrently. Returns a clause that names a table with a file inside the
-        locations, and the file; None if there is none."""
+        locations, and the file; None if no such file was found. Which tables could not be read completely is in the
+        checkpoint."""
         try:
             await for_each(self._others, READ_AT_ONCE, self._read_one)
         except _FileInside as found:

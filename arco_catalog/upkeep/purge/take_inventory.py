@@ -55,7 +55,7 @@ async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -
 
 
 async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
-    """Returns the last chunk of the inventory, which the checkpoint names; None if there is none, or if its inventory
+    """Returns the last chunk of the inventory, which the checkpoint names; None if it names none, or if its inventory
     began at another metadata file than the current one."""
     last = Progress.parse(execution.checkpoint).inventory
     chunk = await read_chunk(execution.session().state, execution.task.id, last) if last else None

@@ -192,8 +192,8 @@ def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
 
 
 async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | None]:
-    """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE), and the stored object; None
-    if there is none."""
+    """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE), and the stored object, which
+    is None if it is MISSING."""
     key = session.state.paths.pointer(lost.entity)
     found = await read(session.state, key)
 

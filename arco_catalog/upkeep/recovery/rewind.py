@@ -71,8 +71,8 @@ async def rewind(
 async def _changes(
     versions: KeptVersions, prefix: str, at_ms: int, *, all_of_them: bool = False
 ) -> AsyncGenerator[Change, None]:
-    """Yields the objects under a prefix with a present version other than that at the instant `at_ms`; with
-    `all_of_them` also the others."""
+    """Yields a change for each object under a prefix whose present version differs from that at the instant `at_ms`;
+    with `all_of_them` for every object."""
     now: KeptVersion | None = None
     then: KeptVersion | None = None
 
