@@ -2,6 +2,8 @@
 other cases (docs/design/appends.md)."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -15,6 +17,7 @@ from storage_backends import ANY
 from tests.upkeep.purge.test_avro import HOSTILE
 from tools.support.appended_files import ALLOWED, REBASE, Lake, list_schema, new_file
 from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.environment import PROJECT
 from tools.support.manifests import avro
 from tools.support.request_bodies import schema, set_property
 
@@ -599,6 +602,38 @@ async def test_damaged_files_are_refused_or_make_no_difference(made: Made) -> No
         assert present == before
         assert (added["manifest_path"], added["added_files_count"]) == (entry["manifest_path"], 1)
     assert 0 < rebased < 300
+
+
+async def test_an_append_is_refused_where_nothing_reads_avro(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = await made()
+    late = await table.append(9)
+    ahead = await table.append(2)
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    await table.commit(ahead)
+    with pytest.raises(CommitFailed, match="the package fastavro is not installed"):
+        await table.commit(late)
+
+
+ORDINARY = """
+import asyncio, sys
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import append, set_property
+
+async def main():
+    fixture = CatalogFixture()
+    await fixture.namespace()
+    made = await fixture.table(properties={"arco.commit.appends": "rebase"})
+    await fixture.commit(append(made.metadata_location, 1, None))
+    await fixture.commit(append(made.metadata_location, 2, 1))
+
+asyncio.run(main())
+print([each for each in sys.modules if "avro" in each or "append" in each or "manifest" in each])
+"""
+
+
+def test_a_process_whose_appends_win_imports_nothing_of_rebases() -> None:
+    ended = subprocess.run([sys.executable, "-c", ORDINARY], cwd=PROJECT, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
 # The property.
