@@ -106,7 +106,9 @@ class AppendRebaser:
             self._lists.pop(gone).taken.shrink(0)
         await gather(*(self._read_list(each) for each in dict.fromkeys(lists[:-1])))
         parent = () if target.parent_list is None else self._lists[target.parent_list].entries
-        added = added_manifests(append, target, self._lists[append.manifest_list].entries, parent)
+        client = self._lists[append.manifest_list].entries
+        compare = partial(added_manifests, append, target, client, parent)
+        added = await off_loop(ENTRY_BYTES * (len(client) + len(parent)), compare)
         if target.first_row_id is not None:
             check_row_ids(parent)
         files = await self._read_added(base, append, added)
@@ -196,7 +198,7 @@ class AppendRebaser:
         async with aclosing(read_blocks(read_range, fields, limits, check_header)) as blocks:
             async for records in blocks:
                 self._session.check_deadline()
-                use(records)
+                await off_loop(ENTRY_BYTES * len(records), partial(use, records))
         taken.shrink(0)
 
 
