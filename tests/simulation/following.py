@@ -126,10 +126,15 @@ class Followers:
         assert self.told(at) not in self.stood, f"{at} was refused, and made"
 
     async def mistake(self, process: str) -> None:
-        """A drop of another table, by a time of no other notification: whatever has the name stays as it is."""
-        at = int(len(TOLD) * self.world.runtime.random())
-        refusal = await self.send(process, Notification(Event.DROP, at, OTHER, file_of(at)))
-        assert isinstance(refusal, BadRequest | AlreadyExists | NoSuchTable), f"another table was dropped: {refusal!r}"
+        """Drops of another table, by times from the second notification to after the last one: whatever has the name
+        stays as it is."""
+        runtime = self.world.runtime
+        for _ in range(3):
+            await runtime.sleep(0.5 * runtime.random())
+            at = 1 + int(len(TOLD) * runtime.random())
+            refusal = await self.send(process, Notification(Event.DROP, at, OTHER, file_of(at)))
+            is_refused = isinstance(refusal, BadRequest | AlreadyExists | NoSuchTable)
+            assert is_refused, f"another table was dropped: {refusal!r}"
 
     async def collect(self, process: str) -> None:
         """Collects again and again, until what was dropped can't be restored any more."""
