@@ -274,6 +274,8 @@ class Auditor:
             self.dropped.setdefault(name, Spans([(frozenset(), 0.0, 0.0)])).become(
                 frozenset(dropped.get(name, ())), now
             )
+        live = {str(entry["entity"]) for key, entry in self._entries.items() if key.startswith("relation\n")}
+        assert live.isdisjoint(set().union(*dropped.values())), "a name means a dropped table"
 
     def _applied(self, principal: str, unit: str) -> None:
         ask = self.asks.get(principal)
