@@ -34,6 +34,7 @@ from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import DEFAULT_REALM, REALM_FOLDER, Paths
 from arco_catalog.state.realm import EXTERNAL, SERVICE_ADMIN, CatalogEntry
+from arco_catalog.state.registry import FIRST_VERSION
 from arco_catalog.state.runtime import Deadline, Runtime
 from storage_backends import ObjectStore
 from storage_backends.lazy_dataclass import dataclass
@@ -246,18 +247,23 @@ async def make_catalog(
     ever had, then its name in the realm. If the process dies in between, no name leads to the folder, and it is not
     used.
 
-    `session` is a session of the realm's registry. `root` is the folder of an existing catalog, which is added to the
-    realm. With `owned` the catalog's managers may read and write all tables. `key_policy` is recorded in its first
-    commit. Raises the errors of `check_free`, and `BadRequest` for invalid properties and for locations that are not
-    allowed.
+    `session` is a session of the realm's registry, and the new one begins with its version. `root` is the folder of an
+    existing catalog, which is added to the realm. With `owned` the catalog's managers may read and write all tables.
+    `key_policy` is recorded in its first commit. Raises the errors of `check_free`, and `BadRequest` for invalid
+    properties and for locations that are not allowed.
     """
     await check_free(session, request.name)
     realm.check_locations(locations_of(request.properties, request.storage), request.storage)
     admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request, ALREADY_AUTHORIZED), SERVICE_ADMIN)
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)
-    made = realm.unnamed(request, place).session(replace(session.request, key_policy=key_policy), ALREADY_AUTHORIZED)
-    await begin_catalog(made, admin, owned=owned)
+    head = session.state.cached_head()
+    assert head is not None
+    # Programs that can't read the version of the realm's registry can't find the catalog either.
+    first_version = FIRST_VERSION if root is not None else head.format_version
+    made = replace(realm.unnamed(request, place), first_version=first_version)
+    first = made.session(replace(session.request, key_policy=key_policy), ALREADY_AUTHORIZED)
+    await begin_catalog(first, admin, owned=owned)
     overlap = session.settings.allow_catalog_overlap
     return await create_catalog(session, request, entity, place, overlap=overlap)
 

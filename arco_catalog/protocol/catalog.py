@@ -34,7 +34,7 @@ from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
 from arco_catalog.state.paths import DEFAULT_REALM, Paths
 from arco_catalog.state.refused_files import RefusedFiles
-from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry import FIRST_VERSION, RegistryState
 from arco_catalog.state.runtime import Deadline, Runtime
 from arco_catalog.state.spilling import Limits
 from arco_catalog.state.store_clock import StoreClock
@@ -119,6 +119,8 @@ class Catalog:
     """The locations besides its folder with which this process opened it; HEAD may record others."""
     named_locations: dict[str, Sequence[str]] = field(default_factory=dict)
     """The locations that metadata files name, by the files' own; what a file names never changes."""
+    first_version: int = FIRST_VERSION
+    """The version of its registry if this process makes the first commit there."""
     refused_files: RefusedFiles = field(default_factory=RefusedFiles)
     """Manifest lists and manifests that could not be read."""
 
@@ -170,6 +172,7 @@ class Session:
             catalog.settings.spill,
             request.key_policy,
             catalog.given_locations,
+            catalog.first_version,
         )
         mounts = [Mount(mount.root, timed(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold

@@ -20,7 +20,7 @@ from arco_catalog.state.lost_head import HeadLost, had_head
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Operation, RegistryState
+from arco_catalog.state.registry import FIRST_VERSION, Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
@@ -144,11 +144,12 @@ class State:
         limits: Limits | None = None,
         key_policy: KeyPolicy | None = None,
         allowed_locations: Sequence[str] = (),
+        first_version: int = FIRST_VERSION,
     ) -> None:
         """Makes the access of one request to the records of the catalog with these `paths`, through its `caches`.
         `limits` are those of the index's edits and segments, None for the defaults. A registry commit records
         `key_policy` if the catalog has no record of one, and `allowed_locations` if the catalog is new. None, or an
-        empty sequence, records nothing."""
+        empty sequence, records nothing. The first commit of a registry has the version `first_version`."""
         self.store = store
         self.paths = paths
         self._caches = caches
@@ -162,6 +163,7 @@ class State:
         self._limits = limits
         self._key_policy = key_policy
         self._allowed_locations = allowed_locations
+        self._first_version = first_version
         self._viewed: tuple[RegistryState, RegistryState] | None = None
         """A HEAD, and the same HEAD with the segments that this request has loaded."""
 
@@ -209,7 +211,7 @@ class State:
                     cached.at = sent
                 return self._view(cached.value)
             case _:
-                return RegistryState.empty()
+                return RegistryState.empty(self._first_version)
 
     def _view(self, head: RegistryState) -> RegistryState:
         """Returns `head` with an index that finds the segments which this request has loaded."""

@@ -26,6 +26,8 @@ from arco_catalog.state.writers import LastCommit, Writers
 from storage_backends import Version
 from storage_backends.lazy_dataclass import dataclass
 
+FIRST_VERSION = 1
+"""The version of a new registry, unless it belongs to a realm whose own has a higher one."""
 VERSION_WITH_CANCELLATIONS = 2
 """The version of a registry in which a takeover cancels attempts by id, and a process that loses HEAD proposes its
 change (docs/design/registry.md#versions)."""
@@ -82,9 +84,9 @@ class RegistryState:
     place: int = 0
 
     @classmethod
-    def empty(cls) -> Self:
-        """Returns the registry before its first commit."""
-        return cls({"version": 1, "sequence": 0, "recent": [], "before": None}, Index({}), None)
+    def empty(cls, version: int = FIRST_VERSION) -> Self:
+        """Returns the registry before its first commit, which has this version."""
+        return cls({"version": version, "sequence": 0, "recent": [], "before": None}, Index({}), None)
 
     @classmethod
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:

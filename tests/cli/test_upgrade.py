@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.cli.program import main
+from arco_catalog.state import registry
 from tests.cli.test_realms import Store
 
 Captured = pytest.CaptureFixture[str]
@@ -86,8 +87,24 @@ def test_a_realm_is_upgraded_with_all_its_catalogs(tmp_path: Path, capsys: Captu
     assert [(each["from_version"], each["to_version"]) for each in again] == [(2, 2)] * 3
     assert "upgrade" in store.run("history", "--realm-history")
     assert "upgrade" in store.run("history", "--warehouse", "other")
-    store.run("catalogs", "create", "third")
     store.run("fsck", "--all")
+
+
+def test_a_new_catalog_of_an_upgraded_realm_has_its_version_and_older_programs_do_not_find_it(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, capsys, None)
+    store.run("upgrade")
+
+    store.run("catalogs", "create", "third")
+
+    assert "catalog third: is version 2 already" in store.run("upgrade")
+    store.run("fsck", "--all")
+    monkeypatch.setattr(registry, "NEWEST_VERSION", 1)
+    assert main(["ls", "--warehouse", "third", "--store", tmp_path.as_uri()], {}) != 0
+    refused = capsys.readouterr().err
+    assert "_realm/core/manifest.json" in refused
+    assert "version 2" in refused
 
 
 def test_a_store_without_a_catalog_is_refused(tmp_path: Path, capsys: Captured) -> None:
