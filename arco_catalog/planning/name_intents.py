@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Steps
 
 
 def pending_transactions(
@@ -21,10 +22,11 @@ def pending_transactions(
     return sorted(found)
 
 
-def settling(index: Index, decided: Mapping[str, bool]) -> Edits:
+def settling(index: Index, decided: Mapping[str, bool]) -> Steps[Edits]:
     """Returns the index changes that settle the intents of transactions: those of committed ones become entries, all
     others are removed. `decided` maps transactions to whether they committed. The search covers the edits, because no
-    intent is ever spilled."""
+    intent is ever spilled. Its lookups are the intents that it finds: one that is placed later is left to the
+    next request that reads it."""
     edits: dict[str, JsonObject | None] = {}
     for key, entry in index.edits.items():
         transaction = None if entry is None else entry.get("transaction")
@@ -32,4 +34,5 @@ def settling(index: Index, decided: Mapping[str, bool]) -> Edits:
             continue
         settled = {name: value for name, value in entry.items() if name != "transaction"}
         edits[key] = settled if decided[transaction] else None
+    yield Needs(keys=[*edits])
     return edits

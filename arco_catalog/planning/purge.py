@@ -192,14 +192,15 @@ def begin(
     return (yield from tombstone.begun(index, fence))
 
 
-def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]:
+def give_up(index: Index, planned: Tombstone, fence: int, *, must_fence: bool = False) -> Steps[Edits | None]:
     """Returns the index changes that end a purge which failed before it deleted a file: the table is in the state
-    `dropped` once more, and no longer holds its locations. None if no purge runs. Raises `NothingToPurge` if the drop
-    was undone or the purge has ended, and `LeaseFenced` if a later lease than the one with this `fence` continues
-    it."""
+    `dropped` once more, and no longer holds its locations. If no purge runs they are None, or with `must_fence` those
+    after which no proposal of this lease can begin one. Raises `NothingToPurge` if the drop was undone or the purge has
+    ended, and `LeaseFenced` if a later lease than the one with this `fence` continues it."""
     tombstone = yield from _current_tombstone(index, planned)
     if tombstone.state != PURGING:
-        return None
+        fenced = tombstone.fenced(fence)
+        return fenced if must_fence and fenced[tombstone.key] != tombstone.json else None
     if tombstone.fence > fence:
         raise LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
     return tombstone.returned(fence)

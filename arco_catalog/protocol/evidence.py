@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import abort_if_undecided, resolve_for_write, transaction_committed
-from arco_catalog.protocol.internal_commits import try_to_settle
+from arco_catalog.protocol.internal_commits import HeadChange, change_head, try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Operation, RegistryState
-from arco_catalog.state.runtime import Runtime
 from storage_backends import Applied
 
 FORGOTTEN = (
@@ -115,8 +114,7 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
                         return attempt
     in_registry = {attempt: each for attempt, each in attempts.items() if each.registry is not None}
     if in_registry:
-        async with session.lock_registry():
-            head = await cancel_in_registry(state, runtime, in_registry)
+        head = await cancel_in_registry(session, in_registry)
         for attempt, write_set in in_registry.items():
             with lost.collect():
                 if await moved_registry(state, head, attempt, write_set):
@@ -154,24 +152,21 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
         ) from undecided
 
 
-async def cancel_in_registry(state: State, runtime: Runtime, attempts: Mapping[str, WriteSet]) -> RegistryState:
-    """Makes a registry commit after which none of these attempts can commit to the registry any more, and returns it.
-    If HEAD allows cancellations, the commit lists each attempt that has not committed as cancelled, and HEAD is
-    returned as it is if one has committed; an attempt whose evidence is lost is not listed. Otherwise the commit
-    changes nothing."""
-    while True:
-        head = await state.head()
-        absent = await _absent_from(state, head, attempts) if head.allows_cancellations else ()
-        if absent is None:
-            return head
-        kind = "cancel" if attempts and head.allows_cancellations else "fence"
-        operation = Operation(runtime.ulid(), kind, {}, None, cancels=absent)
-        commit = runtime.ulid()
-        fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
-        await state.create(state.paths.registry_commit(commit), fenced.body)
-        if isinstance(await state.move_head(fenced, head.version), Applied):
-            return fenced
-        await state.pause()
+async def cancel_in_registry(session: Session, attempts: Mapping[str, WriteSet]) -> RegistryState:
+    """Makes sure that none of these attempts can commit to the registry any more, and returns a HEAD that shows which
+    of them has. If HEAD allows cancellations, a commit lists each attempt that has not committed as cancelled, and none
+    is made if one has committed; an attempt whose evidence is lost is not listed. Otherwise the registry is only
+    fenced."""
+    must_fence = False
+
+    async def change(head: RegistryState) -> HeadChange | None:
+        nonlocal must_fence
+        absent = await _absent_from(session.state, head, attempts) if head.allows_cancellations else ()
+        must_fence = absent is not None and not absent
+        return HeadChange(head, {}, cancels=absent, lookups=()) if absent else None
+
+    head = await change_head(session, "cancel", change)
+    return await fence_registry(session, head) if must_fence else head
 
 
 async def _absent_from(state: State, head: RegistryState, attempts: Mapping[str, WriteSet]) -> Sequence[str] | None:
@@ -186,9 +181,18 @@ async def _absent_from(state: State, head: RegistryState, attempts: Mapping[str,
     return absent
 
 
-async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
-    """Makes a registry commit that changes no entry, on fresh reads of HEAD until it applies, and returns it."""
-    return await cancel_in_registry(state, runtime, {})
+async def fence_registry(session: Session, head: RegistryState | None = None) -> RegistryState:
+    """Makes sure that no compare-and-swap can apply any more that names HEAD from before this call, or the HEAD `head`,
+    by a registry commit that changes no entry. If another process moves HEAD first, that is the fence. Returns the new
+    HEAD."""
+    state, runtime = session.state, session.runtime
+    async with session.lock_registry():
+        head = head or await state.head()
+        operation, commit = Operation(runtime.ulid(), "fence", {}, None), runtime.ulid()
+        fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
+        await state.create(state.paths.registry_commit(commit), fenced.body)
+        is_applied = isinstance(await state.move_head(fenced, head.version), Applied)
+    return fenced if is_applied else await state.head()
 
 
 async def mark_dropped(session: Session, entity: str, operation: str) -> None:

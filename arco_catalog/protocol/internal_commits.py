@@ -1,11 +1,13 @@
 """Registry commits of the catalog itself, not of a request: for example, they place and settle intents on names,
-reserve locations, and record settings.
+reserve locations, cancel attempts, and record settings.
 
 A table that a transaction creates is an intent on its name: the registry's entry carries the transaction, and counts
 once that committed (docs/design/transaction.md). Such commits have fresh operation ids, which are evidence of nothing.
+In a registry with proposals they are proposed as those of requests are (docs/design/registry.md#proposals), unless they
+change what is outside of the index.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
@@ -13,9 +15,12 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.name_intents import settling
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.protocol.mutation import AttemptAborted
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.index import Edits
-from arco_catalog.state.needs import Steps, immediately
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.proposal import Proposal
+from arco_catalog.state.reads import Reads, recorded
 from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, StoreError
 from storage_backends.lazy_dataclass import dataclass
@@ -27,7 +32,7 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
     nothing if there are no such intents. Raises as `change_head` does."""
     one = [*decided] if len(decided) == 1 else None
     detail: JsonObject = {"transactions": [*decided]} if one is None else {"transaction": one[0]}
-    await change_registry(session, "settle-names", detail, lambda head: immediately(settling(head.index, decided)))
+    await change_registry(session, "settle-names", detail, lambda head: settling(head.index, decided))
 
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
@@ -47,58 +52,134 @@ async def internal_commit(
 ) -> PreparedCommit:
     """Returns a registry commit of the catalog itself on this HEAD, not yet written: one operation of this kind, with a
     fresh id, and with the request's principal in the detail. Raises `SegmentGone`."""
-    operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
-    return await PreparedCommit.of(session.state, head, edits, [operation])
+    return await PreparedCommit.of(session.state, head, edits, [_operation(session, kind, detail)])
+
+
+def _operation(session: Session, kind: str, detail: JsonObject, cancels: Sequence[str] = ()) -> Operation:
+    by: JsonObject = {"principal": session.request.principal, **detail}
+    return Operation(session.runtime.ulid(), kind, by, None, cancels)
 
 
 async def change_registry(
-    session: Session, kind: str, detail: JsonObject, edit: Callable[[RegistryState], Steps[Edits | None]]
+    session: Session,
+    kind: str,
+    detail: JsonObject,
+    edit: Callable[[RegistryState], Steps[Edits | None]],
+    *,
+    has_lost: bool = False,
 ) -> None:
     """Makes a registry commit of the changes that `edit` computes for HEAD, on fresh reads until it applies; none if
-    there is nothing to change (any more). Raises as `change_head` does, and what `edit` raises."""
+    there is nothing to change (any more). Raises as `change_head` does, and what `edit` raises. `has_lost` is that of
+    `change_head`."""
 
     async def change(head: RegistryState) -> HeadChange | None:
-        edits = await carry_out(session.state, head.index, edit(head))
-        return HeadChange(head, detail, edits) if edits else None
+        lookups: list[Needs] = []
+        edits = await carry_out(session.state, head.index, recorded(edit(head), lookups))
+        return HeadChange(head, detail, edits, lookups=lookups) if edits else None
 
-    await change_head(session, kind, change)
+    await change_head(session, kind, change, has_lost=has_lost)
 
 
 @dataclass(frozen=True, slots=True)
 class HeadChange:
     """A change of the registry by the catalog itself: HEAD with new values outside of the index, the detail for the
-    history, and changes of the index."""
+    history, changes of the index, and attempts to cancel, which have not committed up to HEAD. `lookups` are those on
+    which the changes of the index depend; None if the change can't be proposed, because it has new values outside of
+    the index, which a proposal does not contain."""
 
     head: RegistryState
     detail: JsonObject
     edits: Edits = field(default_factory=dict)
+    cancels: Sequence[str] = ()
+    lookups: Sequence[Needs] | None = None
+
+
+Change = Callable[[RegistryState], Awaitable[HeadChange | None]]
+"""Computes the change to make on a HEAD; None if there is nothing to change (any more)."""
 
 
 async def change_head(
-    session: Session,
-    kind: str,
-    change: Callable[[RegistryState], Awaitable[HeadChange | None]],
-    *,
-    when_late: str | None = None,
+    session: Session, kind: str, change: Change, *, when_late: str | None = None, has_lost: bool = False
 ) -> RegistryState:
     """Makes a registry commit of the change that `change` returns for HEAD, on fresh reads until it applies. Returns
     the `head` of the change that applied, or, if `change` returns None, HEAD as it was read; the last call of `change`
-    decides what was done. Raises `StoreError`, what `change` raises, and `CommitStateUnknown`; with `when_late`, a text
-    about what to do then, also past the deadline."""
-    async with session.lock_registry():
-        sent: tuple[PreparedCommit, RegistryState] | None = None
-        while True:
-            head = await session.state.head()
-            if sent is not None and sent[0].is_in(head):  # it had applied, and the store's answer was lost
-                return sent[1]
-            changed = await change(head)
-            if changed is None:
-                return head
-            prepared = await internal_commit(session, kind, changed.detail, changed.head, changed.edits)
-            if when_late is not None and session.late():
-                raise CommitStateUnknown(f"The request's deadline has passed: {when_late}")
-            await prepared.put()
-            if isinstance(await prepared.swap(), Applied):
-                return changed.head
-            sent = prepared, changed.head
-            await session.state.pause()
+    decides what was done. In a registry with proposals it proposes the change once it has lost HEAD, or `has_lost` it
+    before. Raises `StoreError`, what `change` raises, and `CommitStateUnknown`; with `when_late`, a text about what to
+    do then, also past the deadline."""
+    known, lost = session.state.cached_head(), _RefusedCommit()
+    if not has_lost or known is None or not known.allows_cancellations:
+        async with session.lock_registry():
+            outcome = await _commit_alone(session, kind, change, when_late)
+        if isinstance(outcome, RegistryState):
+            return outcome
+        lost = outcome
+    return await _propose(session, kind, change, lost)
+
+
+@dataclass(frozen=True, slots=True)
+class _RefusedCommit:
+    """A change that must be proposed. If a commit of it lost the compare-and-swap of HEAD, this is the commit, and the
+    HEAD that the change gives: the refusal may mean that it had applied before, and the store's answer was lost."""
+
+    commit: PreparedCommit | None = None
+    changed: RegistryState | None = None
+
+    def applied_in(self, head: RegistryState) -> RegistryState | None:
+        """Returns the HEAD that the change gives, if the commit turns out to be in this one; None otherwise."""
+        return self.changed if self.commit is not None and self.commit.is_in(head) else None
+
+
+async def _commit_alone(
+    session: Session, kind: str, change: Change, when_late: str | None
+) -> RegistryState | _RefusedCommit:
+    """Makes the change as `change_head` does, by a compare-and-swap of HEAD, on fresh reads until it applies; only once
+    if the change may be proposed."""
+    lost = _RefusedCommit()
+    while True:
+        head = await session.state.head()
+        if (applied := lost.applied_in(head)) is not None:
+            return applied
+        changed = await change(head)
+        if changed is None:
+            return head
+        operation = _operation(session, kind, changed.detail, changed.cancels)
+        commit = await PreparedCommit.of(session.state, changed.head, changed.edits, [operation])
+        if when_late is not None and session.late():
+            raise CommitStateUnknown(f"The request's deadline has passed: {when_late}")
+        may_propose = head.allows_cancellations and changed.lookups is not None
+        lost = _RefusedCommit(commit, changed.head)
+        if may_propose:
+            await commit.put_and_read_bell()
+            return changed.head if await commit.try_swap() else lost
+        await commit.put()
+        if isinstance(await commit.swap(), Applied):
+            return changed.head
+        await session.state.pause()
+
+
+async def _propose(session: Session, kind: str, change: Change, lost: _RefusedCommit) -> RegistryState:
+    """Makes the change as `change_head` does, but through proposals, which other processes may commit, too. Each has a
+    fresh id, so that no process can have committed or cancelled it up to its base."""
+    from arco_catalog.protocol.proposed_commit import ProposedCommit  # a cold start does not pay for it
+
+    while True:
+        head = await session.state.head()
+        if (applied := lost.applied_in(head)) is not None:
+            return applied
+        changed = await change(head)
+        if changed is None:
+            return head
+        proposal = Proposal.of(
+            head,
+            _operation(session, kind, changed.detail, changed.cancels),
+            changed.edits,
+            Reads.of(head, changed.lookups or ()),
+            base=head.sequence,
+            written_ms=session.now_ms(),  # it relies on no files of its own
+        )
+        session.check_deadline()
+        try:
+            await ProposedCommit(session, proposal, head).run()
+        except AttemptAborted:
+            continue
+        return changed.head

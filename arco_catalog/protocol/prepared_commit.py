@@ -9,7 +9,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.segments import Segment
-from storage_backends import Applied, PreconditionFailed, Version
+from storage_backends import Applied, PreconditionFailed, StoreUnavailable, Version
 
 
 class PreparedCommit:
@@ -19,6 +19,8 @@ class PreparedCommit:
         self._state = state
         self._successor = successor
         self._expected = expected
+        self.must_propose = False
+        """Whether proposals of other processes wait, so that the changes must be proposed instead of a swap."""
 
     @classmethod
     async def of(
@@ -43,9 +45,30 @@ class PreparedCommit:
         segments = [self._state.write_segment(segment) for segment in self.segments]
         await gather(self._put_commit(), *segments)
 
+    async def put_and_read_bell(self) -> None:
+        """Writes as `put` does, and concurrently sets `must_propose` by the bell; a registry of a version without
+        proposals has none."""
+        if not self._successor.allows_cancellations:
+            return await self.put()
+        bell, _ = await gather(self._state.bell(), self.put())
+        self.must_propose = bell.has_rung(self._successor.bell)
+
     async def _put_commit(self) -> None:
         key = self._state.paths.registry_commit(str(self._successor.id))
         await self._state.create(key, self._successor.body)
+
+    async def try_swap(self) -> bool:
+        """Makes the commit HEAD, and returns whether that applied, as `swap` does. In a registry with proposals it also
+        returns False, so that the changes are proposed, if proposals wait, or the store answers that it applied
+        nothing, as stores do that limit how often one object is written. Raises as `State.swap` does."""
+        if self.must_propose:
+            return False
+        try:
+            return isinstance(await self.swap(), Applied)
+        except StoreUnavailable:
+            if not self._successor.allows_cancellations:
+                raise
+            return False
 
     async def swap(self, state: State | None = None) -> Applied | PreconditionFailed:
         """Makes the commit HEAD, by the store of `state` if it is given. Returns `PreconditionFailed` if HEAD had

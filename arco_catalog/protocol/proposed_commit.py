@@ -9,7 +9,7 @@ proposals.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.planning.proposals import Capacity, Leading, lead
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
@@ -17,7 +17,7 @@ from arco_catalog.protocol.group_commit import MAX_BYTES, MAX_REQUESTS
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.mutation import AttemptAborted
 from arco_catalog.protocol.prepared_commit import PreparedCommit
-from arco_catalog.state.access import SegmentGone, State
+from arco_catalog.state.access import State
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.proposal_store import MAX_AGE_MS, NO_ENTROPY, ProposalStore
 from arco_catalog.state.registry import Operation, RegistryState
@@ -67,12 +67,10 @@ class ProposedCommit:
 
     async def run(self) -> Applied:
         """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
-        `AttemptAborted` if it was cancelled: it can never commit; and `StoreError`, also past the deadline, and
-        `CommitStateUnknown` while it may still be committed: the proposal is left."""
-        try:
-            is_committed = await self._wait(await self._begin())
-        except SegmentGone as gone:  # for which the driver would begin another attempt
-            raise CommitStateUnknown(f"It is unknown whether the change is made: {gone.message}") from gone
+        `AttemptAborted` if it can never commit: it was cancelled, or an attempt that it cancels is committed. Raises
+        `StoreError`, also past the deadline, `SegmentGone` and `CommitStateUnknown` while it may still be committed:
+        the proposal is left."""
+        is_committed = await self._wait(await self._begin())
         await self._session.run_in_background(self._delete())
         if not is_committed:
             raise AttemptAborted
@@ -107,7 +105,7 @@ class ProposedCommit:
             is_committed = await self._look()
             if is_committed is not None:
                 return is_committed
-            self._session.check_deadline()
+            self._check_time()
             if self._head.version == before:
                 look_s = min(MAX_LOOK_SECONDS, LOOK_GROWTH * look_s)
             else:
@@ -117,15 +115,33 @@ class ProposedCommit:
 
     async def _look(self) -> bool | None:
         """Reads HEAD, unless this process has just read it, and returns whether the attempt is committed, False if it
-        is cancelled, None if neither. Forgets the attempts before it that have ended."""
-        since = self._head.sequence
+        can't be any more, None if neither. Forgets the attempts before it that have ended."""
+        since, attempt = self._head.sequence, self._stored[0].attempt
         head = self._state.cached_head(int(self._look_s * 500)) or await self._state.head()
         if head.version == self._head.version:
             return None
         self._before = {each for each in self._before if not _has_ended(head, each)}
-        found = await find_end(self._state, head, self._stored[0].attempt, since)
+        found = await find_end(self._state, head, attempt, since)
+        if found is None and await self._is_void(head, since):
+            found = False
         self._head = head
         return found
+
+    async def _is_void(self, head: RegistryState, since: int) -> bool:
+        """Whether an attempt that the operation cancels is committed by this HEAD, after the sequence number `since`:
+        no HEAD from there on can take the proposal in."""
+        for cancelled in self._stored[0].operation.cancels:
+            if await find_end(self._state, head, cancelled, since):
+                return True
+        return False
+
+    def _check_time(self) -> None:
+        """Raises `StoreUnavailable` past the deadline, and once all processes leave the proposal because of its age: a
+        task's lease may end much later."""
+        session = self._session
+        session.check_deadline()
+        if session.now_ms() > self._stored[0].written_ms + session.settings.request_ms:
+            raise StoreUnavailable("no process has committed the proposed change in time")
 
     async def _propose_again_if_forgotten(self) -> None:
         """Stores the proposal with HEAD as its base if HEAD no longer lists all commits since the last base: others

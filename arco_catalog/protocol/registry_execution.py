@@ -4,13 +4,14 @@ writes, or one that it shares with other requests of this process (docs/design/g
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
+from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.commit_execution import CommitExecution, Revalidate
-from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.group_commit import FALL_BACK, PendingCommit, Replan
 from arco_catalog.protocol.planned_commit import RegistryCommit, Write
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.protocol.registry_mutation import RegistryReadSet, registry_operation
+from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.reads import Reads
 from arco_catalog.state.registry import RegistryState
@@ -28,8 +29,6 @@ class RegistryExecution(CommitExecution):
         self.own: PreparedCommit | None = None
         """The registry commit that this request wrote for itself alone."""
         self.may_propose = plan.head.allows_cancellations
-        self.must_propose = False
-        """Whether proposals of other processes wait for the next registry commit."""
 
     def first_writes(self) -> list[Write]:
         attempt = self.commit.attempt
@@ -46,19 +45,14 @@ class RegistryExecution(CommitExecution):
             change = self.commit.change
             operations = [registry_operation(self.session, self.commit.planner.kind, self.commit.attempt, change)]
             own = await PreparedCommit.of(self.state, self.commit.head, change.edits, operations)
-            await gather(own.put(), self.look_for_proposals())
+            await own.put_and_read_bell()
         self.own = own
-
-    async def look_for_proposals(self) -> None:
-        """Reads the bell, unless the registry is of a version without proposals."""
-        if self.may_propose:
-            self.must_propose = (await self.state.bell()).has_rung(self.commit.head.bell)
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         async def revalidate_at(head: RegistryState) -> bool:
             return await revalidate(RegistryReadSet.at(self.state, head))
 
-        if not self.must_propose:
+        if self.own is None or not self.own.must_propose:
             try:
                 outcome = await self.swap_alone_or_shared(revalidate_at)
             except StoreUnavailable:  # it was not applied: the store may limit how often HEAD is written
@@ -82,7 +76,8 @@ class RegistryExecution(CommitExecution):
     async def propose(self, revalidate: Callable[[RegistryState], Awaitable[bool]]) -> Applied | PreconditionFailed:
         """Commits through a proposal, which other processes may commit, too: this process lost the compare-and-swap of
         HEAD, or would compete with those that wait. Returns `FALL_BACK`, with nothing proposed, if the request must
-        fall back to the driver. Raises as `revalidate` and `ProposedCommit.run` do."""
+        fall back to the driver. Raises as `revalidate` and `ProposedCommit.run` do, and `CommitStateUnknown` instead of
+        `SegmentGone`, for which the driver would begin another attempt."""
         from arco_catalog.protocol.proposed_commit import ProposedCommit  # a cold start does not pay for it
 
         head = await self.state.head()
@@ -98,7 +93,10 @@ class RegistryExecution(CommitExecution):
             written_ms=self.commit.attempt.now_ms,
         )
         self.session.check_deadline()
-        return await ProposedCommit(self.session, proposal, head).run()
+        try:
+            return await ProposedCommit(self.session, proposal, head).run()
+        except SegmentGone as gone:
+            raise CommitStateUnknown(f"It is unknown whether the change is made: {gone.message}") from gone
 
     def replan(self, head: RegistryState) -> Replan | None:
         """Replans the change on the HEAD that a leader chose. Returns None if the change can't be replanned or allowed

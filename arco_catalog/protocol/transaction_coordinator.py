@@ -14,7 +14,7 @@ from arco_catalog.protocol.planned_commit import TransactionCommit, Write
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits
-from arco_catalog.state.needs import immediately
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision, encode
@@ -51,7 +51,7 @@ class TransactionCoordinator(CommitExecution):
         """Writes the registry commit that is to place our intents on names, which does not make it HEAD."""
         edits = await carry_out(self.state, self.head.index, self.plan.new_names(self.head.index))
         prepared = await internal_commit(self.session, "lay-names", self.plan.detail, self.head, edits)
-        await prepared.put()
+        await prepared.put_and_read_bell()
         self.names_commit = prepared
 
     async def begin(self) -> None:
@@ -120,11 +120,15 @@ class TransactionCoordinator(CommitExecution):
         """Places intents on all new names, by one registry commit: the prepared one, or another if HEAD has moved.
         Returns True once they are there, and False if that is refused, as when a name is no longer free or has another
         transaction's intent."""
-        if isinstance(await prepared.swap(), Applied):
+        if await prepared.try_swap():
             return True
         try:
             await change_registry(
-                self.session, "lay-names", self.plan.detail, lambda head: self.plan.names_to_place(head.index)
+                self.session,
+                "lay-names",
+                self.plan.detail,
+                lambda head: self.plan.names_to_place(head.index),
+                has_lost=True,
             )
         except (Refusal, PendingTransaction):
             return False
@@ -163,12 +167,14 @@ class TransactionCoordinator(CommitExecution):
         does not make it HEAD. Does nothing if there are no new names or no HEAD is cached. A failure is only
         counted."""
         head = self.state.cached_head()
-        if self.names_commit is None or head is None or not (edits := self.intents_to_settle(head)):
+        if self.names_commit is None or head is None:
             return
         try:
-            prepared = await internal_commit(self.session, "settle-names", self.plan.detail, head, edits)
-            await prepared.put()
-            self.settling_commit = prepared
+            edits = await carry_out(self.state, head.index, self.intents_to_settle(head))
+            if edits:
+                prepared = await internal_commit(self.session, "settle-names", self.plan.detail, head, edits)
+                await prepared.put_and_read_bell()
+                self.settling_commit = prepared
         except (StoreError, InternalError) as error:  # nothing that fails here may cut the decision off
             self.session.note_failed_write("the registry commit that settles intents on names", error)
 
@@ -180,20 +186,19 @@ class TransactionCoordinator(CommitExecution):
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=True), placed.version)
 
         async def settle_new_names() -> None:
-            if self.settling_commit is None or isinstance(await self.settling_commit.swap(), PreconditionFailed):
-                await change_registry(
-                    self.session,
-                    "settle-names",
-                    self.plan.detail,
-                    lambda head: immediately(self.intents_to_settle(head)),
-                )
+            prepared = self.settling_commit
+            if prepared is not None and await prepared.try_swap():
+                return
+            await change_registry(
+                self.session, "settle-names", self.plan.detail, self.intents_to_settle, has_lost=prepared is not None
+            )
 
         steps = [settle_pointer(placed) for placed in self.placed]
         if self.names_commit is not None:
             steps.append(settle_new_names())
         await gather(*steps)
 
-    def intents_to_settle(self, head: RegistryState) -> Edits:
+    def intents_to_settle(self, head: RegistryState) -> Steps[Edits | None]:
         """Returns the index changes that turn those of our intents on names that this HEAD still has into entries;
         empty if it has none. Only for a committed transaction."""
         return settling(head.index, {self.plan.id: True})

@@ -173,8 +173,7 @@ class Worker:
             if not hint.is_old:
                 return False
             # A commit that names the task may still be running. After this fence it can't apply any more.
-            async with session.lock_registry():
-                await fence_registry(session.state, self._runtime)
+            await fence_registry(session)
             stored = await self._submitted(session, hint.task)
             if stored is None:
                 await remove_hint(session.state, hint.key)

@@ -93,10 +93,10 @@ async def test_a_takeover_fences_a_registry_of_the_first_version(clock: FakeRunt
 
 
 async def test_an_attempt_that_has_committed_is_not_cancelled(fixture: CatalogFixture) -> None:
-    state = fixture.session().state
-    await commit_of(state, DEAD)
+    session = fixture.session()
+    await commit_of(session.state, DEAD)
 
-    head = await cancel_in_registry(state, fixture.runtime, {**IN_REGISTRY, "01OTHER": WriteSet(registry=0)})
+    head = await cancel_in_registry(session, {**IN_REGISTRY, "01OTHER": WriteSet(registry=0)})
 
     assert head.commit_of(DEAD) is not None
     assert head.cancelled() == {}
@@ -119,13 +119,13 @@ async def test_an_attempt_that_commits_before_its_cancellation_is_not_cancelled(
 ) -> None:
     commit_before_the_next_move(monkeypatch, fixture.another().session())
 
-    head = await cancel_in_registry(fixture.session().state, fixture.runtime, IN_REGISTRY)
+    head = await cancel_in_registry(fixture.session(), IN_REGISTRY)
 
     assert head.commit_of(DEAD) is not None
     assert not head.is_cancelled(DEAD)
 
 
-async def test_a_search_that_is_not_repeated_on_the_next_head_cancels_a_commit(
+async def test_a_cancellation_without_a_search_cancels_a_commit(
     fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted bug: fsck reports what it leaves behind."""
@@ -134,8 +134,8 @@ async def test_a_search_that_is_not_repeated_on_the_next_head_cancels_a_commit(
         return [*attempts]
 
     monkeypatch.setattr(evidence, "_absent_from", search)
-    commit_before_the_next_move(monkeypatch, fixture.another().session())
-    await cancel_in_registry(fixture.session().state, fixture.runtime, IN_REGISTRY)
+    await commit_of(fixture.another().session().state, DEAD)
+    await cancel_in_registry(fixture.session(), IN_REGISTRY)
 
     assert await findings(fixture) == [Code.COMMIT_CANCELLED]
 
@@ -156,7 +156,7 @@ async def test_an_attempt_whose_evidence_is_lost_is_not_cancelled_and_its_outcom
 
     head = await fixture.another().session().state.head()
     assert head.cancelled() == {}
-    assert (await kinds(fixture))[0] == "cancel"
+    assert (await kinds(fixture))[0] == "fence"
 
 
 async def test_a_check_finds_nothing_in_a_registry_with_cancellations(

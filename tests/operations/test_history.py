@@ -47,8 +47,7 @@ async def test_an_empty_catalog_has_no_history() -> None:
 
 
 async def test_internal_commits_are_listed_only_on_request(fixture: CatalogFixture) -> None:
-    session = fixture.session()
-    await fence_registry(session.state, session.runtime)
+    await fence_registry(fixture.session())
     changes = [creation("a"), creation("b")]
     await commit_transaction(fixture.session([body for _, _, body in changes]), changes)
 

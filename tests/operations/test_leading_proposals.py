@@ -36,6 +36,12 @@ def taking(name: str, attempt: str, *, head: RegistryState = HEAD, base: int = 2
     return Proposal.of(head, operation, {name: entry}, reads, base=base, written_ms=written_ms)
 
 
+def cancelling(attempt: str, *cancels: str, base: int = 2) -> Proposal:
+    """A proposal of a takeover, which cancels attempts."""
+    operation = Operation(attempt, "cancel", {}, None, cancels)
+    return Proposal.of(HEAD, operation, {}, Reads.of(HEAD, []), base=base, written_ms=0)
+
+
 def verdict(proposal: Proposal, head: RegistryState = HEAD, read_ms: int = 0) -> Verdict:
     return result(judge_proposal(proposal, head, read_ms, LIFETIME_MS))
 
@@ -66,6 +72,31 @@ def test_a_committed_proposal_is_left_also_if_its_reads_hold_again() -> None:
 def test_a_cancelled_proposal_is_left() -> None:
     cancelled = moved(HEAD, 3, Operation("01X", "cancel", {}, None, ("01A",)))
     assert verdict(taking("t", "01A"), cancelled) is Verdict.LEAVE
+
+
+def test_a_cancellation_is_taken_in_unless_one_of_its_attempts_is_committed() -> None:
+    committed = moved(HEAD, 3, Operation("01A", "create-table", {}, None))
+    assert verdict(cancelling("01X", "01A", "01B")) is Verdict.TAKE_IN
+    assert verdict(cancelling("01X", "01A", "01B"), committed) is Verdict.CANCEL
+
+
+def test_a_cancellation_is_left_if_head_does_not_list_all_since_its_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 2)
+    later = moved(moved(HEAD, 3), 4)
+    assert verdict(cancelling("01X", "01A", base=1), later) is Verdict.LEAVE
+
+
+def test_of_an_attempt_and_its_cancellation_the_smaller_id_counts() -> None:
+    later = led(taking("t", "01A"), cancelling("01X", "01A"), taking("t", "01Y"))
+    assert (ids(later), later.cancels) == (["01A"], ["01X", "01Y"])
+    earlier = led(cancelling("01X", "01Z"), taking("t", "01Y"), taking("u", "01Z"))
+    assert (ids(earlier), earlier.cancels) == (["01X", "01Y"], [])
+    assert earlier.changes == {"t": {"entity": "01Y"}}
+
+
+def test_two_cancellations_of_an_attempt_are_both_taken_in() -> None:
+    leading = led(cancelling("01X", "01A"), cancelling("01Y", "01A"))
+    assert (ids(leading), leading.cancels) == (["01X", "01Y"], [])
 
 
 def test_a_proposal_is_left_if_head_does_not_list_all_since_its_base(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,3 +184,26 @@ def test_a_leader_decides_as_if_each_proposal_were_alone(chosen: list[Proposal],
         owners |= {name} if fits else set()
     assert leading.is_full is full
     assert led(*reversed(chosen), head=head, capacity=Capacity(limit, 1 << 20)) == leading
+
+
+cancellations = st.dictionaries(
+    st.integers(1, 20), st.sets(st.integers(1, 20), min_size=1, max_size=4), max_size=4
+).map(
+    lambda chosen: [
+        cancelling(f"01{number:02}X", *(f"01{each:02}" for each in sorted(cancelled)))
+        for number, cancelled in chosen.items()
+    ]
+)
+
+
+@given(proposals, cancellations, st.integers(0, 6))
+def test_no_commit_has_an_attempt_that_it_cancels(
+    changes: list[Proposal], cancelled: list[Proposal], limit: int
+) -> None:
+    leading = led(*changes, *cancelled, capacity=Capacity(limit, 1 << 20))
+
+    ended = {each for operation in leading.operations for each in operation.cancels} | {*leading.cancels}
+    assert ended.isdisjoint(ids(leading))
+    for cancellation in cancelled:
+        if cancellation.attempt in leading.cancels:
+            assert not {*cancellation.operation.cancels}.isdisjoint(ids(leading))

@@ -2,8 +2,9 @@
 bench-creates` prints it for a number of processes and clients, in the time of a simulated world.
 
 Each client makes changes one after the other, each under a key: tables that it creates, or creates, renames and drops.
-The store answers every call after about 20 ms. It may allow one write of HEAD a second, as Google Cloud Storage does,
-and refuse others, which a backend sends another time after a pause.
+Processes beside them may do other work, which needs registry commits of the catalog itself. The store answers every
+call after about 20 ms. It may allow one write of HEAD a second, as Google Cloud Storage does, and refuse others, which
+a backend sends another time after a pause.
 """
 
 import argparse
@@ -11,19 +12,30 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.recorded_locations import change_locations
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.relation_change import MissingLocations
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.evidence import cancel_in_registry
+from arco_catalog.protocol.reservations import reserve_locations
+from arco_catalog.state.entries import find_relation
+from arco_catalog.state.locations import Location
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import Applied, ObjectStore, StoreUnavailable
 from storage_backends.backoff import full_jitter
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.measuring import Kind
+from tests.simulation.clients import build_from_nothing
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.runtime import SimRuntime, wall_ms
 from tests.support.registry_versions import raise_version
@@ -31,6 +43,7 @@ from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.wrapped_stores import WrappedStore
 
 LATENCY_S = 0.02
+SETTINGS = Settings("wh", purge=PurgeSettings(undrop_window_ms=0))
 MAX_STEPS = 200_000_000
 HEADINGS = "processes x clients   a second   p50     p99   worst s   calls a change   swaps of HEAD a second   errors"
 T = TypeVar("T")
@@ -48,6 +61,8 @@ class Contention:
     errors: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     swaps: int = 0
+    beside_s: list[float] = field(default_factory=list)
+    """The seconds that each step of the work beside took."""
 
     @property
     def per_second(self) -> float:
@@ -66,10 +81,11 @@ class Contention:
 
     def __str__(self) -> str:
         """A line of the table with `HEADINGS`."""
+        beside = f"   beside {len(self.beside_s)}, worst {max(self.beside_s):.3f} s" if self.beside_s else ""
         return (
             f"{self.processes:>9} x {self.clients:<7} {self.per_second:>10.1f} {self.quantile(0.5):>7.3f} "
             f"{self.quantile(0.99):>7.3f} {self.quantile(1.0):>7.3f} {self.calls_per_change:>14.1f} "
-            f"{self.swaps / self.seconds:>22.1f}   {dict(self.errors) or 'none'}"
+            f"{self.swaps / self.seconds:>22.1f}   {dict(self.errors) or 'none'}{beside}"
         )
 
 
@@ -123,6 +139,51 @@ def mixed(draw: random.Random, mine: list[str], fixture: CatalogFixture, name: s
     return change()
 
 
+async def transact(fixture: CatalogFixture, name: str) -> None:
+    """Creates two tables in a transaction, which places intents on the names, and settles them."""
+    body = build_from_nothing("tester")
+    changes = [(NS, name, body), (NS, f"{name}-b", body)]
+    await commit_transaction(fixture.session({}, path=f"/transact/{name}"), changes)
+
+
+async def add_location(fixture: CatalogFixture, name: str) -> None:
+    """Adds a location to those that the worker's table holds, after it has given back the last one, which no commit has
+    named: three registry commits."""
+    table = name.partition("-")[0]
+    found = find_relation((await fixture.session().state.head()).index, NS, table)
+    assert found is not None
+    place = Location.parse(f"memory:///wh/warehouse/{name}")
+    await reserve_locations(fixture.session(), NS, table, MissingLocations(found.entity, [place]))
+
+
+async def purge(fixture: CatalogFixture, name: str) -> None:
+    """Purges a table: one registry commit drops it, one begins, one releases its locations."""
+    await fixture.table(name)
+    await drop_table(fixture.session(path=f"/drop/{name}"), NS, name, purge=True)
+    await task_worker(fixture.catalog).run_due(lambda: False)
+
+
+async def cancel(fixture: CatalogFixture, name: str) -> None:
+    """Cancels an attempt of a dead process, as a takeover does."""
+    head = await fixture.session().state.head()
+    await cancel_in_registry(fixture.session(), {fixture.runtime.ulid(): WriteSet(registry=head.sequence)})
+
+
+async def change_settings(fixture: CatalogFixture, name: str) -> None:
+    """Changes a setting that HEAD has outside of the index, which no proposal contains."""
+    await change_locations(fixture.session(), added=[f"memory:///{name}"])
+
+
+BESIDE: Mapping[str, Client] = {
+    "transaction": transact,
+    "location": add_location,
+    "purge": purge,
+    "cancellation": cancel,
+    "settings": change_settings,
+}
+"""Work that needs registry commits of the catalog itself."""
+
+
 def contend(
     processes: int,
     clients: int,
@@ -131,10 +192,12 @@ def contend(
     with_proposals: bool = True,
     one_write_a_second: bool = False,
     is_mixed: bool = False,
+    beside: Client | None = None,
+    workers: int = 4,
     seed: int = 1,
 ) -> Contention:
     """Lets clients of several processes change one registry for so many virtual seconds, and returns the result. The
-    registry has version 2 if it is `with_proposals`."""
+    registry has version 2 if it is `with_proposals`. So many processes of `workers` repeat `beside`."""
     loop = SimulatedLoop(seed, max_steps=MAX_STEPS)
     result = Contention(processes, clients, seconds)
     store = MemoryStore(now_ms=lambda: wall_ms(loop))
@@ -142,7 +205,7 @@ def contend(
 
     def process(name: str) -> CatalogFixture:
         runtime = SimRuntime(f"{seed}/{name}", loop)
-        return CatalogFixture(DistantStore(store, result, runtime, last), runtime, Settings("wh"))
+        return CatalogFixture(DistantStore(store, result, runtime, last), runtime, SETTINGS)
 
     async def client(fixture: CatalogFixture, name: str, change: Client, end: float) -> None:
         number = 0
@@ -154,13 +217,28 @@ def contend(
                 result.errors[type(error).__name__] += 1
             result.changes_s.append(loop.time() - since)
 
+    async def work(change: Client, name: str, end: float) -> None:
+        fixture, number = process(name), 0
+        while loop.time() < end:
+            since, number = loop.time(), number + 1
+            try:
+                await change(fixture, f"{name}-{number}")
+            except CatalogError as error:
+                result.errors[f"{type(error).__name__} beside"] += 1
+            result.beside_s.append(loop.time() - since)
+
     async def run() -> None:
         first = CatalogFixture(store, SimRuntime(f"{seed}/setup", loop), Settings("wh"))
         await first.namespace()
+        for number in range(workers if beside is not None else 0):
+            await first.table(f"w{number}")
         if with_proposals:
             await raise_version(first.session().state)
         end = loop.time() + seconds
         async with asyncio.TaskGroup() as group:
+            for number in range(workers if beside is not None else 0):
+                assert beside is not None
+                group.create_task(work(beside, f"w{number}", end))
             for number in range(processes):
                 fixture = process(f"p{number}")
                 for each in range(clients):
@@ -179,6 +257,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="virtual seconds of each run (default: 10)")
     parser.add_argument("--version", type=int, choices=(1, 2), default=2, help="version of the registry (default: 2)")
     parser.add_argument("--one-write-a-second", action="store_true", help="HEAD takes one write a second, as on GCS")
+    parser.add_argument("--beside", choices=[*BESIDE], help="work of other processes, timed by itself")
+    parser.add_argument("--workers", type=int, default=4, help="how many processes do that work (default: 4)")
     parser.add_argument("--mixed", action="store_true", help="creates, renames and drops instead of creates")
     chosen = parser.parse_args(arguments)
     logging.getLogger("arco_catalog").setLevel(logging.ERROR)
@@ -192,6 +272,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             with_proposals=chosen.version == 2,
             one_write_a_second=chosen.one_write_a_second,
             is_mixed=chosen.mixed,
+            beside=None if chosen.beside is None else BESIDE[chosen.beside],
+            workers=chosen.workers,
         )
         print(result, flush=True)
 

@@ -123,6 +123,92 @@ def clients_drop(clients: SimulatedClients, principal: str, name: str) -> Reques
     return partial(clients.drop, principal, "p4", name=name)
 
 
+@scenario("t", "a", "b")
+def transactions_of_many_processes(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """Intents on names that others take, drop and give other tables; each is placed and settled by a registry commit of
+    the catalog itself."""
+
+    def transactions(process: str, *names: str) -> list[Request]:
+        return [
+            partial(clients.transact, f"x{n}-{process}", process, tables=(), creates=(name, f"{name}-{process}"))
+            for n, name in enumerate(names)
+        ]
+
+    return [
+        one_after_another(*transactions("p1", "c", "d")),
+        one_after_another(*transactions("p2", "d", "c")),
+        one_after_another(
+            partial(clients.drop, "d1", "p3", name="c"),
+            partial(clients.create, "d2", "p3", name="c"),
+            partial(clients.rename, "d3", "p3", name="c", to="e"),
+        ),
+        one_after_another(
+            *(partial(clients.drop, f"e{n}", "p4", name=name, key=False) for n, name in enumerate("dcdc"))
+        ),
+        clients.transact("k", "p5", "p4", tables=("a", "b"), creates=("e",)),
+        one_after_another(*(partial(clients.create, f"f{n}", "p5", name=f"f{n}") for n in range(3))),
+    ]
+
+
+@scenario("t")
+def intents_that_several_processes_settle(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """Each drop that reads an intent settles it. Later creates take in proposals that arrive late."""
+
+    async def drops(process: str) -> None:
+        for n in range(4):
+            await clients.world.runtime.sleep(4.0 * clients.world.runtime.random())
+            await clients.drop(f"d{n}-{process}", process, name="u", key=False)
+
+    async def creates(process: str) -> None:
+        for n in range(5):
+            await clients.world.runtime.sleep(12.0)
+            await clients.create(f"{n}-{process}", process, name=f"{process}-{n}", key=False)
+
+    return [
+        one_after_another(
+            *(partial(clients.transact, f"x{n}", "p1", tables=(), creates=("u", f"v{n}"), key=False) for n in range(2))
+        ),
+        *(drops(process) for process in ("p2", "p3")),
+        one_after_another(*(partial(clients.create, f"e{n}", "p5", name=f"e{n}", key=False) for n in range(4))),
+        *(creates(process) for process in ("p4", "p5")),
+    ]
+
+
+@scenario("t", settings=replace(EAGER, in_progress_ms=20, duplicate_timeout_ms=20))
+def takeovers_of_many_processes(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """Each key is sent by two processes, and takeovers cancel beside creates."""
+    sent = [
+        clients.create(f"k-{process}", process, PROCESSES[number - 1], name=f"{process}-a")
+        for number, process in enumerate(PROCESSES)
+    ]
+    others = [
+        one_after_another(
+            *(partial(clients.create, f"{n}-{process}", process, name=f"{process}-{n}") for n in range(2))
+        )
+        for process in PROCESSES[:3]
+    ]
+    return [*sent, *others]
+
+
+@scenario("t", memory=2, settings=replace(EAGER, in_progress_ms=20, duplicate_timeout_ms=20))
+def takeovers_beside_forgotten_commits(clients: SimulatedClients) -> list[Awaitable[None]]:
+    """HEAD forgets attempts while their cancellations wait."""
+    return [
+        clients.create("k", "p1", "p2", name="a"),
+        clients.create("l", "p2", "p3", name="b"),
+        clients.create("m", "p3", "p1", name="c"),
+        *(
+            one_after_another(
+                *(
+                    partial(clients.create, f"{n}-{process}", process, name=f"{process}-{n}", key=False)
+                    for n in range(6)
+                )
+            )
+            for process in ("p4", "p5")
+        ),
+    ]
+
+
 @scenario("t", settings=AS_DEPLOYED)
 def many_processes_as_deployed(clients: SimulatedClients) -> list[Awaitable[None]]:
     """The deadlines of a deployment."""
@@ -226,6 +312,10 @@ PROPOSING = (
     creates_without_keys_of_many_processes,
     creates_drops_and_renames_of_many_processes,
     keys_that_several_processes_send,
+    transactions_of_many_processes,
+    intents_that_several_processes_settle,
+    takeovers_of_many_processes,
+    takeovers_beside_forgotten_commits,
     many_processes_as_deployed,
     names_that_are_freed_beside_takeovers,
     names_that_change_to_and_fro,

@@ -18,10 +18,11 @@ from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import relations_in
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.task import ENDED, LEASED, TRANSITIONS, Status, Task
-from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
+from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, Tombstone
 from arco_catalog.tasks.lease import MARGIN_MS
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.upkeep.purge.worker import task_worker
@@ -114,7 +115,7 @@ class PurgeAuditor:
                 continue
             self._purged.add(str(tombstone.task))
             for (process, task), lease in self._leases.items():
-                if task == tombstone.task and process != event.process:
+                if task == tombstone.task and lease.number != tombstone.fence:
                     alive = self._world.process(process).alive
                     over = lease.ends <= event.at + STORE_TICK_S
                     assert not alive or over, f"released while {process} believes in its lease"
@@ -200,6 +201,8 @@ class PurgeAuditor:
             if tombstone.task is not None and tombstone.state != PURGED:
                 last = self.tasks().get(tombstone.task, [])[-1:]
                 assert [each.status for each in last] == [Status.FAILURE], f"the purge of {tombstone.entity} is lost"
+                has_deleted = Progress.parse(last[0].checkpoint).deleting
+                assert has_deleted or tombstone.state == DROPPED, f"nothing purges {tombstone.entity}, or restores it"
             below = tuple(f"{location.removeprefix('memory:///')}/" for location in tombstone.locations)
             if tombstone.state == PURGED and PLACE not in tombstone.locations:
                 left = [key for key in self._world.keys(FILES) if key.startswith(below) and not self._in_vain(key)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.planning import proposals
 from arco_catalog.protocol import decisions, evidence
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.evidence import fence_registry
@@ -68,21 +69,35 @@ def a_registry_not_fenced_for_unfinished_markers(patch: pytest.MonkeyPatch) -> N
         finally:
             depth -= 1
 
-    async def leave(state: State, runtime: Runtime) -> None:
+    async def leave(session: Session) -> None:
         if not depth:
-            await fence_registry(state, runtime)
+            await fence_registry(session)
 
     patch.setattr(markers, "fence_registry", leave)
     patch.setattr(markers, "_fence", fence)
 
 
+def a_fence_that_shows_the_registry_before_it(patch: pytest.MonkeyPatch) -> None:
+    """And not the HEAD by which another process was faster: the attempt may have been that one."""
+    rightly = evidence.fence_registry
+
+    async def fence(session: Session, head: RegistryState | None = None) -> RegistryState:
+        before = head or await session.state.head()
+        await rightly(session, before)
+        return before
+
+    patch.setattr(evidence, "fence_registry", fence)
+
+
 def attempts_cancelled_without_a_search(patch: pytest.MonkeyPatch) -> None:
-    """On the HEAD that the cancellation replaces. An earlier search has found nothing."""
+    """On the HEAD that the cancellation replaces, by the takeover or by a leader. An earlier search has found
+    nothing."""
 
     async def search(state: State, head: RegistryState, attempts: Mapping[str, WriteSet]) -> Sequence[str]:
         return [*attempts]
 
     patch.setattr(evidence, "_absent_from", search)
+    patch.setattr(proposals, "cancels_committed", lambda proposal, head: False)
 
 
 def deadlines_that_no_step_checks(patch: pytest.MonkeyPatch) -> None:

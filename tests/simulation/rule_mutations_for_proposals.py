@@ -5,9 +5,10 @@ from contextvars import ContextVar
 
 import pytest
 
-from arco_catalog.planning import proposals
+from arco_catalog.planning import name_intents, proposals, purge
 from arco_catalog.planning.proposals import Verdict
-from arco_catalog.protocol import evidence, proposed_commit
+from arco_catalog.protocol import evidence, internal_commits, proposed_commit, transaction_coordinator
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.group_commit import FALL_BACK
 from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.protocol.mutation import AttemptAborted
@@ -15,14 +16,16 @@ from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.protocol.proposed_commit import ProposedCommit
 from arco_catalog.protocol.registry_execution import RegistryExecution
 from arco_catalog.state.access import State
-from arco_catalog.state.index import Edits
+from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.needs import Steps
+from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.registry import Operation, RegistryState
-from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.tombstone import Tombstone
+from arco_catalog.upkeep.purge import executor
 from storage_backends import Applied, PreconditionFailed, StoreError
 from tests.simulation.rule_mutations import Mutation
+from tests.support.steps import result
 
 Ended = Callable[[RegistryState, str], bool]
 
@@ -46,6 +49,8 @@ def leaders_leave(patch: pytest.MonkeyPatch, *ended: Ended, forgotten: bool = Tr
             return Verdict.LEAVE
         if old and proposal.written_ms + lifetime_ms < read_ms:
             return Verdict.LEAVE
+        if proposals.cancels_committed(proposal, head):
+            return Verdict.CANCEL
         return Verdict.TAKE_IN if (yield from proposal.still_holds(head)) else Verdict.CANCEL
 
     patch.setattr(proposals, "judge_proposal", judge)
@@ -103,11 +108,31 @@ def a_commit_on_a_head_that_was_not_judged(patch: pytest.MonkeyPatch) -> None:
 # Takeovers.
 
 
-def a_takeover_that_only_fences(patch: pytest.MonkeyPatch) -> None:
-    rightly = evidence.cancel_in_registry
+def a_cancellation_of_a_committed_attempt(patch: pytest.MonkeyPatch) -> None:
+    """The leader goes by the search of the takeover, on an earlier HEAD."""
+    patch.setattr(proposals, "cancels_committed", lambda proposal, head: False)
 
-    async def fence(state: State, runtime: Runtime, attempts: Mapping[str, WriteSet]) -> RegistryState:
-        return await rightly(state, runtime, {})
+
+def a_cancellation_of_an_attempt_in_the_same_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(proposals, "cancels_any", lambda proposal, taken_in: False)
+
+
+def an_attempt_taken_in_after_its_cancellation(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(proposals, "ended_by", lambda proposal: {proposal.attempt})
+
+
+def a_cancellation_proposed_again_without_a_walk(patch: pytest.MonkeyPatch) -> None:
+    """HEAD has forgotten the commit of the attempt, and the new base is after it."""
+
+    async def is_void(self: ProposedCommit, head: RegistryState, since: int) -> bool:
+        return False
+
+    patch.setattr(ProposedCommit, "_is_void", is_void)
+
+
+def a_takeover_that_only_fences(patch: pytest.MonkeyPatch) -> None:
+    async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> RegistryState:
+        return await evidence.fence_registry(session)
 
     patch.setattr(evidence, "cancel_in_registry", fence)
 
@@ -174,6 +199,30 @@ def a_head_without_the_attempt_taken_for_evidence(patch: pytest.MonkeyPatch) -> 
     patch.setattr(ProposedCommit, "run", run)
 
 
+# Commits of the catalog itself.
+
+
+def intents_settled_without_being_read(patch: pytest.MonkeyPatch) -> None:
+    def settling(index: Index, decided: Mapping[str, bool]) -> Steps[Edits]:
+        return immediately(result(name_intents.settling(index, decided)))
+
+    for module in (internal_commits, transaction_coordinator):
+        patch.setattr(module, "settling", settling)
+
+
+def a_commit_of_the_catalog_without_its_reads(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(internal_commits, "recorded", lambda steps, lookups: steps)
+
+
+def a_purge_given_up_while_its_beginning_waits(patch: pytest.MonkeyPatch) -> None:
+    """Which another process then commits."""
+
+    def give_up(index: Index, planned: Tombstone, fence: int, *, must_fence: bool = False) -> Steps[Edits | None]:
+        return purge.give_up(index, planned, fence)
+
+    patch.setattr(executor, "give_up", give_up)
+
+
 BUGS: tuple[Mutation, ...] = (
     a_committed_attempt_decided_again,
     a_cancelled_attempt_taken_in,
@@ -183,8 +232,14 @@ BUGS: tuple[Mutation, ...] = (
     a_changed_proposal_left_instead_of_cancelled,
     a_commit_on_a_head_that_was_not_judged,
     a_takeover_that_only_fences,
+    a_cancellation_of_a_committed_attempt,
+    a_cancellation_of_an_attempt_in_the_same_commit,
+    an_attempt_taken_in_after_its_cancellation,
+    a_cancellation_proposed_again_without_a_walk,
     a_proposal_without_a_look_at_the_next_slot,
     a_later_base_without_a_walk,
     a_failure_answered_after_proposing,
     a_head_without_the_attempt_taken_for_evidence,
+    intents_settled_without_being_read,
+    a_commit_of_the_catalog_without_its_reads,
 )

@@ -52,6 +52,12 @@ def late_writes(scenario: Scenario) -> Iterator[Run]:
     yield from drawn
 
 
+def test_a_fence_that_shows_the_registry_before_it_shows() -> None:
+    scenario = scenarios.two_creates_of_one_key_and_another
+    bug = rule_mutations_for_fences.a_fence_that_shows_the_registry_before_it
+    assert find(bug, scenario, late_writes(scenario), seconds=90.0)
+
+
 def test_a_cancellation_without_a_search_shows() -> None:
     scenario = cancelling(scenarios.two_creates_of_one_key_and_another)
     bug = rule_mutations_for_fences.attempts_cancelled_without_a_search

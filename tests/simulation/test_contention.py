@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from tests.simulation.contention import contend
+from tests.simulation.contention import BESIDE, contend
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +28,18 @@ def test_mixed_changes_of_several_processes_share_registry_commits() -> None:
     assert not result.errors
     assert result.quantile(1.0) < 1.0
     assert result.calls_per_change <= 22
+
+
+@pytest.mark.parametrize(("work", "worst_s"), [("transaction", 1.0), ("location", 1.3), ("cancellation", 0.6)])
+def test_work_beside_creates_neither_waits_long_nor_makes_them_wait(work: str, worst_s: float) -> None:
+    """It takes one registry commit (a cancellation) to three (a location that replaces another), one after the
+    other."""
+    result = contend(12, 1, seconds=4.0, beside=BESIDE[work])
+
+    assert not result.errors
+    assert max(result.beside_s) < worst_s
+    assert result.quantile(1.0) < 0.6
+    assert result.per_second > 35
 
 
 def test_without_proposals_one_process_starves_another() -> None:

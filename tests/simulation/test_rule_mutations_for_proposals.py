@@ -37,6 +37,14 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
     ),
     (mutations.a_commit_on_a_head_that_was_not_judged, proposing.creates_of_many_processes, ()),
     (mutations.a_takeover_that_only_fences, proposing.keys_that_several_processes_send, (DELAY,)),
+    (mutations.a_cancellation_of_a_committed_attempt, proposing.takeovers_of_many_processes, (DELAY,)),
+    (mutations.a_cancellation_of_an_attempt_in_the_same_commit, proposing.takeovers_of_many_processes, (DELAY,)),
+    (mutations.an_attempt_taken_in_after_its_cancellation, proposing.takeovers_of_many_processes, (DELAY,)),
+    (
+        mutations.a_cancellation_proposed_again_without_a_walk,
+        proposing.takeovers_beside_forgotten_commits,
+        (DELAY, FREEZE),
+    ),
     (
         mutations.a_proposal_without_a_look_at_the_next_slot,
         proposing.names_that_are_freed_beside_takeovers,
@@ -49,6 +57,8 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
         proposing.creates_drops_and_renames_of_many_processes,
         (),
     ),
+    (mutations.intents_settled_without_being_read, proposing.intents_that_several_processes_settle, (CRASH_LATE,)),
+    (mutations.a_commit_of_the_catalog_without_its_reads, proposing.transactions_of_many_processes, ()),
 ]
 
 

@@ -75,10 +75,8 @@ class Entities:
             return True
         async with self._lock:
             if self._known.fenced is None:
-                session = self._run.session
-                async with session.lock_registry():
-                    await fence_registry(session.state, session.runtime)
-                self._known.fenced = await self._names(await session.state.head())
+                await fence_registry(self._run.session)
+                self._known.fenced = await self._names(await self._run.session.state.head())
         return entity not in self._known.fenced
 
     async def _names(self, head: RegistryState, intended: Names | None = None) -> Names:

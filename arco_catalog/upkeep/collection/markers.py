@@ -195,8 +195,7 @@ async def _fence(run: Run, closed: Sequence[Marker]) -> bool:
             if await run.exists(run.paths.pointer(entity)):  # a pointer that does not exist needs no fence
                 await fence_pointer(session, entity)
         if any(each.registry is not None for each in write_sets):
-            async with session.lock_registry():
-                await fence_registry(session.state, session.runtime)
+            await fence_registry(session)
     except CommitStateUnknown as error:
         run.stats.fails(
             f"{len(closed)} unfinished markers are not deleted, since a fence may be missing: {error.message}"

@@ -41,8 +41,7 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
     if not isinstance(found, Found):
         return
     if not has_moved_past(found.written_ms, found.now_ms - run.retention.orphans_ms, run.retention) and run.delete:
-        async with run.session.lock_registry():  # so that no write from before a week ago can apply
-            await fence_registry(run.session.state, run.session.runtime)
+        await fence_registry(run.session)  # so that no write from before a week ago can apply
     history = await _history(run)
     await _collect_commits(run, history, pipeline)
     if history.past is None:

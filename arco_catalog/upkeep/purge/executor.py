@@ -103,7 +103,12 @@ class PurgeExecutor:
             return
         try:
             await _change(
-                session, "give-up-purge", tombstone, lambda head: give_up(head.index, tombstone, execution.number)
+                session,
+                "give-up-purge",
+                tombstone,
+                lambda head: give_up(
+                    head.index, tombstone, execution.number, must_fence=head.allows_cancellations
+                ),  # the beginning may have been proposed
             )
         except NothingToPurge:
             return

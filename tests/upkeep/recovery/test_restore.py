@@ -121,7 +121,7 @@ async def test_a_catalog_without_its_head_is_not_taken_for_a_new_one(lived: Cata
         with pytest.raises(HeadLost):
             await init_catalog(server.session())
         with pytest.raises(HeadLost):
-            await fence_registry(server.session().state, fixture.runtime)
+            await fence_registry(server.session())
 
     assert MANIFEST not in lived.store.keys("")
     assert (await lived.restore(Choices(head=RegistryState.parse(head, None, MANIFEST).id)))["ok"] is True
