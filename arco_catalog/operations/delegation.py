@@ -10,7 +10,6 @@ from arco_catalog.iceberg.accessors import written_locations
 from arco_catalog.iceberg.errors import BadRequest, InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.json_pieces import let_go
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.overlap import require_free_places
@@ -24,7 +23,6 @@ from arco_catalog.state.index import Index, Namespace
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
-from arco_catalog.state.worker_threads import off_loop
 from arco_catalog.vending.credential import StorageCredential
 from arco_catalog.vending.errors import CredentialsRefused
 from arco_catalog.vending.scope import Scope
@@ -186,16 +184,14 @@ async def _named_locations(session: Session, state: TableState) -> Sequence[str]
     remembered = session.catalog.named_locations
     known = remembered.get(state.metadata_location)
     if known is None:
-        await session.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
-        known = await off_loop(len(state.metadata), partial(_read_locations, state))
+        known = await session.files.parse(state.metadata_location, state.metadata, _read_locations)
         while len(remembered) >= REMEMBERED_FILES:
             del remembered[next(iter(remembered))]
         remembered[state.metadata_location] = known
     return known
 
 
-def _read_locations(state: TableState) -> Sequence[str]:
-    document = parse_metadata(state.metadata, state.metadata_location)
+def _read_locations(document: JsonObject) -> Sequence[str]:
     named = named_locations(document)
     let_go(document)
     return named

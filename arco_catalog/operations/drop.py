@@ -3,11 +3,10 @@ client is answered (docs/design/registry.md#rule-4)."""
 
 import logging
 from collections.abc import Collection
-from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown, InternalError, NotFound, Refusal
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.operations.waiting_drop import wait_for_purge
 from arco_catalog.planning.answers import Answer, Document, TableState
@@ -27,7 +26,6 @@ from arco_catalog.state.index import Namespace, tombstone_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.restoration import describe_copy
-from arco_catalog.state.worker_threads import off_loop
 from storage_backends import StoreError
 
 _LOG = logging.getLogger(__name__)
@@ -135,11 +133,10 @@ class Drop(NamedChange):
             found = await current_file(self.session, entity)
             if found is None:
                 return None
-            await self.session.hold.take(await self.session.files.parsed_bytes(found[0].location, found[1]))
-            document = await off_loop(len(found[1]), partial(parse_metadata, found[1], found[0].location))
+            file, body = found
+            if await self.session.files.parse(file.location, body, table.allows_deletes):
+                return None
         except (NotFound, UnreadableMetadata):
-            return None
-        if table.allows_deletes(document):
             return None
         return CommitFailed(
             f"Cannot purge table: {self.full_name} has gc.enabled=false, and its files may belong to other tables. "

@@ -1,11 +1,8 @@
 """Summarizes a table or view for an operator: its metadata, and problems that need attention. Writes nothing."""
 
-from functools import partial
-
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NoSuchTable, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.iceberg.summary import table_concerns, table_summary, view_summary
 from arco_catalog.operations.load import load_table, load_view
 from arco_catalog.planning.answers import TableState
@@ -13,7 +10,6 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import objects
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.worker_threads import off_loop
 
 
 async def info(session: Session, namespace: Namespace, name: str, newest: int) -> JsonObject:
@@ -29,7 +25,7 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
             state = await load_view(session, namespace, name)
         except NoSuchView:
             raise missing from None
-    document = await _parse(session, state)
+    document = await session.files.parse(state.metadata_location, state.metadata, lambda parsed: parsed)
     summary = table_summary(document, newest) if kind == "table" else view_summary(document)
     health = await _health(session, document, state) if kind == "table" else []
     return {
@@ -43,12 +39,6 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
         **summary,
         "health": health,
     }
-
-
-async def _parse(session: Session, state: TableState) -> JsonObject:
-    """Returns the parsed metadata file of this state, after waiting until there is memory for it."""
-    await session.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
-    return await off_loop(len(state.metadata), partial(parse_metadata, state.metadata, state.metadata_location))
 
 
 async def _health(session: Session, document: JsonObject, state: TableState) -> list[JsonValue]:

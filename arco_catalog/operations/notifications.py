@@ -4,14 +4,10 @@ A notification that changes something is one registry commit, which changes name
 of type VALIDATE is only checked.
 """
 
-from collections.abc import Sequence
-from functools import partial
-
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NoSuchWarehouse, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.outline import let_long_parts_go, outline
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.existing_file import ExistingFile, read_existing
 from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.operations.namespaces import LOCATION, namespace_value
 from arco_catalog.planning.answers import Answer, Document
@@ -28,7 +24,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.registry_mutation import RegistryReadSet
-from arco_catalog.state.borrowed import folders_of, merged, outside, renewed_loans
+from arco_catalog.state.borrowed import merged, outside, renewed_loans
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
 from arco_catalog.state.entries import (
     NO_LOANS,
@@ -43,7 +39,6 @@ from arco_catalog.state.index import Edits, Index, Namespace, namespace_key
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile
-from arco_catalog.state.worker_threads import off_loop
 
 
 async def notify(session: Session, namespace: Namespace, name: str, notification: Notification) -> Answer:
@@ -159,42 +154,26 @@ class _Follow(_NotificationChange):
 
     def __init__(self, session: Session, namespace: Namespace, name: str, notification: Notification) -> None:
         super().__init__(session, namespace, name, notification)
-        self._body: bytes | None = None
-        self._document: JsonObject = {}
-        self._folders: Sequence[Location] = ()
-        """Folders of the metadata file and of the files that it names."""
+        self._existing: ExistingFile | None = None
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
-        return self._body is None and read_set.refusal is None
+        return self._existing is None and read_set.refusal is None
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
         try:
             file = self.notification.metadata_location
             self.context.locations.check(file)
-            body = await self.session.files.read(file)
-            await self.session.hold.take(await self.session.files.parsed_bytes(file, body))
-            self._document = await off_loop(len(body), partial(self._checked, body))
-            self._body = body
-        except UnreadableMetadata as error:
-            read_set.refusal = BadRequest(error.message)
+            self._existing = await read_existing(self.session, TABLES, file, self._check_uuid)
         except Refusal as refusal:
             read_set.refusal = refusal
 
-    def _checked(self, body: bytes) -> JsonObject:
-        file = self.notification.metadata_location
-        try:
-            document = TABLES.check_registered(parse_metadata(body, file), self.session.check_deadline)
-        except UnreadableMetadata as error:
-            raise BadRequest(error.message) from error
+    def _check_uuid(self, document: JsonObject) -> None:
         uuid = table.table_uuid(document)
         if uuid is None or uuid.lower() != self.notification.uuid.lower():
             raise BadRequest(
-                f"{file} is metadata of table {uuid}, not of {self.notification.uuid}, the table of the notification"
+                f"{self.notification.metadata_location} is metadata of table {uuid}, not of {self.notification.uuid}, "
+                "the table of the notification"
             )
-        self._folders = folders_of([file, *TABLES.leading_files(document)])
-        outlined = outline(document)
-        let_long_parts_go(document)
-        return outlined
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index, name = read_set.head.index, self.full_name
@@ -202,10 +181,11 @@ class _Follow(_NotificationChange):
         before = yield from self.admitted(index, attempt)
         if read_set.refusal is not None:
             raise read_set.refusal
-        self.context.check_metadata(self._body or b"", name)
-        uuid = TABLES.uuid(self._document)
+        assert self._existing is not None  # `load_base` read it
+        self.context.check_metadata(self._existing.body, name)
+        uuid = TABLES.uuid(self._existing.document)
         entity = attempt.entity if before is None else before.entity
-        edits, entry = yield from self._entry(index, entity, before)
+        edits, entry = yield from self._entry(index, entity, before, self._existing)
         return Change(
             edits={**made, **edits, self.key: entry.json},
             answer=Document(204),
@@ -214,12 +194,15 @@ class _Follow(_NotificationChange):
             about=(entity, uuid),
         )
 
-    def _entry(self, index: Index, entity: str, before: RelationEntry | None) -> Steps[tuple[Edits, RelationEntry]]:
-        """Computes the entry of the table after a notification, which replaces the entry `before`, None for a new
-        table, and the edits that reserve its locations. Raises `BadRequest` for a location that is not allowed or that
-        another table has, for too many locations, and for files where a purge runs."""
+    def _entry(
+        self, index: Index, entity: str, before: RelationEntry | None, existing: ExistingFile
+    ) -> Steps[tuple[Edits, RelationEntry]]:
+        """Computes the entry of the table after a notification with this `existing` file, which replaces the entry
+        `before`, None for a new table, and the edits that reserve its locations. Raises `BadRequest` for a location
+        that is not allowed or that another table has, for too many locations, and for files where a purge runs."""
         allowed, held = self.context.locations, () if before is None else before.locations
-        places = table.location(self._document), *table.written_locations(self._document)
+        document = existing.document
+        places = table.location(document), *table.written_locations(document)
         named = [allowed.check(place) for place in places]
         added = {place.normal: place for place in named if place.normal not in held}
         if len(held) + len(added) > MAX_HELD:
@@ -230,18 +213,18 @@ class _Follow(_NotificationChange):
             )
         yield from refuse_overlap(self.context, index, added.values(), but=[entity])
         normal = [*held, *added]
-        outer = outside(self._folders, {*normal})
+        outer = outside(existing.folders, {*normal})
         within = yield from namespace_location(index, self.namespace)
         borrowed = merged(NO_LOANS if before is None else before.loans, outer, within)
         yield from refuse_purged(index, outer, entity)
         lent = yield from renewed_loans(index, entity, () if before is None else before.borrowed, borrowed)
         marks = yield from shared_marks(self.context, index, [*added.values()], entity=entity)
-        uuid = TABLES.uuid(self._document)
+        uuid = TABLES.uuid(document)
         if before is None:
             new = RelationEntry.new(kind="table", entity=entity, uuid=uuid, locations=normal, borrowed=borrowed)
         else:
             new = RelationEntry({**before.json, "uuid": uuid, "locations": [*normal]}).with_loans(borrowed)
-        file = MetadataFile(self.notification.metadata_location, table.last_updated_ms(self._document))
+        file = MetadataFile(self.notification.metadata_location, table.last_updated_ms(document))
         entry = RelationEntry(FollowedTable(file, self.notification.at).written(new.json))
         edits: Edits = {
             **marks,

@@ -4,13 +4,11 @@ A register writes the claim on that file, the pointer and the registry's commit,
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.outline import let_long_parts_go, outline
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.existing_file import ExistingFile, read_existing
 from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.attempt import Attempt
@@ -28,7 +26,7 @@ from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import AttemptAborted
 from arco_catalog.protocol.planned_commit import Write
 from arco_catalog.protocol.registry_mutation import RegistryReadSet
-from arco_catalog.state.borrowed import borrowed_holds, folders_of, outside
+from arco_catalog.state.borrowed import borrowed_holds, outside
 from arco_catalog.state.entries import NO_LOANS, RelationEntry, find_kind, find_relation
 from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key
@@ -37,7 +35,6 @@ from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from arco_catalog.state.worker_threads import off_loop
 
 
 async def register_table(
@@ -73,14 +70,11 @@ class _Register(NamedChange):
         self.kind = f"register-{semantics.kind}"
         self.file = file
         self.overwrite = overwrite
-        self._body: bytes | None = None
+        self._existing: ExistingFile | None = None
         self._claimed: Claim | None = None
-        self._document: JsonObject = {}
-        self._folders: Sequence[Location] = ()
-        """Folders of the metadata file and of the files that it names."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
-        return self._body is None and read_set.refusal is None
+        return self._existing is None and read_set.refusal is None
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
         try:
@@ -91,12 +85,7 @@ class _Register(NamedChange):
                     "deleted, because that table has write.metadata.delete-after-commit.enabled. Register a newer "
                     "file, or a copy under another name"
                 )
-            body = await self.session.files.read(self.file)
-            await self.session.hold.take(await self.session.files.parsed_bytes(self.file, body))
-            self._document = await off_loop(len(body), partial(self._checked, body))
-            self._body = body
-        except UnreadableMetadata as error:
-            read_set.refusal = BadRequest(error.message)
+            self._existing = await read_existing(self.session, self.semantics, self.file, self._check_logged_files)
         except Refusal as refusal:
             read_set.refusal = refusal
 
@@ -128,12 +117,13 @@ class _Register(NamedChange):
         yield from check_choice(self.context, index, [self.context.locations.check(self.file)], self.namespace)
         if read_set.refusal is not None:
             raise read_set.refusal
-        body, document = self._body or b"", self._document
+        assert self._existing is not None  # `load_base` read it
+        body, document = self._existing.body, self._existing.document
         self.context.check_metadata(body, self.full_name)
         replaced = self._replaced(index)
         locations = yield from self._free_locations(index, document, replaced)
         normal = [location.normal for location in locations]
-        outer = outside(self._folders, {*normal})
+        outer = outside(self._existing.folders, {*normal})
         check_allowed(self.context.locations, outer)
         loans = yield from borrow(self.context, index, NO_LOANS, outer, self.namespace, attempt.entity)
         marks = yield from shared_marks(self.context, index, locations, entity=attempt.entity)
@@ -182,18 +172,9 @@ class _Register(NamedChange):
         yield from refuse_folders(self.context, index, locations.values(), self.namespace)
         return [*locations.values()]
 
-    def _checked(self, body: bytes) -> JsonObject:
-        try:
-            parsed = parse_metadata(body, self.file)
-        except UnreadableMetadata as error:
-            raise BadRequest(error.message) from error
-        document = self.semantics.check_registered(parsed, self.session.check_deadline)
+    def _check_logged_files(self, document: JsonObject) -> None:
         for logged in self.semantics.logged_files(document):
             refuse_reserved_path(logged)
-        self._folders = folders_of([self.file, *self.semantics.leading_files(document)])
-        outlined = outline(document)
-        let_long_parts_go(document)
-        return outlined
 
     def _claim(self, attempt: Attempt) -> Write:
         """Returns the write that claims the file, so that the table that wrote it will not remove it, and then reads
@@ -212,7 +193,7 @@ class _Register(NamedChange):
             except NotFound:
                 pass
             # Removed, or about to be: the next attempt loads the file anew, and refuses with the reason.
-            self._body = None
+            self._existing = None
             raise AttemptAborted
 
         return Write(self.state.paths.metadata_claim(location.uri), claim_and_read_again)

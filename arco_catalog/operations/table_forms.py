@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from arco_catalog.iceberg.json import dumps_long
+from arco_catalog.iceberg.json import JsonObject, dumps_long
 from arco_catalog.iceberg.json_pieces import let_go
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.gzip_stream import DeflatedPart, deflate
-from arco_catalog.state.worker_threads import off_loop
 from storage_backends import StoreUnavailable
 
 T = TypeVar("T")
@@ -24,12 +22,12 @@ async def visible_snapshots(session: Session, state: TableState) -> bytes:
     Raises `OutOfMemory`, and `StoreUnavailable` past the request's deadline."""
     location, body = state.metadata_location, state.metadata
 
-    async def make() -> bytes:
-        await session.hold.take(await session.files.parsed_bytes(location, body))
-        return await off_loop(len(body), partial(_without_hidden_snapshots, location, body))
-
     form = session.files.form(
-        location, body, lambda file: file.visible, make, lambda file, made: replace(file, visible=made)
+        location,
+        body,
+        lambda file: file.visible,
+        lambda: session.files.parse(location, body, partial(_without_hidden_snapshots, len(body))),
+        lambda file, made: replace(file, visible=made),
     )
     return await _before_deadline(session, form)
 
@@ -68,10 +66,9 @@ async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
         raise StoreUnavailable("the table metadata was not ready to be sent before the request's deadline") from error
 
 
-def _without_hidden_snapshots(location: str, body: bytes) -> bytes:
+def _without_hidden_snapshots(size: int, document: JsonObject) -> bytes:
     from arco_catalog.iceberg.table import visible_snapshots_only  # with it all that commits need, and loads don't
 
-    document = parse_metadata(body, location)
-    visible = dumps_long(visible_snapshots_only(document), len(body))
+    visible = dumps_long(visible_snapshots_only(document), size)
     let_go(document)
     return visible

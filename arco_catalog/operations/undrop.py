@@ -2,12 +2,11 @@
 the metadata file and the manifest lists still exist (docs/design/registry.md#rule-5)."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Forbidden, NoSuchTable, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.answers import Answer, Document
@@ -39,7 +38,6 @@ from arco_catalog.state.index import Index, Namespace, namespace_key, tombstones
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.tombstone import PURGED, Tombstone, task_key
-from arco_catalog.state.worker_threads import off_loop
 from storage_backends.lazy_dataclass import dataclass
 
 AT_ONCE = 16
@@ -104,9 +102,7 @@ class _Undrop(NamedChange):
         if tombstone.kind != "table" or self.force:
             return None
         try:
-            await self.session.hold.take(await self.session.files.parsed_bytes(file.location, body))
-            document = await off_loop(len(body), partial(parse_metadata, body, file.location))
-            lists = table.manifest_lists(document)
+            lists = await self.session.files.parse(file.location, body, table.manifest_lists)
         except UnreadableMetadata as error:
             return NotFound(f"{full_name} cannot be restored: {error.message}")
         missing = await _first_missing(self.session, iter(lists))

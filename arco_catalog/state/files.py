@@ -337,8 +337,7 @@ class Files:
         Raises what `use` raises, `UnreadableMetadata`, and as `read` does."""
         if self._hold.counts:
             body = await (self.read_current(location) if current else self.read(location))
-            await self._hold.take(await self.parsed_bytes(location, body))
-            return await off_loop(len(body), partial(_extract, body, location, use))
+            return await self.parse(location, body, partial(_use_and_free, use))
         memory = background_memory()
         with memory.hold() as hold:
             files = Files(self._mounts, self._cache, self._state, self._runtime, self._max_bytes, hold)
@@ -347,7 +346,14 @@ class Files:
             # parsed, also where there is not as much.
             async with memory.parsing:
                 hold.take_now(await files.parsed_bytes(location, body))
-                return await off_loop(len(body), partial(_extract, body, location, use))
+                return await off_loop(len(body), lambda: _use_and_free(use, parse_metadata(body, location)))
+
+    async def parse(self, location: str, body: bytes, use: Callable[[JsonObject], T]) -> T:
+        """Returns what `use` returns for the document in these bytes of a metadata file. A worker thread parses a long
+        document and calls `use`. Memory for the document is taken from the account of the request, until it ends.
+        Raises what `use` raises, `UnreadableMetadata`, and `OutOfMemory`."""
+        await self._hold.take(await self.parsed_bytes(location, body))
+        return await off_loop(len(body), lambda: use(parse_metadata(body, location)))
 
     async def parsed_bytes(self, location: str, body: bytes) -> int:
         """Returns the memory in bytes that parsing and changing a file needs, given its bytes."""
@@ -430,8 +436,7 @@ async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str,
     return {**await _delete_valid(store, keys[:middle]), **await _delete_valid(store, keys[middle:])}
 
 
-def _extract(body: bytes, location: str, use: Callable[[JsonObject], T]) -> T:
-    document = parse_metadata(body, location)
+def _use_and_free(use: Callable[[JsonObject], T], document: JsonObject) -> T:
     try:
         return use(document)
     finally:

@@ -8,7 +8,9 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.compression import ALWAYS_BYTES
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import table_forms
+from arco_catalog.state import files
 from arco_catalog.state.gzip_stream import DeflatedPart, deflate
 from storage_backends import StoreUnavailable
 from tests.support.http_service import HttpService
@@ -25,9 +27,9 @@ class FormCounter:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[str] = []
 
-        def visible(location: str, body: bytes) -> bytes:
+        def visible(size: int, document: JsonObject) -> bytes:
             self.made.append("visible")
-            return make_visible(location, body)
+            return make_visible(size, document)
 
         def deflated(body: bytes) -> DeflatedPart:
             self.made.append("deflated")
@@ -116,7 +118,7 @@ async def test_a_form_that_takes_longer_than_the_request_has_is_no_answer(monkey
     fixture = CatalogFixture()
     await fixture.namespace()
     state = await fixture.table()
-    monkeypatch.setattr(table_forms, "off_loop", never)
+    monkeypatch.setattr(files, "off_loop", never)
 
     with pytest.raises(StoreUnavailable, match="deadline"):
         await table_forms.visible_snapshots(fixture.session(deadline_ms=20), state)
