@@ -21,7 +21,7 @@ from arco_catalog.state.marker import Slot
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.pointer import Pointer, missing_pointer
 from arco_catalog.state.tombstone import Tombstone
-from storage_backends import Cursor, Found, Listed
+from storage_backends import Cursor, Listed
 
 MOVES = 10
 """Number of latest moves in the result."""
@@ -160,8 +160,8 @@ async def _last_slots(session: Session) -> tuple[Sequence[Listed], bool]:
 
 
 async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | None:
-    found = await session.state.store.get(key)
-    if not isinstance(found, Found):
+    found = await session.state.read(key)
+    if found is None:
         return None
     slot = Slot.parse(found, key)
     if slot.final or not await _names(session, slot, entity):

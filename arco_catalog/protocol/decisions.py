@@ -11,7 +11,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.transaction import Decision, Status, committed, encode
-from storage_backends import Applied, Found
+from storage_backends import Applied
 from storage_backends.backoff import poll_pause_s
 
 POLL_SECONDS = 0.05
@@ -23,8 +23,8 @@ async def read_decision(state: State, transaction: str) -> Decision | None:
     """Reads the object of a transaction, which may still be pending, and returns it; None if it does not exist yet, or
     was collected."""
     key = state.paths.transaction(transaction)
-    found = await state.store.get(key)
-    return Decision.parse(found, key) if isinstance(found, Found) else None
+    found = await state.read(key)
+    return None if found is None else Decision.parse(found, key)
 
 
 async def decide(state: State, runtime: Runtime, decision: Decision, status: Status) -> bool:

@@ -167,6 +167,11 @@ class State:
         self._viewed: tuple[RegistryState, RegistryState] | None = None
         """A HEAD, and the same HEAD with the segments that this request has loaded."""
 
+    async def read(self, key: str) -> Found | None:
+        """Reads the object at a key of the store; None if it does not exist."""
+        found = await self.store.get(key)
+        return found if isinstance(found, Found) else None
+
     async def has_any(self) -> bool:
         """Whether the state folder of the catalog has any object."""
         return bool((await self.store.list(f"{self.paths.state}/")).entries)
@@ -341,8 +346,8 @@ class State:
         """Reads the whole value that a change of an entity has written, such as a namespace's properties, with the
         answer of the change if that is another document. Raises `InternalError` if it does not exist."""
         key = self.paths.entity_value(kind, value)
-        found = await self.store.get(key)
-        if not isinstance(found, Found):
+        found = await self.read(key)
+        if found is None:
             raise InternalError(
                 f"The record {key} with the properties or description of a {kind} is missing in the store, but the "
                 "registry names it: run `arco fsck`, which lists all that is missing"

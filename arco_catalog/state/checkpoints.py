@@ -129,9 +129,9 @@ class Checkpoints:
     async def _read(self, state: State, number: int) -> dict[str, WalkCheckpoint]:
         """Reads the checkpoints of a shard; empty if it does not exist or is corrupt. Raises `StoreError`."""
         key = state.paths.checkpoints(number)
-        found = await state.store.get(key)
-        self._versions[number] = found.version if isinstance(found, Found) else None
-        return self._parsed(key, found if isinstance(found, Found) else None)
+        found = await state.read(key)
+        self._versions[number] = None if found is None else found.version
+        return self._parsed(key, found)
 
     def _parsed(self, key: str, found: Found | None) -> dict[str, WalkCheckpoint]:
         if found is None:

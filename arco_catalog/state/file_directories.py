@@ -15,7 +15,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.access import State
 from arco_catalog.state.compare_and_swap import update_until_applied
-from arco_catalog.state.fields import mapping, objects, optional_text, sequence, text
+from arco_catalog.state.fields import mapping, objects, optional_text, parse_record, sequence, text
 from arco_catalog.state.listing import list_pages
 from storage_backends import Found, StoreError
 from storage_backends.lazy_dataclass import dataclass
@@ -136,9 +136,9 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
     """Reads one of the objects in which purges store the directories of tables' files: the directories by entity id. If
     it does not exist it is empty, and so is a corrupt one, which is logged. Raises `StoreError`."""
     key = state.paths.file_directories(shard)
-    found = await state.store.get(key)
+    found = await state.read(key)
     try:
-        return parse_shard(key, found if isinstance(found, Found) else None)
+        return parse_shard(key, found)
     except InternalError as error:
         _LOG.warning("a record is not used, so the purge reads the manifests of the tables in it: %s", error.message)
         return {}
@@ -205,7 +205,7 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
     Raises `InternalError` if it is corrupt, or was written by a later version."""
     if found is None:
         return {}
-    document = _document(key, found)
+    document = parse_record(found.body, key, newest=FORMAT)
     entries = {**mapping(document, INCOMPLETE), **mapping(document, WHOLE)}
     parsed = {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
     if any(not parsed[entity].unread for entity in mapping(document, INCOMPLETE) if entity in parsed):
@@ -224,19 +224,6 @@ def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]
         if _is_later(found):
             raise
         return {}
-
-
-def _document(key: str, found: Found) -> JsonObject:
-    try:
-        document = loads(found.body)
-    except MalformedJson as error:
-        raise InternalError(f"The record {key} is not JSON") from error
-    if not isinstance(document, dict) or document.get("version") != FORMAT:
-        raise InternalError(
-            f"The record {key} has a format that this version of the program cannot read: it is damaged, or a later "
-            "version wrote it"
-        )
-    return document
 
 
 def _is_later(found: Found) -> bool:

@@ -68,8 +68,7 @@ async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | 
 
 async def _read(state: State, shard: int) -> Floors:
     key = state.paths.floors(shard)
-    found = await state.store.get(key)
-    return parse_floors(key, found if isinstance(found, Found) else None)
+    return parse_floors(key, await state.read(key))
 
 
 def parse_floors(key: str, found: Found | None) -> Floors:

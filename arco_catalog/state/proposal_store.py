@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from arco_catalog.state.access import State
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.runtime import ulid_of
-from storage_backends import Found
 
 MAX_AGE_MS = 120_000
 """How old a proposal may be, by the id of its attempt, for other processes to read it: longer than any request
@@ -39,8 +38,8 @@ class ProposalStore:
 
     async def read(self, key: str) -> Proposal | None:
         """Returns the proposal under a key, None if it was deleted. Raises `InternalError` for a damaged one."""
-        found = await self._state.store.get(key)
-        return Proposal.parse(found.body, key) if isinstance(found, Found) else None
+        found = await self._state.read(key)
+        return None if found is None else Proposal.parse(found.body, key)
 
     async def delete(self, proposals: Iterable[Proposal]) -> None:
         """Deletes these proposals."""

@@ -12,7 +12,6 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.access import State
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
 from arco_catalog.state.pointer import MetadataFile
-from storage_backends import Found
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_LINKS = 32
@@ -146,8 +145,8 @@ async def read_chunk(state: State, task: str, chunk: str) -> Chunk | None:
     """Reads a chunk of the inventory of a purge's task; None if it does not exist or is corrupt. Raises
     `StoreError`."""
     key = state.paths.purge_chunk(task, chunk)
-    found = await state.store.get(key)
-    if not isinstance(found, Found):
+    found = await state.read(key)
+    if found is None:
         return None
     try:
         return Chunk.parse(found.body, key)

@@ -14,8 +14,7 @@ async def read_registry_floor(state: State) -> int:
     """Reads the sequence number before which commits of the registry may have been deleted; 0 if none was. Raises
     `InternalError`."""
     key = state.paths.registry_floor
-    found = await state.store.get(key)
-    return parse_registry_floor(key, found if isinstance(found, Found) else None)
+    return parse_registry_floor(key, await state.read(key))
 
 
 async def raise_registry_floor(state: State, sequence: int) -> None:

@@ -18,7 +18,7 @@ from arco_catalog.state.floors import read_floor
 from arco_catalog.state.late_receipts import mark_late
 from arco_catalog.state.paths import commit_key, day_of
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable, Unknown
+from storage_backends import ABSENT, Applied, PreconditionFailed, StoreUnavailable, Unknown
 
 MAX_TRIES = 10
 """Attempts to write one receipt while the outcome is unknown. Other entities of the run wait meanwhile."""
@@ -65,8 +65,8 @@ async def ensure_receipt(
 
 
 async def _read(session: Session, path: str) -> bytes | None:
-    found = await session.state.store.get(path)
-    return found.body if isinstance(found, Found) else None
+    found = await session.state.read(path)
+    return None if found is None else found.body
 
 
 async def _write(session: Session, path: str, body: bytes) -> bytes | None:

@@ -35,7 +35,6 @@ from reconciler.compact.version import Metadata, MissingMetadata, Version
 from reconciler.system.definition import Row
 from reconciler.system.tables import CATALOG_EVENTS, COMMITS, FILES_HEALTH, LINEAGE_EVENTS, REPORTS, TASKS
 from reconciler.system.writing import Target, Writer
-from storage_backends import Found
 
 T = TypeVar("T")
 
@@ -99,8 +98,8 @@ class _Part:
         """Reads the object of the catalog at this key, and counts it as read. Returns its bytes; None if it does not
         exist."""
         self.read += 1
-        found = await self.session.state.store.get(key)
-        return found.body if isinstance(found, Found) else None
+        found = await self.session.state.read(key)
+        return None if found is None else found.body
 
     def finish(self) -> PartResult:
         """Writes the rows that are not written yet to files, and returns the result of the part."""

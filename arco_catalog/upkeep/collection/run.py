@@ -61,8 +61,7 @@ class Run:
 
     async def read(self, key: str) -> Found | None:
         """Reads the object at a key of the store; None if it does not exist."""
-        found = await self.session.state.store.get(key)
-        return found if isinstance(found, Found) else None
+        return await self.session.state.read(key)
 
     async def exists(self, key: str) -> bool:
         """Whether the store has an object at a key."""

@@ -124,8 +124,7 @@ class Examination:
     async def read(self, key: str) -> Found | None:
         """Reads the object at a key of the store, and counts it; None if it does not exist."""
         self.examined += 1
-        found = await self.session.state.store.get(key)
-        return found if isinstance(found, Found) else None
+        return await self.session.state.read(key)
 
     async def may_be_collected(self, entity: str, file: MetadataFile) -> bool:
         """Whether the receipt of this metadata file of an entity may have been collected, so that it may be missing.

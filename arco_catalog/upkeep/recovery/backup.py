@@ -26,7 +26,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.tombstone import PURGED
 from arco_catalog.state.transaction import Decision
 from arco_catalog.upkeep.recovery.archive import ArchiveWriter, Member
-from arco_catalog.upkeep.recovery.reading import AT_ONCE, read
+from arco_catalog.upkeep.recovery.reading import AT_ONCE
 from storage_backends import Found, Listed, StoreUnavailable
 
 MAX_ROUNDS = 100
@@ -141,7 +141,7 @@ class CatalogBackup:
 
     async def _read_head(self) -> RegistryState:
         key = self.state.paths.manifest
-        found = await read(self.state, key)
+        found = await self.state.read(key)
         if found is None:
             raise NotFound(f"{key} is missing: restore it by `arco restore`")
         self._head = found.body
@@ -164,7 +164,7 @@ class CatalogBackup:
         pointer."""
         gone: list[str] = []
         for batch in batches(entities, AT_ONCE):
-            found = await gather(*(read(self.state, self.state.paths.pointer(each)) for each in batch))
+            found = await gather(*(self.state.read(self.state.paths.pointer(each)) for each in batch))
             for entity, each in zip(batch, found, strict=True):
                 if each is None:
                     gone.append(entity)
@@ -243,7 +243,7 @@ class CatalogBackup:
 
     async def _add_keys(self, keys: Iterable[str]) -> None:
         for batch in batches(keys, AT_ONCE):
-            found = await gather(*(read(self.state, key) for key in batch))
+            found = await gather(*map(self.state.read, batch))
             there = [(key, each) for key, each in zip(batch, found, strict=True) if each is not None]
             await self._add([(key, each.body, each.written_ms) for key, each in there])
 
@@ -269,7 +269,7 @@ class CatalogBackup:
                 "the backup did not finish within a day, the fixed limit, and no archive was written: run it "
                 "once more, on a machine near the store"
             )
-        found = await gather(*(read(self.state, key) for key in keys))
+        found = await gather(*map(self.state.read, keys))
         return [(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
 
     async def _add(self, objects: Sequence[tuple[str, bytes, int]], *, again: bool = False) -> None:

@@ -19,7 +19,7 @@ from arco_catalog.state.listing import list_objects
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import ulid_of
-from arco_catalog.upkeep.recovery.reading import AT_ONCE, final_answers, read
+from arco_catalog.upkeep.recovery.reading import AT_ONCE, final_answers
 
 DAY_MS = 24 * 60 * 60_000
 MIN_COMMITS = 1_000
@@ -117,7 +117,7 @@ async def _newest(session: Session, names: Sequence[str]) -> tuple[list[tuple[Ca
 
 async def _read(session: Session, name: str) -> tuple[str, tuple[Candidate, str | None] | None]:
     key = session.state.paths.registry_commit(name)
-    body = await read(session.state, key)
+    body = await session.state.read(key)
     try:
         if body is None:
             return key, None
@@ -188,6 +188,6 @@ async def _on_pointer(session: Session, entity: str, operation: JsonObject) -> s
             return f"commits were made to {entity}, which it created"
         file = pointer.metadata
         committed = session.state.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
-        return f"{entity}, which it created, has a committed receipt" if await read(session.state, committed) else None
+        return f"{entity}, which it created, has a committed receipt" if await session.state.read(committed) else None
     except InternalError:
         return None  # a corrupt pointer proves nothing

@@ -16,16 +16,10 @@ HOUR_MS = 60 * 60_000
 """More than the clock of a machine differs from the store's."""
 
 
-async def read(state: State, key: str) -> Found | None:
-    """Reads the object at a key of the store; None if it does not exist."""
-    found = await state.store.get(key)
-    return found if isinstance(found, Found) else None
-
-
 async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[str, Found], None]:
     """Reads the objects at these keys, and yields each with its key; those that do not exist are left out."""
     for batch in batches(keys, AT_ONCE):
-        found = await gather(*(read(state, key) for key in batch))
+        found = await gather(*map(state.read, batch))
         for key, each in zip(batch, found, strict=True):
             if each is not None:
                 yield key, each

@@ -28,7 +28,7 @@ from arco_catalog.upkeep.recovery.pointers import (
     find_pointers,
     rebuild_pointer,
 )
-from arco_catalog.upkeep.recovery.reading import AT_ONCE, read
+from arco_catalog.upkeep.recovery.reading import AT_ONCE
 from storage_backends import Applied, Found
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit.
     Raises `BadRequest` if the chosen commit does not exist, or if HEAD can be read and may not be replaced."""
     key = session.state.paths.manifest
-    stored = await read(session.state, key)
+    stored = await session.state.read(key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
     if state == LIVE and choices.head is not None and not choices.replace:
         raise BadRequest(f"{key} can be read, and is not replaced without --replace")
@@ -76,7 +76,7 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     if chosen is None:
         return None, report
     commit = session.state.paths.registry_commit(chosen)
-    body = await read(session.state, commit)
+    body = await session.state.read(commit)
     if body is None:
         raise BadRequest(f"the registry commit {commit} does not exist: choose another with --head")
     registry = RegistryState.parse(body.body, None, commit).with_segments(session.state.loaded_segment)
@@ -195,7 +195,7 @@ async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | No
     """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE), and the stored object, which
     is None if it is MISSING."""
     key = session.state.paths.pointer(lost.entity)
-    found = await read(session.state, key)
+    found = await session.state.read(key)
 
     def parse(body: Found) -> Pointer:
         pointer = Pointer.parse(body.body, body.version, key)
@@ -233,7 +233,7 @@ async def _replace(session: Session, key: str, body: bytes, found: Found | None)
         await state.create(kept, found.body)
     outcome = await state.swap(key, body, None if found is None else found.version)
     if not isinstance(outcome, Applied):
-        now = await read(session.state, key)
+        now = await session.state.read(key)
         if now is None or now.body != body:
             raise CommitFailed(
                 f"{key} was not restored, since another process wrote it meanwhile: stop all writers, and run the "

@@ -13,7 +13,7 @@ from arco_catalog.iceberg.errors import BadRequest, CommitFailed
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
-from arco_catalog.upkeep.recovery.reading import AT_ONCE, read
+from arco_catalog.upkeep.recovery.reading import AT_ONCE
 from storage_backends import ANY, Applied, Matches, PreconditionFailed, Unknown
 from storage_backends.versions import KeptVersion, KeptVersions
 
@@ -105,7 +105,7 @@ async def _put(session: Session, versions: KeptVersions, change: Change) -> None
     body = await versions.get(change.then)
     outcome = await session.state.swap(change.key, body, change.now.version)
     if isinstance(outcome, PreconditionFailed):
-        now = await read(session.state, change.key)
+        now = await session.state.read(change.key)
         if now is None or now.body != body:  # else an earlier sending of this write applied, and the answer was lost
             raise _changed(change.key)
 

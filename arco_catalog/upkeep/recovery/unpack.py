@@ -20,7 +20,6 @@ from arco_catalog.state.task_log import read_task
 from arco_catalog.state.tombstone import DROPPED, PURGED, Tombstone
 from arco_catalog.upkeep.recovery.archive import Archive, Member
 from arco_catalog.upkeep.recovery.backup import TICK_MS, place_of
-from arco_catalog.upkeep.recovery.reading import read
 from storage_backends import Applied
 
 AT_ONCE = 16
@@ -50,7 +49,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     }
     manifests = [*places]
     for manifest in manifests:
-        if await read(session.state, manifest) is not None:
+        if await session.state.read(manifest) is not None:
             raise AlreadyExists(f"{manifest} exists: restore a backup into a store without this catalog")
     made: list[JsonValue] = []
     if not dry:
