@@ -45,6 +45,12 @@ def relation_key(namespace: Namespace, name: str) -> str:
     return level("relation", namespace) + name
 
 
+def name_in(key: str) -> tuple[Namespace, str]:
+    """Returns the namespace and the name in the key of a relation or of a tombstone."""
+    _, levels, name = key.split("\n")[:3]
+    return tuple(levels.split("\t")), name
+
+
 def relations_in(namespace: Namespace) -> str:
     """Returns the prefix of the keys of a namespace's tables, views, generic tables and semantic models."""
     return level("relation", namespace)

@@ -15,8 +15,8 @@ from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.lookup import carry_out, entries_in
 from arco_catalog.state.borrowed import borrower_of
 from arco_catalog.state.entries import RelationEntry, purge_began
-from arco_catalog.state.fields import text, texts
-from arco_catalog.state.index import Index, locations_at, released_at, released_key
+from arco_catalog.state.fields import text
+from arco_catalog.state.index import Index, locations_at, name_in, released_at, released_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.worker_threads import off_loop
@@ -162,10 +162,6 @@ async def _name_of(session: Session, index: Index, entity: str) -> str | None:
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for key, entry in entries:
-                if entry.get("entity") != entity:
-                    continue
-                if kind == "tombstone\n":
-                    return dotted(texts(entry, "namespace"), text(entry, "name"))
-                _, namespace, name = key.split("\n")
-                return dotted(tuple(namespace.split("\t")), name)
+                if entry.get("entity") == entity:
+                    return dotted(*name_in(key))
     return None

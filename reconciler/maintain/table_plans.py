@@ -13,7 +13,7 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import entries_in, relation_entry
 from arco_catalog.state.entries import RelationEntry, has_pointer
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.index import Namespace, name_in
 from arco_catalog.state.watermarks import NAMESPACE
 from arco_catalog.tasks.execution import TaskFailed
 from reconciler.compact.values import object_of
@@ -51,8 +51,7 @@ async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
     index = (await session.state.head()).index
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
         async for key, value in entries:
-            _, namespace, name = key.split("\n")
-            levels, entry = tuple(namespace.split("\t")), RelationEntry(value)
+            (levels, name), entry = name_in(key), RelationEntry(value)
             if entry.kind == "table" and has_pointer(value) and entry.transaction is None and levels[0] != NAMESPACE:
                 yield TableRef(levels, name, entry.entity)
 

@@ -14,6 +14,7 @@ from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.age import CLOCK_TOLERANCE_MS
 from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.fields import integer, mapping, text, texts
+from arco_catalog.state.index import name_in
 from arco_catalog.state.locations import Location
 from arco_catalog.state.purge_progress import MISSING_SINCE, UNREAD
 from arco_catalog.state.tombstone import PURGED, Tombstone
@@ -208,12 +209,8 @@ async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tu
             async for key, entry in entries:
                 if text(entry, "entity") == entity:
                     continue
-                if kind == "tombstone\n":
-                    if Tombstone(entry).state != PURGED:
-                        yield dotted(texts(entry, "namespace"), text(entry, "name")), entry
-                else:
-                    _, namespace, name = key.split("\n")
-                    yield dotted(tuple(namespace.split("\t")), name), entry
+                if kind == "relation\n" or Tombstone(entry).state != PURGED:
+                    yield dotted(*name_in(key)), entry
 
 
 async def _find_unknown(

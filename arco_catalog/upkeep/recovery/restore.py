@@ -16,7 +16,8 @@ from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import transaction_committed
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.entries import has_pointer
-from arco_catalog.state.fields import optional_text, text, texts
+from arco_catalog.state.fields import optional_text, text
+from arco_catalog.state.index import name_in
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.tombstone import PURGED
@@ -185,10 +186,8 @@ async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerat
 
 
 def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
-    _, levels, name = key.split("\n")[:3]
-    namespace = texts(entry, "namespace") if dropped else tuple(levels.split("\t"))
     by = optional_text(entry, "operation") if dropped else None
-    return LostPointer(text(entry, "entity"), dotted(namespace, name), entry, by)
+    return LostPointer(text(entry, "entity"), dotted(*name_in(key)), entry, by)
 
 
 async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | None]:
