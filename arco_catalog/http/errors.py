@@ -93,7 +93,7 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
                 _LOG.warning("a request failed, or its outcome is unknown: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
-            return described(status, kind, error.message, _error_headers(error))
+            return described(status, kind, error.message, error_headers(error))
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
             return _failure(
@@ -126,7 +126,7 @@ def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> 
     raise TypeError(f"{type(error).__name__} has no entry in the table of errors (http/errors.py)")
 
 
-def _error_headers(error: e.CatalogError) -> Mapping[str, str]:
+def error_headers(error: Exception) -> Mapping[str, str]:
     """Returns the headers that belong to an error: `WWW-Authenticate` if the caller is not authenticated, `Allow` if
     the method is not supported, `Retry-After` if the request may succeed later, else none. Clients wait for the seconds
     in `Retry-After`, and retry a POST only if the header is there."""
@@ -137,7 +137,7 @@ def _error_headers(error: e.CatalogError) -> Mapping[str, str]:
             return {"Allow": ", ".join(error.allowed)}
         case e.KeyInProgress() | e.TooManyRequests():
             return {"Retry-After": str(error.retry_after)}
-        case e.Unavailable():
+        case e.Unavailable() | StoreError():
             return {"Retry-After": "1"}
         case _:
             return NO_HEADERS

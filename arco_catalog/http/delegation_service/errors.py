@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 
+from arco_catalog.http.errors import error_headers
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.iceberg import errors as e
@@ -66,22 +67,8 @@ def error_response(error: Exception) -> Response:
             "The delegation service failed unexpectedly, and may execute a submitted task nevertheless: see the log",
             NO_HEADERS,
         )
-    return _described(*found, str(error), _error_headers(error))
+    return _described(*found, str(error), error_headers(error))
 
 
 def _described(status: int, code: str, message: str, headers: Mapping[str, str]) -> Response:
     return Response(status, dumps({"error_code": code, "message": message}), headers, error_type=code)
-
-
-def _error_headers(error: Exception) -> Mapping[str, str]:
-    match error:
-        case e.NotAuthorized() | e.UnknownPrincipal():
-            return {"WWW-Authenticate": "Bearer"}
-        case e.MethodNotAllowed():
-            return {"Allow": ", ".join(error.allowed)}
-        case e.TooManyRequests():
-            return {"Retry-After": str(error.retry_after)}
-        case e.Unavailable() | StoreError():
-            return {"Retry-After": "1"}
-        case _:
-            return NO_HEADERS
