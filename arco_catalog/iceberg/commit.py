@@ -21,6 +21,7 @@ from arco_catalog.iceberg.updates import TABLE_UPDATES, AddSnapshot, TableUpdate
 from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T", covariant=True)
+U = TypeVar("U")
 
 _ENGINE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,39}(/[A-Za-z0-9.+_-]{1,40})?")
 
@@ -61,19 +62,29 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
     unknown types of requirements or updates, which one error lists before any other check of them; for a value that the
     specification does not allow, with the place; and for other requirements beside `assert-create`.
     """
-    request = Fields(check(OBJECT, body, "request"))
-    requirements = NamedObjects.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)
-    updates = NamedObjects.read(request, "updates", "action", TABLE_UPDATES, MAX_UPDATES)
-    refuse_unknown(requirements, updates)
-    parsed = requirements.parsed(checkpoint), updates.parsed(checkpoint)
-    commit = Commit(*parsed, requirements.names, updates.names)
+    commit = Commit(*parse_changes(body, TABLE_REQUIREMENTS, TABLE_UPDATES, checkpoint))
     if commit.creates:
-        others = [name for name in requirements.names if name != "assert-create"]
+        others = [name for name in commit.requirement_types if name != "assert-create"]
         if others:
             raise BadRequest(
                 f"Invalid create requirements: {', '.join(others)}: a commit with assert-create may have no others"
             )
     return commit
+
+
+def parse_changes(
+    body: JsonValue,
+    requirements: Mapping[str, Callable[[Fields], T]],
+    updates: Mapping[str, Callable[[Fields], U]],
+    checkpoint: Checkpoint,
+) -> tuple[tuple[T, ...], tuple[U, ...], tuple[str, ...], tuple[str, ...]]:
+    """Reads the body of a commit to a table or view by these parsers of requirements and updates. Returns the
+    requirements, the updates, and the names of both, in the order of the request. Raises as `parse_commit` does."""
+    request = Fields(check(OBJECT, body, "request"))
+    required = NamedObjects.read(request, "requirements", "type", requirements, MAX_REQUIREMENTS)
+    changed = NamedObjects.read(request, "updates", "action", updates, MAX_UPDATES)
+    refuse_unknown(required, changed)
+    return required.parsed(checkpoint), changed.parsed(checkpoint), required.names, changed.names
 
 
 def check_counts(*changes: JsonObject) -> None:

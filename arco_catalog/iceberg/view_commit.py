@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeAlias, assert_never, cast
 
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
-from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES, NamedObjects, refuse_unknown
+from arco_catalog.iceberg.commit import parse_changes
 from arco_catalog.iceberg.errors import BadRequest, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.numbered import NumberedObjects
@@ -13,7 +13,7 @@ from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.properties import integer, is_true
 from arco_catalog.iceberg.requirements import requirement_failed
 from arco_catalog.iceberg.schema import NameBudget, Schema, check_schema, columns_by_id, numbered_schemas
-from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, Fields, check
+from arco_catalog.iceberg.shapes import INT, STRING, Fields
 from arco_catalog.iceberg.updates import (
     LAST_ADDED,
     TABLE_UPDATES,
@@ -115,12 +115,7 @@ class ViewCommit:
 def parse_view_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> ViewCommit:
     """Reads a `CommitViewRequest`, except its identifier. Raises what `checkpoint` raises, and `BadRequest` for
     unknown, too many or invalid requirements and updates, as `parse_commit` does."""
-    request = Fields(check(OBJECT, body, "request"))
-    requirements = NamedObjects.read(request, "requirements", "type", VIEW_REQUIREMENTS, MAX_REQUIREMENTS)
-    updates = NamedObjects.read(request, "updates", "action", VIEW_UPDATES, MAX_UPDATES)
-    refuse_unknown(requirements, updates)
-    parsed = requirements.parsed(checkpoint), updates.parsed(checkpoint)
-    return ViewCommit(*parsed, requirements.names, updates.names)
+    return ViewCommit(*parse_changes(body, VIEW_REQUIREMENTS, VIEW_UPDATES, checkpoint))
 
 
 def apply_view_commit(
