@@ -13,27 +13,13 @@ from contextlib import aclosing
 
 import azure.functions as func
 
-from arco_catalog.config.variables import (
-    BASE_PATH,
-    ENDPOINT,
-    IDEMPOTENCY_DIALECT,
-    IDEMPOTENCY_ENABLED,
-    IDEMPOTENCY_LIFETIME,
-    LOG_LEVEL,
-    MAX_BODY,
-    METRICS,
-    NAMESPACE_SEPARATOR,
-    REQUEST_MEMORY,
-    SOURCE_PRINCIPALS,
-)
+from arco_catalog.config.variables import ENDPOINT, LOG_LEVEL
 from arco_catalog.http.app import App
-from arco_catalog.http.function_app import function_app
+from arco_catalog.http.function_app import function_app, function_options
 from arco_catalog.http.functions_adapter import FunctionsEndpoint, respond
-from arco_catalog.http.options import HttpOptions
 from arco_catalog.operations.environment import catalog_to_serve, opened, task_policies_from_env
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Catalog, Session
-from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.logs import set_levels
@@ -56,18 +42,7 @@ _LINES = logging.getLogger("arco_lines")
 _LINES.setLevel(logging.INFO)  # a line for each request at any level, as in every function
 
 _endpoint = FunctionsEndpoint(ENDPOINT.require(os.environ))
-_options = HttpOptions(
-    base_path=BASE_PATH.read(os.environ).encode(),
-    namespace_separator=NAMESPACE_SEPARATOR.read(os.environ),
-    dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
-    keys_enabled=IDEMPOTENCY_ENABLED.read(os.environ),
-    key_lifetime_ms=IDEMPOTENCY_LIFETIME.read(os.environ),
-    keep_reports=METRICS.read(os.environ) == "store",
-    gzip=True,
-    source_principals=SOURCE_PRINCIPALS.read(os.environ),
-    max_body_bytes=MAX_BODY.read(os.environ),
-    request_memory_bytes=REQUEST_MEMORY.read(os.environ),
-)
+_options = function_options(os.environ)
 _runtime = SystemRuntime()
 _telemetry = lines_telemetry(os.environ, _runtime, _LINES.info)
 _opening = asyncio.Lock()

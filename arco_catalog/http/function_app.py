@@ -3,14 +3,44 @@
 from collections.abc import Mapping
 
 from arco_catalog.authentication.authorization import is_off
-from arco_catalog.config.variables import AUTH, REALM
+from arco_catalog.config.variables import (
+    AUTH,
+    BASE_PATH,
+    IDEMPOTENCY_DIALECT,
+    IDEMPOTENCY_ENABLED,
+    IDEMPOTENCY_LIFETIME,
+    MAX_BODY,
+    METRICS,
+    NAMESPACE_SEPARATOR,
+    REALM,
+    REQUEST_MEMORY,
+    SOURCE_PRINCIPALS,
+)
 from arco_catalog.http.app import App, create_app
 from arco_catalog.http.middleware.realm_guard import RealmGuard
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.requests import Handle
 from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.telemetry import Telemetry
+
+
+def function_options(environment: Mapping[str, str]) -> HttpOptions:
+    """Returns the options of the HTTP layer of a function, as the environment variables have them; the limits of the
+    host are not among them. Raises `ValueError` for an invalid variable."""
+    return HttpOptions(
+        base_path=BASE_PATH.read(environment).encode(),
+        namespace_separator=NAMESPACE_SEPARATOR.read(environment),
+        dialect=Dialect(IDEMPOTENCY_DIALECT.read(environment)),
+        keys_enabled=IDEMPOTENCY_ENABLED.read(environment),
+        key_lifetime_ms=IDEMPOTENCY_LIFETIME.read(environment),
+        keep_reports=METRICS.read(environment) == "store",
+        gzip=True,
+        source_principals=SOURCE_PRINCIPALS.read(environment),
+        max_body_bytes=MAX_BODY.read(environment),
+        request_memory_bytes=REQUEST_MEMORY.read(environment),
+    )
 
 
 async def function_app(
