@@ -4,14 +4,12 @@
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.task_log import read_task
 from arco_catalog.tasks.execution import task_session
-from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
+from arco_catalog.tasks.lease import MARGIN_MS, ROUNDED_MS, Lease, LeaseLost
 from storage_backends.lazy_dataclass import dataclass
 
 TRUSTED_MS = MARGIN_MS // 2
 """The time for which one read of the task allows work. It is short, because another worker continues a task that was
 given back after one call's timeout."""
-ROUNDED_MS = 1_000
-"""Stores round times to whole seconds."""
 READ_MS = 10_000
 """The timeout of a read of the task."""
 

@@ -8,6 +8,9 @@ from storage_backends.lazy_dataclass import dataclass
 MARGIN_MS = 20_000
 """The end of each lease that the worker does not use: one call's timeout, so that no call outlives the lease."""
 
+ROUNDED_MS = 1_000
+"""Stores round times to whole seconds."""
+
 
 class LeaseLost(Exception):
     """The lease of a worker has run out, or another worker has the task, so that no more work may be done for it."""

@@ -32,7 +32,7 @@ from arco_catalog.tasks.execution import (
     TaskResult,
     task_session,
 )
-from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
+from arco_catalog.tasks.lease import MARGIN_MS, ROUNDED_MS, Lease, LeaseLost
 from arco_catalog.tasks.left_to_others import LeftToOthers
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.work_stats import WorkStats
@@ -44,8 +44,6 @@ _LOG = logging.getLogger(__name__)
 
 CALLS_MS = 60_000
 """The timeout of the calls before and after an execution."""
-ROUNDED_MS = 1_000
-"""Stores round times to whole seconds."""
 SHORT_WAIT_MS = 60_000
 """The longest wait of `run_task` for earlier leases."""
 TASKS_AT_ONCE = 2
