@@ -3,10 +3,10 @@ service error codes", "Specify conditional headers for Blob service operations".
 
 from http import HTTPStatus
 
-from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.base import StoreError
 from storage_backends.clock import system_now_ms
 from storage_backends.lazy_dataclass import dataclass
-from storage_backends.wire.exchange import Ambiguous, date_ms
+from storage_backends.wire.exchange import date_ms, failure_by_status
 from storage_backends.wire.http1 import Response
 from storage_backends.wire.xml import element_text
 
@@ -59,13 +59,7 @@ class AzureDialect:
         reason += f" {code}: {_message(response)}" if code else ""
         if request_id := response.headers.get("x-ms-request-id"):
             reason = f"{reason} (request {request_id})"
-        if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
-            return StoreUnavailable(reason)
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return StoreDenied(reason)
-        if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # OperationTimedOut may have been applied
-            return Ambiguous(reason)
-        return StoreError(reason)
+        return failure_by_status(status, reason, again=code in _AGAIN)
 
 
 def _code(response: Response) -> str:

@@ -4,9 +4,9 @@ from http import HTTPStatus
 
 import orjson
 
-from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.base import StoreError
 from storage_backends.lazy_dataclass import dataclass
-from storage_backends.wire.exchange import Ambiguous
+from storage_backends.wire.exchange import failure_by_status
 from storage_backends.wire.http1 import Response
 
 # Statuses that are definite answers, as is the 404 of an object; any other of 300 or more is a failure.
@@ -64,13 +64,8 @@ class GcsDialect:
             return StoreError(f"bucket {self.bucket!r} does not exist")
         details = f" {error.reason}: {error.message}" if error.reason else f": {error.message}" if error.message else ""
         reason = f"the store answered status {status}{details}"
-        if status in _AGAIN_STATUSES or error.reason in _AGAIN_REASONS:
-            return StoreUnavailable(reason)
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return StoreDenied(reason)
-        if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:
-            return Ambiguous(reason)
-        return StoreError(reason)
+        again = status in _AGAIN_STATUSES or error.reason in _AGAIN_REASONS
+        return failure_by_status(status, reason, again=again)
 
 
 def _is_of_object(error: _Error) -> bool:

@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.lazy_dataclass import dataclass
-from storage_backends.wire.exchange import Ambiguous
+from storage_backends.wire.exchange import Ambiguous, failure_by_status
 from storage_backends.wire.http1 import Response
 from storage_backends.wire.xml import element_text
 
@@ -72,13 +72,7 @@ class S3Dialect:
         reason = f"the store answered status {status}"
         reason += f" {code}: {element_text(response.body, 'Message')}" if code else ""
         reason += _request_ids(response)
-        if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
-            return StoreUnavailable(reason)
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) or code in _DENIED:
-            return StoreDenied(reason)
-        if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # 501: the store does not know a header
-            return Ambiguous(reason)
-        return StoreError(reason)
+        return failure_by_status(status, reason, again=code in _AGAIN, denied=code in _DENIED)
 
 
 def failure_of_key(code: str, message: str) -> StoreError | None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from http import HTTPStatus
 from typing import Protocol
 
-from storage_backends.base import StoreError, StoreUnavailable
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.dates import http_date_ms
 from storage_backends.wire.http1 import Response
@@ -31,6 +32,20 @@ class Ambiguous(StoreUnavailable):
 class OversizedAnswer(Ambiguous):
     """The response of a store is larger than the limit. A repeated read would get the same response, so it is not
     retried."""
+
+
+def failure_by_status(status: int, reason: str, *, again: bool, denied: bool = False) -> StoreError:
+    """Returns the exception, with this reason, for a response that is a failure. `again` and `denied` are whether the
+    error code in the response means that the request may be retried, or that the credentials were not accepted;
+    otherwise the status decides. From 500 on the request may have been applied, except for 501, by which a store
+    answers that it does not know a header."""
+    if again or status == HTTPStatus.TOO_MANY_REQUESTS:
+        return StoreUnavailable(reason)
+    if denied or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return StoreDenied(reason)
+    if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:
+        return Ambiguous(reason)
+    return StoreError(reason)
 
 
 @dataclass(frozen=True, slots=True)
