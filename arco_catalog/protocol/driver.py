@@ -4,7 +4,6 @@
 arco_catalog/operations/README.md lists each step, its guard, and what happens when the process dies there.
 """
 
-from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import CatalogChanged, CommitStateUnknown, KeyInProgress, Unavailable
@@ -153,16 +152,11 @@ class Driver(Generic[V]):
         self.loop.new_attempt()
         read_set = await self.mutation.read(Freshness.FRESH, self.attempts.current.rank)
         await self.loop.claim(await self.mutation.write_set(read_set, self.attempts.current))
-        committed = await self.fence(earlier)
+        committed = await evidence.fence(self.session, earlier)  # docs/design/commit.md#rule-2
         if committed is not None:
             return await self.loop.answer_on_evidence(committed)
         self.attempts.exclude(earlier)
         return await self.loop.run(Freshness.FRESH)
-
-    async def fence(self, earlier: Mapping[str, WriteSet]) -> str | None:
-        """Fences everything that these attempts, from earlier slots, may change, and returns the one that has
-        committed; None if none has (docs/design/commit.md#rule-2). Raises as `evidence.fence` does."""
-        return await evidence.fence(self.session, earlier)
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
         """Handles a call that the store refused for certain: the credentials do not allow it, or the store can't hold

@@ -47,13 +47,13 @@ Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_fence_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
-    async def fence(self: AnyDriver, earlier: Mapping[str, WriteSet]) -> str | None:
+    async def fence(session: Session, earlier: Mapping[str, WriteSet]) -> str | None:
         for attempt, write_set in earlier.items():
-            if await evidence.has_committed(self.session.state, attempt, write_set):
+            if await evidence.has_committed(session.state, attempt, write_set):
                 return attempt
         return None
 
-    patch.setattr(Driver, "fence", fence)
+    patch.setattr(evidence, "fence", fence)
 
 
 def the_next_slot_not_looked_at(patch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> 
     async def take_over(self: AnyDriver) -> Answer:
         earlier = self.attempts.known()
         self.loop.new_attempt()
-        committed = await self.fence(earlier)
+        committed = await evidence.fence(self.session, earlier)
         read_set = await self.mutation.read(Freshness.FRESH, self.attempts.current.rank)
         await self.loop.claim(await self.mutation.write_set(read_set, self.attempts.current))
         if committed is not None:
