@@ -4,12 +4,14 @@ management API, directly at the store."""
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.finders import find_realm
+from arco_catalog.cli.options import parse_pairs
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out, open_session, operator_request
 from arco_catalog.config.parsing import parse_warehouse
@@ -49,6 +51,7 @@ from storage_backends.open import canonical_url
 HEADINGS = ("NAME", "TYPE", "STORAGE", "DEFAULT BASE LOCATION")
 STRAY_HEADINGS = ("FOLDER", "NAME", "LAST CHANGE (UTC)", "DEFAULT BASE LOCATION")
 READS = ("list", "show")
+_PAIRS = partial(parse_pairs, "--property", "owner=sales")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ async def _one(
 async def _undrop(
     realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
 ) -> JsonObject:
-    properties: dict[str, JsonValue] = {**_pairs(arguments.properties)}
+    properties: dict[str, JsonValue] = {**_PAIRS(arguments.properties)}
     if arguments.base is not None:
         properties[BASE_LOCATION] = canonical_url(arguments.base, options.environment)
     storage = {
@@ -182,7 +185,7 @@ def _describe_stray(stray: StrayCatalog) -> JsonObject:
 
 def _request(realm: Realm, options: CatalogOptions, name: str, arguments: CatalogArguments) -> CatalogRequest:
     base = _default_base(realm, name) if arguments.base is None else canonical_url(arguments.base, options.environment)
-    properties = {**_pairs(arguments.properties), BASE_LOCATION: base}
+    properties = {**_PAIRS(arguments.properties), BASE_LOCATION: base}
     storage = {
         "storageType": storage_type_of(Location.parse(base)),
         "allowedLocations": _locations(options, arguments),
@@ -212,7 +215,7 @@ async def _update(
     the write, and `NotFound` if there is no such catalog."""
     entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
     properties = {key: str(value) for key, value in entry.properties.items() if key not in arguments.removed}
-    properties |= _pairs(arguments.properties)
+    properties |= _PAIRS(arguments.properties)
     if arguments.base is not None:
         properties[BASE_LOCATION] = canonical_url(arguments.base, options.environment)
     storage = {**entry.storage, **({"allowedLocations": _locations(options, arguments)} if arguments.locations else {})}
@@ -224,16 +227,6 @@ async def _update(
 
 def _locations(options: CatalogOptions, arguments: CatalogArguments) -> list[JsonValue]:
     return [canonical_url(url, options.environment) for url in arguments.locations]
-
-
-def _pairs(pairs: Sequence[str]) -> dict[str, str]:
-    """Parses the values of --property, KEY=VALUE each. Raises `CliError` for one without a key or an equals sign."""
-    parsed = [pair.partition("=") for pair in pairs]
-    if not all(key and equals for key, equals, _ in parsed):
-        raise CliError(
-            "--property takes KEY=VALUE, such as --property owner=sales: a value has no key or no equals sign"
-        )
-    return {key: value for key, _, value in parsed}
 
 
 def _object(document: str | None) -> JsonObject:

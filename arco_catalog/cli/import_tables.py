@@ -14,6 +14,7 @@ from arco_catalog.cli.errors import CliError, describe_os_error
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, parse_list
+from arco_catalog.cli.options import parse_pairs
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -112,7 +113,7 @@ async def _source(catalog: CatalogOptions, options: ImportOptions, only: Namespa
         case _:
             from arco_catalog.cli.import_pyiceberg import PyIcebergSource
 
-            yield PyIcebergSource(options.source, _properties(options.properties), only)
+            yield PyIcebergSource(options.source, parse_pairs("-P", "type=hive", options.properties), only)
 
 
 def _lines(source: str) -> tuple[Sequence[str], str]:
@@ -125,17 +126,6 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
         raise CliError(f"can't read {describe_os_error(error)}") from error
     except UnicodeDecodeError as error:
         raise CliError(f"can't read the file {source} as UTF-8 text: {error}") from error
-
-
-def _properties(pairs: Sequence[str]) -> dict[str, str]:
-    """Parses the values of -P, KEY=VALUE each. Raises `CliError` for one without a key or an equals sign."""
-    parsed: dict[str, str] = {}
-    for text in pairs:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise CliError(f"-P takes KEY=VALUE, such as -P type=hive, got {text!r}")
-        parsed[key] = value
-    return parsed
 
 
 def as_text(report: Report, limit: int | None) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from arco_catalog.cli.errors import CliError
 from arco_catalog.config.parsing import parse_bool, parse_count, split_csv
 from arco_catalog.config.variable import Variable
 
@@ -115,6 +116,18 @@ def positive(text: str) -> int:
         return parse_count(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def parse_pairs(flag: str, example: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Parses the values of a flag that takes KEY=VALUE, such as `example`. Raises `CliError` for one without a key or
+    an equals sign."""
+    parsed: dict[str, str] = {}
+    for text in pairs:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise CliError(f"{flag} takes KEY=VALUE, such as {flag} {example}, got {text!r}")
+        parsed[key] = value
+    return parsed
 
 
 def instant(text: str) -> int:

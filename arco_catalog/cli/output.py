@@ -140,6 +140,15 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
     return captured.get().rstrip("\n")
 
 
+def unreadable_lines(title: str, found: Sequence[str], count: int) -> list[str]:
+    """Returns the lines about records that could not be read, under a title: those in `found`, and how many more there
+    are of `count` in all. Returns none if `found` is empty. Texts are escaped."""
+    if not found:
+        return []
+    more = [f"  ... and {count - len(found):,} more"] if count > len(found) else []
+    return ["", title, *(f"  {escaped(what)}" for what in found), *more]
+
+
 def _terminal() -> "Console | None":
     """Returns the console for coloured output; None if the output is no terminal, or rich is not installed."""
     if not sys.stdout.isatty():

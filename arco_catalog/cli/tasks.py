@@ -10,7 +10,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_inventory
-from arco_catalog.cli.output import table
+from arco_catalog.cli.output import table, unreadable_lines
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
 from arco_catalog.config.variables import WAREHOUSE
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -59,9 +59,9 @@ def run_list(
         print(json_text(documents))
     else:
         print(table(HEADINGS, [row(listed) for listed in found]) if found else "There are no such tasks.")
-        if unreadable:
-            lines = [escaped(f"  {each.id}: {each.reason}") for each in unreadable]
-            print("", f"Tasks that could not be read: {len(unreadable)}", *lines, sep="\n")
+        reasons = [f"{each.id}: {each.reason}" for each in unreadable]
+        for line in unreadable_lines(f"Tasks that could not be read: {len(reasons)}", reasons, len(reasons)):
+            print(line)
     return 1 if unreadable else 0
 
 
