@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
-from arco_catalog.cli.output import table, unreadable_lines
+from arco_catalog.cli.output import failure_lines, table
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session, operator_request
 from arco_catalog.operations.catalogs import DeployedCatalog, Owner
 from arco_catalog.planning.collection import WHY, Kind
@@ -106,5 +106,5 @@ def as_text(stats: CollectionStats, *, delete: bool) -> str:
         )
     if stats.stopped:
         parts.append("Stopped before the end; the next run collects the rest.")
-    parts += unreadable_lines("Could not be read, and is kept:", stats.unreadable, stats.unreadable_count)
+    parts += failure_lines("Could not be read, and is kept:", stats.unreadable, stats.unreadable_count)
     return "\n".join(parts)

@@ -140,7 +140,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
     return captured.get().rstrip("\n")
 
 
-def unreadable_lines(title: str, found: Sequence[str], count: int) -> list[str]:
+def failure_lines(title: str, found: Sequence[str], count: int) -> list[str]:
     """Returns the lines about records that could not be read, under a title: those in `found`, and how many more there
     are of `count` in all. Returns none if `found` is empty. Texts are escaped."""
     if not found:

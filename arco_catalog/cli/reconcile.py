@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
-from arco_catalog.cli.output import table, unreadable_lines
+from arco_catalog.cli.output import failure_lines, table
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session, operator_request
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
@@ -105,7 +105,7 @@ def as_text(stats: ReconcileStats, *, dry: bool) -> str:
         parts += ["", table(HEADINGS, [*map(_missing, stats.missing)])]
         if stats.missing_count > len(stats.missing):
             parts.append(f"... and {stats.missing_count - len(stats.missing):,} more")
-    parts += unreadable_lines("Could not be read:", stats.unreadable, stats.unreadable_count)
+    parts += failure_lines("Could not be read:", stats.unreadable, stats.unreadable_count)
     return "\n".join(parts)
 
 

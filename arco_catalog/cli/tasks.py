@@ -10,12 +10,12 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_inventory
-from arco_catalog.cli.output import table, unreadable_lines
+from arco_catalog.cli.output import failure_lines, table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
 from arco_catalog.config.variables import WAREHOUSE
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
-from arco_catalog.operations.tasks import ListedTask, UnreadableTask, require_task, retry_task, tasks
+from arco_catalog.operations.tasks import DamagedTask, ListedTask, require_task, retry_task, tasks
 from arco_catalog.planning.names import dotted
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text, texts
@@ -45,24 +45,24 @@ def run_list(
         selected = status in (None, task.status.value) and correlation in (None, correlation_id(task.payload))
         return selected and (listed.is_stuck or not stuck)
 
-    async def work() -> list[ListedTask | UnreadableTask]:
+    async def work() -> list[ListedTask | DamagedTask]:
         async with open_session(options, "tasks", find_catalog) as session:
             return [found async for found in tasks(session)]
 
     every = carry_out(work)
     found = [each for each in every if isinstance(each, ListedTask) and matches(each)]
     found.sort(key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
-    unreadable = [each for each in every if isinstance(each, UnreadableTask)]
+    damaged = [each for each in every if isinstance(each, DamagedTask)]
     if as_json:
         documents: list[JsonValue] = [to_json(listed) for listed in found]
-        documents += [{"task_id": each.id, "unreadable": each.reason} for each in unreadable]
+        documents += [{"task_id": each.id, "unreadable": each.reason} for each in damaged]
         print(json_text(documents))
     else:
         print(table(HEADINGS, [row(listed) for listed in found]) if found else "There are no such tasks.")
-        reasons = [f"{each.id}: {each.reason}" for each in unreadable]
-        for line in unreadable_lines(f"Tasks that could not be read: {len(reasons)}", reasons, len(reasons)):
+        reasons = [f"{each.id}: {each.reason}" for each in damaged]
+        for line in failure_lines(f"Tasks that could not be read: {len(reasons)}", reasons, len(reasons)):
             print(line)
-    return 1 if unreadable else 0
+    return 1 if damaged else 0
 
 
 def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool) -> int:

@@ -27,8 +27,8 @@ from arco_catalog.telemetry.telemetry import Telemetry
 
 
 def function_options(environment: Mapping[str, str]) -> HttpOptions:
-    """Returns the options of the HTTP layer of a function, as the environment variables have them; the limits of the
-    host are not among them. Raises `ValueError` for an invalid variable."""
+    """Returns the options of the HTTP layer of a function, as the environment variables have them, without the
+    limits of the host. Raises `ValueError` for an invalid variable."""
     return HttpOptions(
         base_path=BASE_PATH.read(environment).encode(),
         namespace_separator=NAMESPACE_SEPARATOR.read(environment),

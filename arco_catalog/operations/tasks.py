@@ -30,14 +30,14 @@ class ListedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableTask:
+class DamagedTask:
     """A background task with a record that can't be read, and the reason."""
 
     id: str
     reason: str
 
 
-async def tasks(session: Session) -> AsyncGenerator[ListedTask | UnreadableTask, None]:
+async def tasks(session: Session) -> AsyncGenerator[ListedTask | DamagedTask, None]:
     """Yields all stored tasks of a catalog, and the purges that wait for their first worker, in no order. Raises
     `StoreError`."""
     for task in await list_tasks(session.state):
@@ -46,7 +46,7 @@ async def tasks(session: Session) -> AsyncGenerator[ListedTask | UnreadableTask,
             if found is not None:
                 _require_fields(found.task)
         except InternalError as error:
-            yield UnreadableTask(task, error.message)
+            yield DamagedTask(task, error.message)
             continue
         if found is not None:
             yield found
