@@ -1,7 +1,6 @@
 """Reads an existing metadata file that a request names, to make it the current one of a table or view."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
@@ -11,6 +10,7 @@ from arco_catalog.planning.kinds import Semantics
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.borrowed import folders_of
 from arco_catalog.state.locations import Location
+from storage_backends.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class S3Dialect:
         reason = f"the store answered status {status}"
         reason += f" {code}: {element_text(response.body, 'Message')}" if code else ""
         reason += _request_ids(response)
-        return failure_by_status(status, reason, again=code in _AGAIN, refused=code in _DENIED)
+        return failure_by_status(status, reason, again=code in _AGAIN, forbidden=code in _DENIED)
 
 
 def failure_of_key(code: str, message: str) -> StoreError | None:
