@@ -35,8 +35,8 @@ class OversizedAnswer(Ambiguous):
 
 
 def failure_by_status(status: int, reason: str, *, again: bool, forbidden: bool = False) -> StoreError:
-    """Returns the exception, with this reason, for a response that is a failure. `again` and `forbidden` are whether the
-    error code in the response means that the request may be retried, or that the credentials were not accepted;
+    """Returns the exception, with this reason, for a response that is a failure. `again` and `forbidden` are whether
+    the error code in the response means that the request may be retried, or that the credentials were not accepted;
     otherwise the status decides. From 500 on the request may have been applied, except for 501, by which a store
     answers that it does not know a header."""
     if again or status == HTTPStatus.TOO_MANY_REQUESTS:
