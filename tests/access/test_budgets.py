@@ -70,6 +70,26 @@ async def test_a_warm_load_takes_one_call_more_and_is_no_deeper(counted: Counted
     assert await counted.cost(client, "GET", T) == (1, 2 + 1)
 
 
+async def test_a_cold_load_is_one_deeper_and_reads_the_realm_twice(counted: CountedCatalog) -> None:
+    assert await counted.cost(counted.client("reader"), "GET", T) == (3 + 1, 3 + 2)
+
+
+async def test_a_cold_head_is_one_deeper_and_reads_the_realm_twice(counted: CountedCatalog) -> None:
+    assert await counted.cost(counted.client("reader"), "HEAD", T) == (1 + 1, 1 + 2)
+
+
+async def test_a_cold_commit_is_one_deeper_and_reads_the_realm_twice(counted: CountedCatalog) -> None:
+    assert within(await counted.cost(counted.client(), "POST", T, SET), 6 + 1, 8 + 2)
+    again: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "c"}}]}
+    assert within(await counted.cost(counted.client(), "POST", T, again, counted.app.key()), 6 + 1, 10 + 2)
+
+
+async def test_a_cold_create_is_one_deeper_and_reads_the_realm_twice(counted: CountedCatalog) -> None:
+    tables, key = f"{DB}/tables", counted.app.key()
+    assert within(await counted.cost(counted.client(), "POST", tables, table_request("a")), 4 + 1, 7 + 2)
+    assert within(await counted.cost(counted.client(), "POST", tables, table_request("b"), key), 4 + 1, 10 + 2)
+
+
 async def test_a_warm_load_of_a_governed_table_takes_no_more(counted: CountedCatalog) -> None:
     owner = counted.app.client("root")
     client = counted.client("reader")

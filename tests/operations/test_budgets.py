@@ -136,6 +136,10 @@ async def test_a_cold_commit_with_a_key(counted: CountingFixture) -> None:
     assert within(await cost(counted, other.commit(set_property("a", "1"), key=counted.key())), 6, 10)
 
 
+async def test_a_cold_commit_without_a_key(counted: CountingFixture) -> None:
+    assert within(await cost(counted, counted.another().commit(set_property("a", "1"))), 6, 8)
+
+
 async def test_a_warm_commit_without_a_key(counted: CountingFixture) -> None:
     assert within(await cost(counted, counted.commit(set_property("a", "1"))), 3, 5)
 
@@ -181,6 +185,11 @@ async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: C
 async def test_a_warm_create_without_and_with_a_key(counted: CountingFixture) -> None:
     assert within(await cost(counted, counted.table("u")), 3, 7)
     assert within(await cost(counted, counted.table("v", key=counted.key())), 3, 9)
+
+
+async def test_a_cold_create_without_and_with_a_key(counted: CountingFixture) -> None:
+    assert within(await cost(counted, counted.another().table("u")), 4, 7)
+    assert within(await cost(counted, counted.another().table("v", key=counted.key())), 4, 10)
 
 
 async def test_a_create_under_a_head_that_moved_is_one_deeper_and_one_call_more(counted: CountingFixture) -> None:
