@@ -13,7 +13,6 @@ from arco_catalog.iceberg.errors import InternalError, NoSuchWarehouse, NotFound
 from arco_catalog.planning.access import Identity, Requirement
 from arco_catalog.protocol.access import ALLOW_ALL, ALREADY_AUTHORIZED, Access
 from arco_catalog.protocol.catalog import Catalog, Session
-from arco_catalog.protocol.key_resolution import resolve_key
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.paths import REALM_FOLDER
@@ -95,6 +94,9 @@ class Sessions:
     async def resolve_key(self) -> None:
         """Decides which marker stands for the idempotency key of the request, and keeps the session for `open`. Raises
         the errors of `key_resolution.resolve_key`."""
+        # Imported here, because a cold start for a read saves the time.
+        from arco_catalog.protocol.key_resolution import resolve_key
+
         session = self.open()
         await resolve_key(session)
         self.key, self.key_settings = session.request.key, session.request.key_settings

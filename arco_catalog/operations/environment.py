@@ -37,11 +37,11 @@ from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.runtime import Runtime
-from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends.open import canonical_url, opener_in
 
-if TYPE_CHECKING:  # only scheduled work needs it; see `opened`
+if TYPE_CHECKING:  # only scheduled work needs them; see `opened`
     from arco_catalog.operations.catalogs import Inventory
+    from arco_catalog.tasks.retry import TaskPolicies
 
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
@@ -101,9 +101,12 @@ def retention_from_env(environment: Mapping[str, str]) -> Retention:
     return retention
 
 
-def task_policies_from_env(environment: Mapping[str, str]) -> TaskPolicies:
+def task_policies_from_env(environment: Mapping[str, str]) -> "TaskPolicies":
     """Reads the settings of leases and retries of tasks from the environment variables. Raises `ValueError` for an
     invalid one."""
+    # Imported here so that a cold start of the API does not pay for it.
+    from arco_catalog.tasks.retry import TaskPolicies
+
     return TaskPolicies.of_pairs(TASK_PROPERTIES.read(environment))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import field
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import Unavailable
@@ -13,7 +13,6 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.collection import Retention
-from arco_catalog.planning.context import Caller, Context
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.access import Access
@@ -42,6 +41,9 @@ from arco_catalog.state.worker_threads import off_loop
 from storage_backends import ObjectStore, StoreUnavailable
 from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wrappers.request import ObservedClock, RequestStore
+
+if TYPE_CHECKING:  # importing it takes time, which a cold start for a read saves
+    from arco_catalog.planning.context import Context
 
 T = TypeVar("T")
 
@@ -191,9 +193,12 @@ class Session:
         """The last HEAD that allowed the request; None before."""
 
     @cached_property
-    def context(self) -> Context:
+    def context(self) -> "Context":
         """The inputs of planning that were not read from the store: the caller, the allowed locations, limits of sizes,
         and the check of privileges, None if access is not restricted."""
+        # Imported here, because a cold start for a read saves the time.
+        from arco_catalog.planning.context import Caller, Context
+
         catalog, request, settings = self.catalog, self.request, self.settings
         return Context(
             caller=Caller(request.by, request.source, request.description),

@@ -6,14 +6,16 @@ The driver (driver.py) owns markers, takeovers, retries and the order of steps. 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from arco_catalog.planning.answers import Answer
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.protocol.planned_commit import PlannedCommit
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.registry import RegistryState
 from storage_backends.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:  # importing it takes time, which a cold start for a read saves
+    from arco_catalog.protocol.planned_commit import PlannedCommit
 
 
 class Freshness(IntEnum):
@@ -91,7 +93,7 @@ class Mutation(ABC, Generic[V]):
         """Returns the objects that an attempt may change on this read set, as far as they are known before the plan."""
 
     @abstractmethod
-    async def plan(self, read_set: V, attempt: Attempt) -> PlannedCommit | NoOp | Prerequisite:
+    async def plan(self, read_set: V, attempt: Attempt) -> "PlannedCommit | NoOp | Prerequisite":
         """Plans the change that `planning` makes of the read set, the request and the attempt, and reads the segments
         that the plan looks up. Returns the commit to make, that there is nothing to change (`NoOp`), or a step that
         must run before another plan (`Prerequisite`). Raises `Refusal` for a definite refusal, and `StoreUnavailable`

@@ -22,6 +22,15 @@ ENVIRONMENT = {
     "AWS_REGION": "us-east-1",
 }
 
+LEFT_OUT = {
+    "arco_catalog.planning.context",
+    "arco_catalog.protocol.idempotency",
+    "arco_catalog.protocol.key_resolution",
+    "arco_catalog.protocol.planned_commit",
+    "arco_catalog.tasks.retry",
+}
+"""Modules that a request which reads does not use."""
+
 DOCUMENT = Operation("document", "/openapi.json")
 """A request that needs no store."""
 
@@ -97,6 +106,22 @@ def test_handlers_are_imported_ahead_where_nobody_waits_for_the_start(kind: str,
     command = [sys.executable, "-c", look]
     done = subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == expected
+
+
+def test_garbage_is_collected_after_the_start() -> None:
+    look = (
+        "import gc, importlib; importlib.import_module('lambda.api'); print(gc.isenabled(), gc.get_freeze_count() > 0)"
+    )
+    command = [sys.executable, "-c", look]
+    done = subprocess.run(command, cwd=PROJECT, env=ENVIRONMENT, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["True", "True"]
+
+
+def test_a_start_imports_nothing_that_plans_commits() -> None:
+    look = "import importlib, sys; importlib.import_module('lambda.api'); print(*sys.modules)"
+    command = [sys.executable, "-c", look]
+    done = subprocess.run(command, cwd=PROJECT, env=ENVIRONMENT, check=True, capture_output=True, text=True, timeout=60)
+    assert LEFT_OUT & {*done.stdout.split()} == set()
 
 
 async def test_a_start_is_measured_until_its_answer(tmp_path: Path) -> None:
