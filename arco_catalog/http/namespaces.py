@@ -1,19 +1,13 @@
 """HTTP handlers that list, create, load, change and drop namespaces."""
 
 from arco_catalog.http.names import decode_namespace, read_namespace
+from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, answer_response, json_response
 from arco_catalog.iceberg.shapes import STRING, STRINGS, list_of
 from arco_catalog.operations import namespaces
-from arco_catalog.operations.listing import Paging, list_namespaces
+from arco_catalog.operations.listing import list_namespaces
 from arco_catalog.state.worker_threads import off_loop
-
-
-def paging(context: RequestContext) -> Paging:
-    """Returns the page that the query requests: its token, None for a listing without pages and empty for the first
-    page, and the size, None for the default. Raises `BadRequest` if a parameter occurs twice, or the size is no integer
-    of at least 1."""
-    return Paging(context.query.one("pageToken"), context.query.positive("pageSize"))
 
 
 async def list_(context: RequestContext) -> Response:

@@ -9,7 +9,7 @@ from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess, 
 from arco_catalog.http.compression import WORTHWHILE_BYTES, is_compressed
 from arco_catalog.http.etag import Snapshots, labels_digest, none_match, table_etag
 from arco_catalog.http.loaded import load_response
-from arco_catalog.http.namespaces import paging
+from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.shapes import check

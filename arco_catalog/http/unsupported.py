@@ -2,7 +2,7 @@
 support. Each raises or returns an error, or returns an empty list. The errors of `Sessions.check_allowed` come
 first."""
 
-from arco_catalog.http.namespaces import paging
+from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import NoSuchFunction, Unsupported

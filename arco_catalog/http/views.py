@@ -2,7 +2,7 @@
 invalid path or body."""
 
 from arco_catalog.http.loaded import load_response
-from arco_catalog.http.namespaces import paging
+from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
 from arco_catalog.iceberg.shapes import NAME

@@ -52,7 +52,7 @@ def test_a_cold_start_imports_only_the_handlers_of_its_requests() -> None:
     done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60)
     config, load = done.stdout.splitlines()
     assert config.split() == ["arco_catalog.http.config"]
-    assert load.split() == ["arco_catalog.http.config", "arco_catalog.http.namespaces", "arco_catalog.http.tables"]
+    assert load.split() == ["arco_catalog.http.config", "arco_catalog.http.tables"]
 
 
 def test_a_process_that_imports_all_handlers_finds_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:

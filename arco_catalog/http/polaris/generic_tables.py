@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
-from arco_catalog.http.namespaces import paging
+from arco_catalog.http.paging import paging
 from arco_catalog.http.polaris.access_delegation import wants_credentials
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, answer_response, json_response

@@ -1,7 +1,7 @@
 """HTTP handlers that list, create, load, change and drop policies, attach and detach them, and list the policies that
 apply to an object."""
 
-from arco_catalog.http.namespaces import paging
+from arco_catalog.http.paging import paging
 from arco_catalog.http.polaris.requires import applicable_to, policy_name, read_target
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, answer_response, json_response

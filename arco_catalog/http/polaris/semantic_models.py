@@ -1,6 +1,6 @@
 """HTTP handlers that list, create, load, replace and drop semantic models."""
 
-from arco_catalog.http.namespaces import paging
+from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, answer_response, json_response
 from arco_catalog.iceberg.shapes import OBJECT, STRING
