@@ -96,14 +96,14 @@ def test_clients_that_append_at_once_lose_and_repeat_no_row(
 
     def client(number: int) -> None:
         with pyiceberg_catalog(either_lake.server.uri, WAREHOUSE, dict(either_lake.s3)) as own:
-            for place in range(6):
+            for place in range(4):
                 table = own.load_table(name)
                 table.append(rows(100 * number + place), snapshot_properties=REBASE)
 
-    with ThreadPoolExecutor(6) as pool:
-        for done in [pool.submit(client, number) for number in range(6)]:
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(client, number) for number in range(4)]:
             done.result(timeout=120)
-    expected = [100 * number + place for number in range(6) for place in range(6)]
+    expected = [100 * number + place for number in range(4) for place in range(4)]
     assert Counter(ids(either_lake.bystander.load_table(name))) == Counter(expected)
     either_lake.assert_receipts(name)
 
@@ -132,6 +132,7 @@ def spark_table(spark: Sql, name: str, version: int) -> None:
     spark(f"CREATE TABLE {name} (id BIGINT, by STRING) USING iceberg TBLPROPERTIES ({written})")
 
 
+@pytest.mark.slow
 def test_spark_and_pyiceberg_append_at_once(spark: Sql, local_lake: Lake) -> None:
     spark("CREATE NAMESPACE IF NOT EXISTS rest.rebase_spark")
     spark_table(spark, "rest.rebase_spark.t", 2)
