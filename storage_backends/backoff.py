@@ -1,6 +1,8 @@
 """Computes the pauses between attempts, for storage backends and for the catalog's protocols."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 ATTEMPTS = 12
 BASE_S = 0.05
@@ -25,9 +27,23 @@ def poll_pause_s(random: float, mean_s: float) -> float:
     return pause_s(random, 1.5 * mean_s, 0.5 * mean_s)
 
 
+_attempts = ContextVar("_attempts", default=ATTEMPTS)
+
+
+@contextmanager
+def limit_attempts(attempts: int) -> Iterator[None]:
+    """Returns a context in which a backend attempts a call at most so many times: for a caller that goes on in another
+    way if the store throttles it."""
+    token = _attempts.set(attempts)
+    try:
+        yield
+    finally:
+        _attempts.reset(token)
+
+
 def full_jitter(random: Callable[[], float]) -> Iterator[float]:
-    """Yields the pause in seconds before each of `ATTEMPTS` attempts: 0 before the first, then random pauses with a
-    growing limit, some 7 s in all on average, 13 s at most."""
+    """Yields the pause in seconds before each of `ATTEMPTS` attempts (fewer in a `limit_attempts`): 0 before the
+    first, then random pauses with a growing limit, some 7 s in all on average, 13 s at most."""
     yield 0.0
-    for attempt in range(ATTEMPTS - 1):
+    for attempt in range(_attempts.get() - 1):
         yield growing_pause_s(random(), attempt)

@@ -5,6 +5,14 @@ from urllib.parse import unquote, urlsplit
 from storage_backends.lazy_dataclass import dataclass
 from storage_backends.validation import is_key
 
+_WRITE_INTERVALS_MS = {"gs": 1_000}
+
+
+def write_interval_ms(scheme: str) -> int:
+    """Returns the milliseconds between two writes of one object that a store with this scheme demands: it throttles
+    more frequent ones. 0 without such a limit. Source: Cloud Storage documentation, "Quotas & limits", Objects."""
+    return _WRITE_INTERVALS_MS.get(scheme, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:

@@ -18,6 +18,7 @@ from arco_catalog.state.runtime import Runtime
 from storage_backends import Found, ObjectStore
 from storage_backends.open import StoreOpener
 from storage_backends.probe import honours_conditions
+from storage_backends.url import write_interval_ms
 
 WITHOUT_CONDITIONAL_DELETE = "conditional DELETE: objects are deleted there without a condition"
 
@@ -110,6 +111,8 @@ def build_catalog(
             )
     warehouse = base.below(paths.warehouse)
     mounts = _mounts_of(base, store, additional, open_store)
+    caches = caches or Caches.of(settings.cache_bytes * 52 // 100)
+    caches.write_interval_ms = write_interval_ms(base.scheme)
     prefixes = [warehouse, *additional]
     return Catalog(
         settings=settings,
@@ -119,7 +122,7 @@ def build_catalog(
         locations=AllowedLocations(prefixes, forbidden=[base.below(paths.state)]),
         warehouse=warehouse,
         runtime=runtime,
-        caches=caches or Caches.of(settings.cache_bytes * 52 // 100),
+        caches=caches,
         given_locations=[each.uri for each in given],
         files=FileCache(settings.cache_bytes * 48 // 100),
     )

@@ -38,6 +38,7 @@ from arco_catalog.state.registry import FIRST_VERSION
 from arco_catalog.state.runtime import Deadline, Runtime
 from storage_backends import ObjectStore
 from storage_backends.lazy_dataclass import dataclass
+from storage_backends.url import write_interval_ms
 from storage_backends.wrappers.request import ObservedClock, RequestStore
 
 if TYPE_CHECKING:  # a server whose catalogs vend nothing must not import it
@@ -186,7 +187,12 @@ class Realm:
             ),
             warehouse=allowed[0],
             runtime=deployment.runtime,
-            caches=Caches(caches.segments, caches.pointers, caches.values),
+            caches=Caches(
+                caches.segments,
+                caches.pointers,
+                caches.values,
+                write_interval_ms=write_interval_ms(deployment.base.scheme),
+            ),
             files=self._files,
             group_committer=GroupCommitter(),
             background_tasks=deployment.background_tasks,

@@ -227,8 +227,15 @@ class GroupCommitter:
         for _ in range(MAX_ROUNDS):
             is_cached = self._made_cached_head
             head = await self._base_head(leader.state)
+            rest_ms = leader.state.rest_ms(head)
+            if rest_ms and is_cached:
+                await leader.state.rest(rest_ms)
             replans = self._replan_all(head, leader)
             if leader not in replans:
+                return
+            if rest_ms and not is_cached:  # other processes wait for HEAD, too
+                for member in replans:
+                    member.outcome = MUST_PROPOSE
                 return
             with _in_batch([member for member in replans if member is not leader]):
                 may_propose = head.allows_cancellations and not is_cached
@@ -262,7 +269,13 @@ class GroupCommitter:
         batch = Batch(commit, list(replans))
         for member in batch.members:
             member.sent = batch
-        outcome = await self._send(commit, state)
+        try:
+            outcome = await self._send(commit, state)
+        except StoreUnavailable:  # it was not applied: the store may limit how often HEAD is written
+            if not head.allows_cancellations:
+                raise
+            batch.resolve(MUST_PROPOSE)
+            return MUST_PROPOSE
         batch.resolve(outcome if may_propose or isinstance(outcome, Applied) else None)
         return outcome
 
@@ -319,6 +332,6 @@ class GroupCommitter:
         """Sends the compare-and-swap of a commit, records whether this commit is now the cached HEAD, and returns the
         outcome."""
         self._made_cached_head = False
-        outcome = await commit.swap(state)
+        outcome = await commit.swap(state, may_propose=True)
         self._made_cached_head = isinstance(outcome, Applied)
         return outcome

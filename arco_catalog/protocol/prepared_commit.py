@@ -2,6 +2,7 @@
 compare-and-swap."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.lookup import carry_out
@@ -10,6 +11,11 @@ from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.segments import Segment
 from storage_backends import Applied, PreconditionFailed, StoreUnavailable, Version
+from storage_backends.backoff import limit_attempts
+
+SWAP_ATTEMPTS = 2
+"""How often a backend attempts the compare-and-swap of a request that may propose. The second attempt is for a conflict
+with a write that was under way."""
 
 
 class PreparedCommit:
@@ -64,13 +70,16 @@ class PreparedCommit:
         if self.must_propose:
             return False
         try:
-            return isinstance(await self.swap(), Applied)
+            return isinstance(await self.swap(may_propose=True), Applied)
         except StoreUnavailable:
             if not self._successor.allows_cancellations:
                 raise
             return False
 
-    async def swap(self, state: State | None = None) -> Applied | PreconditionFailed:
+    async def swap(self, state: State | None = None, *, may_propose: bool = False) -> Applied | PreconditionFailed:
         """Makes the commit HEAD, by the store of `state` if it is given. Returns `PreconditionFailed` if HEAD had
-        moved, perhaps to this very commit. Raises as `State.swap` does."""
-        return await (state or self._state).move_head(self._successor, self._expected)
+        moved, perhaps to this very commit. Raises as `State.swap` does; `StoreUnavailable` soon if the store
+        throttles the write, and the caller `may_propose` in a registry with proposals."""
+        is_brief = may_propose and self._successor.allows_cancellations
+        with limit_attempts(SWAP_ATTEMPTS) if is_brief else nullcontext():
+            return await (state or self._state).move_head(self._successor, self._expected)

@@ -37,10 +37,8 @@ MIN_PATIENCE_MS, MAX_PATIENCE_MS = 1_000, 3_000
 """How long HEAD may stand still before a request leads that is not the first of those it found waiting: the first one
 may be dead. The time is drawn, so that not all of them lead at once."""
 
-INTERVAL_MS = 1_000
-"""How long a leader lets HEAD stand before it swaps, where the store limits how often an object is written."""
-LIMITED_MS = 60_000
-"""How long a process takes a store for one that does so, after a swap that showed it."""
+MAX_THROTTLED_MS = 2_000
+"""How long a leader lets HEAD stand, at most, after the store throttled a write of it."""
 
 NO_VERSION = Version("")
 
@@ -58,8 +56,11 @@ class ProposedCommit:
         self._head = head
         """The HEAD that was read last: up to this one the attempt has neither been committed nor cancelled."""
         self._bell = session.catalog.caches.bell
+        self._is_limited = session.catalog.caches.write_interval_ms > 0
         self._look_s = MAX_LOOK_SECONDS
         """How long it waits, roughly, between two looks at HEAD: as long as a write took."""
+        self._throttled_ms = 0
+        """How long it lets HEAD stand after the store throttled a write of it."""
         self._read: dict[str, Proposal] = {}
         """The proposals that were read, by their keys."""
         self._before: set[str] = set()
@@ -76,42 +77,59 @@ class ProposedCommit:
             raise AttemptAborted
         return Applied(self._head.version or NO_VERSION, self._session.now_ms())
 
-    async def _begin(self) -> Mapping[str, str]:
+    async def _begin(self) -> Mapping[str, str] | None:
         """Stores the proposal, rings the bell, and then lists all proposals. Returns their attempts by the keys, and
-        records those that go before it."""
-        session, own = self._session, self._stored[0].attempt
+        records those that go before it. Where the store limits how often an object is written, it lists first, and only
+        the first of those who wait rings; it then returns None."""
+        session = self._session
         sent_ms = session.runtime.boot_ms()
-        await gather(self._store.put(self._stored[0]), self._ring())
+        stored = self._store.put(self._stored[0])
+        await (stored if self._is_limited else gather(stored, self._ring()))
         self._look_s = min(MAX_LOOK_SECONDS, max(MIN_LOOK_SECONDS, (session.runtime.boot_ms() - sent_ms) / 1000))
         listed = await self._list()
+        self._before = self._living_before(self._head, listed)
+        if not self._is_limited:
+            return listed
+        await self._ring()
+        return None
+
+    def _living_before(self, head: RegistryState, listed: Mapping[str, str]) -> set[str]:
+        """Returns the listed attempts with smaller ids that have not ended by this HEAD, and may still have a process
+        that waits for them."""
+        own, session = self._stored[0].attempt, self._session
         living = ulid_of(session.now_ms() - session.settings.request_ms, NO_ENTROPY)
-        self._before = {each for each in listed.values() if living <= each < own and not _has_ended(self._head, each)}
-        return listed
+        return {each for each in listed.values() if living <= each < own and not _has_ended(head, each)}
 
     async def _wait(self, listed: Mapping[str, str] | None) -> bool:
         """Waits, and leads in turn, until the attempt has ended; returns whether it is committed. `listed` are the
         proposals that were listed after the bell was read."""
         runtime = self._session.runtime
         patience_ms = pause_s(runtime.random(), MAX_PATIENCE_MS, MIN_PATIENCE_MS)
-        moved_ms, look_s = runtime.boot_ms(), self._look_s
+        rested_ms, look_s = self._rested_ms(), self._look_s
         while True:
-            must_wait, stands_ms = True, runtime.boot_ms() - moved_ms
-            if stands_ms >= (patience_ms if self._before else self._interval_ms()):
+            must_wait, rests_ms = True, rested_ms - runtime.boot_ms()
+            if rests_ms <= (-patience_ms if self._before else 0):
+                patience_ms = 2 * patience_ms if self._before else patience_ms
                 must_wait = not await self._lead(listed)
-                patience_ms, moved_ms = 2 * patience_ms, runtime.boot_ms()
+                rested_ms = runtime.boot_ms() + self._throttled_ms
             if must_wait:
-                await runtime.sleep(poll_pause_s(runtime.random(), look_s))
+                await runtime.sleep(poll_pause_s(runtime.random(), max(look_s, rests_ms / 3_000)))
             listed, before = None, self._head.version
             is_committed = await self._look()
             if is_committed is not None:
                 return is_committed
             self._check_time()
-            if self._head.version == before:
-                look_s = min(MAX_LOOK_SECONDS, LOOK_GROWTH * look_s)
-            else:
-                moved_ms, look_s = runtime.boot_ms(), self._look_s
+            if self._head.version != before:
+                rested_ms, look_s = self._rested_ms(), self._look_s
                 await self._propose_again_if_forgotten()
                 await self._ring()
+            elif rests_ms <= 0:
+                look_s = min(MAX_LOOK_SECONDS, LOOK_GROWTH * look_s)
+
+    def _rested_ms(self) -> int:
+        """Returns the time from which HEAD may be swapped, by the clock since boot: now, unless the store limits how
+        often."""
+        return self._session.runtime.boot_ms() + self._state.rest_ms(self._head)
 
     async def _look(self) -> bool | None:
         """Reads HEAD, unless this process has just read it, and returns whether the attempt is committed, False if it
@@ -152,8 +170,9 @@ class ProposedCommit:
             await self._store.put(again)
 
     async def _ring(self) -> None:
-        """Rings the bell, unless it has rung since the last registry commit that took its id."""
-        if not self._bell.has_rung(self._head.bell):
+        """Rings the bell, unless it has rung since the last registry commit that took its id, or another request goes
+        before this one and the store limits how often it is written."""
+        if not self._bell.has_rung(self._head.bell) and not (self._is_limited and self._before):
             self._bell = await self._state.ring(self._bell)
 
     # Leading.
@@ -164,7 +183,14 @@ class ProposedCommit:
         whether there was anything to do; another process may have moved HEAD first."""
         session, state = self._session, self._state
         async with session.lock_registry():
-            head, listed = (self._head, listed) if listed is not None else await self._read_again()
+            if listed is not None:
+                head = self._head
+            else:
+                head, listed = await self._read_again()
+                if not self._before:  # it leads in turn: others, with smaller ids, may have been stored since
+                    self._before = self._living_before(head, listed)
+                    if self._before:
+                        return False
             read_ms = session.now_ms()
             proposals = await self._proposals(head, listed)
             steps = lead(head, proposals, CAPACITY, read_ms, session.settings.request_ms)
@@ -181,22 +207,14 @@ class ProposedCommit:
             return True
 
     async def _swap(self, commit: PreparedCommit) -> None:
-        """Swaps HEAD. If the store delays that for much longer than other writes, it limits how often one object is
-        written: leaders in this process then let HEAD stand for a second, for a minute."""
-        runtime = self._session.runtime
-        sent_ms = runtime.boot_ms()
+        """Swaps HEAD. If the store throttles that, this leader lets HEAD stand for a time that doubles each time."""
         try:
-            await commit.swap()
+            await commit.swap(may_propose=True)
         except StoreUnavailable:  # it was not applied: another leader may succeed, and else this one tries again
             self._session.stats.conflicts += 1
-        now_ms = runtime.boot_ms()
-        if now_ms - sent_ms > max(INTERVAL_MS / 2, 4_000 * self._look_s):
-            self._session.catalog.caches.head_limited_ms = now_ms + LIMITED_MS
-
-    def _interval_ms(self) -> int:
-        """Returns how long HEAD must stand before this request may swap it."""
-        is_limited = self._session.runtime.boot_ms() < self._session.catalog.caches.head_limited_ms
-        return INTERVAL_MS if is_limited else 0
+            self._throttled_ms = min(MAX_THROTTLED_MS, 2 * self._throttled_ms or int(1000 * self._look_s))
+        else:
+            self._throttled_ms = 0
 
     async def _read_again(self) -> tuple[RegistryState, Mapping[str, str]]:
         """Reads the bell, then HEAD and the list of proposals: one that is written after the list rings the bell."""

@@ -38,8 +38,11 @@ class RegistryExecution(CommitExecution):
     async def put(self) -> None:
         """Writes a registry commit for this request alone, on the HEAD of the plan, without making it HEAD. Writes none
         if the change will most likely share one: then the leader of the batch chooses HEAD."""
-        group = self.group_committer
-        if group is not None and group.contended:
+        group, must_rest = self.group_committer, self.state.rest_ms(self.commit.head) > 0
+        if group is not None and (group.contended or must_rest):
+            return
+        if must_rest:
+            self.must_propose = True
             return
         with nullcontext() if group is None else group.preparing():
             change = self.commit.change
@@ -69,7 +72,7 @@ class RegistryExecution(CommitExecution):
         """Commits without a proposal, as `GroupCommitter.commit` does."""
         if self.group_committer is None:
             assert self.own is not None
-            return await self.own.swap()
+            return await self.own.swap(may_propose=True)
         member = PendingCommit(self.state, self.replan, revalidate, self.session.seconds_left)
         return await self.group_committer.commit(member, self.own)
 

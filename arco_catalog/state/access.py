@@ -117,8 +117,8 @@ class Caches:
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""
-    head_limited_ms: int = 0
-    """Until when, by the clock since boot, the store is taken for one that limits how often HEAD is written."""
+    write_interval_ms: int = 0
+    """How long the store makes a writer of HEAD wait after another write."""
     logged_policy: KeyPolicy | None = None
     """The policy of keys for which the log has a warning that the server's differs."""
 
@@ -230,6 +230,15 @@ class State:
         known, at = self._caches.head, at or self._call_time()
         if known is None or at.order >= known.at.order:
             self._caches.head = CacheEntry(head.with_segments(no_segments), at)
+
+    def rest_ms(self, head: RegistryState) -> int:
+        """Returns how long `head` should stand before the next swap, in milliseconds, in a store that limits how often
+        an object is written. It goes by the clocks of two machines, so it is a hint. 0 in a registry of a version
+        without proposals."""
+        interval_ms = self._caches.write_interval_ms
+        if not interval_ms or head.version is None or not head.allows_cancellations:
+            return 0
+        return max(0, min(interval_ms, interval_ms - (self._runtime.now_ms() - head.at_ms)))
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
         """Commits to the registry by a swap of HEAD from the version `expected`, None for the first commit. Caches the
@@ -480,6 +489,10 @@ class State:
                 return outcome
             sent = True
             await self.pause()
+
+    async def rest(self, rest_ms: int) -> None:
+        """Waits for so many milliseconds."""
+        await self._runtime.sleep(rest_ms / 1_000)
 
     async def pause(self) -> None:
         """Waits a short random time. Callers resend a write after it."""

@@ -3,8 +3,8 @@ bench-creates` prints it for a number of processes and clients, in the time of a
 
 Each client makes changes one after the other, each under a key: tables that it creates, or creates, renames and drops.
 Processes beside them may do other work, which needs registry commits of the catalog itself. The store answers every
-call after about 20 ms. It may allow one write of HEAD a second, as Google Cloud Storage does, and refuse others, which
-a backend sends another time after a pause.
+call after about 20 ms. It may allow one write of an object a second, as Google Cloud Storage does, and refuse others,
+which a backend sends another time after a pause.
 """
 
 import argparse
@@ -90,11 +90,13 @@ class Contention:
 
 
 class DistantStore(WrappedStore):
-    """A store that answers a call after about 20 ms, and counts it. It may allow one write of HEAD a second."""
+    """A store that answers a call after about 20 ms, and counts it. It may allow one write of an object a second."""
 
-    def __init__(self, inner: ObjectStore, result: Contention, runtime: SimRuntime, last: list[int] | None) -> None:
-        """Makes a store over `inner` that counts calls in `result`. `last` is the time of the last write of HEAD, which
-        processes share; None if HEAD may be written as often as they like."""
+    def __init__(
+        self, inner: ObjectStore, result: Contention, runtime: SimRuntime, last: dict[str, int] | None
+    ) -> None:
+        """Makes a store over `inner` that counts calls in `result`. `last` has the time of the last write of each
+        object, which processes share; None if objects may be written as often as they like."""
         super().__init__(inner)
         self._result = result
         self._runtime = runtime
@@ -106,11 +108,12 @@ class DistantStore(WrappedStore):
             await self._runtime.sleep(pause_s + LATENCY_S * (0.35 + 0.3 * self._runtime.random()))
             self._result.calls[f"{kind} {key.split('/')[2] if key.startswith('wh/_catalog/core') else 'other'}"] += 1
             self._result.swaps += is_swap
-            if is_swap and self._last is not None and self._runtime.boot_ms() < self._last[0] + 1_000:
+            last_ms = None if self._last is None else self._last.get(key)
+            if kind == "put" and last_ms is not None and self._runtime.boot_ms() < last_ms + 1_000:
                 continue
             answer = await call()
-            if is_swap and self._last is not None and isinstance(answer, Applied):
-                self._last[0] = self._runtime.boot_ms()
+            if self._last is not None and isinstance(answer, Applied):
+                self._last[key] = self._runtime.boot_ms()
             await self._runtime.sleep(LATENCY_S * (0.35 + 0.3 * self._runtime.random()))
             return answer
         raise StoreUnavailable("the object is written too often")
@@ -191,21 +194,24 @@ def contend(
     *,
     with_proposals: bool = True,
     one_write_a_second: bool = False,
+    url: str | None = None,
     is_mixed: bool = False,
     beside: Client | None = None,
     workers: int = 4,
     seed: int = 1,
 ) -> Contention:
     """Lets clients of several processes change one registry for so many virtual seconds, and returns the result. The
-    registry has version 2 if it is `with_proposals`. So many processes of `workers` repeat `beside`."""
+    registry has version 2 if it is `with_proposals`. So many processes of `workers` repeat `beside`. `url` is that of
+    the store, by default Google's if an object may have `one_write_a_second`."""
+    url = url or ("gs://bench/" if one_write_a_second else "memory:///")
     loop = SimulatedLoop(seed, max_steps=MAX_STEPS)
     result = Contention(processes, clients, seconds)
     store = MemoryStore(now_ms=lambda: wall_ms(loop))
-    last = [-1_000] if one_write_a_second else None
+    last: dict[str, int] | None = {} if one_write_a_second else None
 
     def process(name: str) -> CatalogFixture:
         runtime = SimRuntime(f"{seed}/{name}", loop)
-        return CatalogFixture(DistantStore(store, result, runtime, last), runtime, SETTINGS)
+        return CatalogFixture(DistantStore(store, result, runtime, last), runtime, SETTINGS, url=url)
 
     async def client(fixture: CatalogFixture, name: str, change: Client, end: float) -> None:
         number = 0
@@ -228,7 +234,7 @@ def contend(
             result.beside_s.append(loop.time() - since)
 
     async def run() -> None:
-        first = CatalogFixture(store, SimRuntime(f"{seed}/setup", loop), Settings("wh"))
+        first = CatalogFixture(store, SimRuntime(f"{seed}/setup", loop), Settings("wh"), url=url)
         await first.namespace()
         for number in range(workers if beside is not None else 0):
             await first.table(f"w{number}")
@@ -256,7 +262,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("sizes", nargs="*", default=["1x1", "2x1", "8x1", "16x1", "64x1", "16x4"], metavar="PxC")
     parser.add_argument("--seconds", type=float, default=10.0, help="virtual seconds of each run (default: 10)")
     parser.add_argument("--version", type=int, choices=(1, 2), default=2, help="version of the registry (default: 2)")
-    parser.add_argument("--one-write-a-second", action="store_true", help="HEAD takes one write a second, as on GCS")
+    parser.add_argument(
+        "--one-write-a-second", action="store_true", help="an object takes one write a second, as on GCS"
+    )
     parser.add_argument("--beside", choices=[*BESIDE], help="work of other processes, timed by itself")
     parser.add_argument("--workers", type=int, default=4, help="how many processes do that work (default: 4)")
     parser.add_argument("--mixed", action="store_true", help="creates, renames and drops instead of creates")

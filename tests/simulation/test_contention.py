@@ -46,8 +46,19 @@ def test_without_proposals_one_process_starves_another() -> None:
     assert contend(2, 1, seconds=5.0, with_proposals=False).quantile(1.0) > 2.0
 
 
-def test_where_head_takes_one_write_a_second_changes_share_it() -> None:
-    result = contend(16, 1, seconds=15.0, one_write_a_second=True)
+@pytest.mark.parametrize("clients", [1, 2])
+def test_where_an_object_takes_one_write_a_second_changes_share_it_and_one_process_swaps(clients: int) -> None:
+    result = contend(16, clients, seconds=10.0, one_write_a_second=True)
 
     assert not result.errors
-    assert result.per_second > 5
+    assert result.per_second > 12 * clients
+    assert result.quantile(1.0) < 1.5
+    assert result.swaps / result.seconds <= 3
+
+
+def test_where_the_store_shows_only_by_refusals_that_it_takes_one_write_a_second_no_change_starves() -> None:
+    result = contend(16, 1, seconds=10.0, one_write_a_second=True, url="memory:///")
+
+    assert not result.errors
+    assert result.per_second > 8
+    assert result.quantile(1.0) < 5.0

@@ -5,7 +5,15 @@ from itertools import pairwise
 
 import pytest
 
-from storage_backends.backoff import ATTEMPTS, CAP_S, full_jitter, growing_pause_s, pause_s, poll_pause_s
+from storage_backends.backoff import (
+    ATTEMPTS,
+    CAP_S,
+    full_jitter,
+    growing_pause_s,
+    limit_attempts,
+    pause_s,
+    poll_pause_s,
+)
 from tools.support.environment import PROJECT
 
 
@@ -46,3 +54,9 @@ def reckons_with_chance(node: ast.AST) -> bool:
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "random"
         for part in (node.left, node.right)
     )
+
+
+def test_a_caller_may_bound_the_number_of_tries_further() -> None:
+    with limit_attempts(2):
+        assert len([*full_jitter(lambda: 1.0)]) == 2
+    assert len([*full_jitter(lambda: 1.0)]) == ATTEMPTS
