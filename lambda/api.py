@@ -6,7 +6,7 @@ It is deployed as `lambda.api.handler`, with the variables of `arco serve` and `
 
 import gc
 
-gc.disable()  # the imports below make 30,000 objects that stay: a tenth of their time is the search for garbage
+gc.disable()  # the imports below create 30,000 objects that stay: a tenth of their time is the search for garbage
 
 import asyncio
 import os
@@ -44,5 +44,5 @@ if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
 
 handler = adapt(Mangum(_app, lifespan="off"), _app)
 
-gc.freeze()  # no later collection looks at what the start has made
+gc.freeze()  # no later collection visits the objects of the start
 gc.enable()

@@ -1,7 +1,7 @@
-"""Dataclasses whose methods are made with the first instance.
+"""Dataclasses that get their methods with the first instance.
 
 `dataclasses.dataclass` compiles the methods of a class when its module is imported, which takes half a millisecond. A
-cold start imports 150 such classes, and makes instances of a third of them (docs/decisions/0012-cold-start.md).
+cold start imports 150 such classes, and needs instances of a third of them (docs/decisions/0012-cold-start.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,25 +44,25 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
 
     def complete() -> None:
         with _LOCK:
-            if not isinstance(vars(made)["__dataclass_fields__"], _Fields):
+            if not isinstance(vars(lazy)["__dataclass_fields__"], _Fields):
                 return
             after = vars(complete_dataclass(**options)(plain))
             # The constructor comes last: from then on other threads make instances, which need all the rest.
             for name in sorted(after.keys() - names, key="__init__".__eq__):
                 if after[name] is not before.get(name):
-                    setattr(made, name, after[name])
+                    setattr(lazy, name, after[name])
 
-    def make_first(self: T, *args: object, **kwargs: object) -> None:
+    def initialize(self: T, *args: object, **kwargs: object) -> None:
         complete()
-        made.__init__(self, *args, **kwargs)
+        lazy.__init__(self, *args, **kwargs)
 
     own = {name: value for name, value in before.items() if name not in {*names, "__dict__", "__weakref__"}}
     body = {"__getstate__": _state_of, "__setstate__": _set_state, **own, **({"__slots__": names} if slots else {})}
     metaclass: Callable[..., type[T]] = type(plain)
-    lazy = {"__init__": make_first, "__dataclass_fields__": _Fields(complete)}
-    made = metaclass(plain.__name__, plain.__bases__, {**body, **lazy})
-    made.__qualname__ = plain.__qualname__
-    return made
+    body |= {"__init__": initialize, "__dataclass_fields__": _Fields(complete)}
+    lazy = metaclass(plain.__name__, plain.__bases__, body)
+    lazy.__qualname__ = plain.__qualname__
+    return lazy
 
 
 def _state_of(instance: object) -> Sequence[object]:
