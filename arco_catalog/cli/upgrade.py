@@ -12,7 +12,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.upgrade import Upgrade, preview_upgrade, upgrade
 from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.state.registry import NEWEST_VERSION
+from arco_catalog.state.commit_record import NEWEST_VERSION
 
 TIMEOUT_MS = 60_000
 

@@ -14,8 +14,10 @@ from arco_catalog.planning.names import called, dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.lookup import entries_in, load
+from arco_catalog.protocol.past_heads import past_head
 from arco_catalog.state import receipt
 from arco_catalog.state.access import SegmentGone
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import RelationEntry, described_kind, find_relation, newest_tombstone, purge_requested
 from arco_catalog.state.fields import optional_text, text
 from arco_catalog.state.followed import FollowedTable
@@ -48,29 +50,38 @@ async def registry_at(session: Session, at_ms: int) -> RegistryState:
 
     The ids of commits are ULIDs of their times, so later commits are skipped without a read.
     """
-    state: RegistryState | None = await session.state.head()
     newest = ulid_of(max(0, at_ms), _LAST_ENTROPY)
-    while state is not None and state.sequence:
-        listing = state
+    head = await session.state.head()
+    listing: CommitRecord | None = head if head.sequence else None
+    while listing is not None:
         for commit, _ in listing.recent():
-            if commit <= newest:
-                found = await _commit(session, listing, commit)
-                if found.at_ms <= at_ms:
-                    return found
-        state = None if listing.before is None else await _commit(session, listing, listing.before)
+            if commit <= newest and (await _commit(session, listing, commit)).at_ms <= at_ms:
+                return head if commit == head.id else await _past_head(session, commit)
+        listing = None if listing.before is None else await _commit(session, listing, listing.before)
     raise NotFound("The catalog had no commit yet at the requested time: give a later time")
 
 
-async def _commit(session: Session, listing: RegistryState, commit: str) -> RegistryState:
+async def _commit(session: Session, listing: CommitRecord, commit: str) -> CommitRecord:
     if commit == listing.id:
         return listing
     try:
         return await session.state.registry_commit(commit)
     except CommitStateUnknown as error:
-        raise HistoryCollected(
-            "The registry's history of the requested time no longer exists, as old commits are deleted: give "
-            f"a later time ({session.state.paths.registry_commit(commit)} is missing)"
-        ) from error
+        raise _missing(session, commit) from error
+
+
+async def _past_head(session: Session, commit: str) -> RegistryState:
+    try:
+        return await past_head(session.state, commit)
+    except CommitStateUnknown as error:
+        raise _missing(session, commit) from error
+
+
+def _missing(session: Session, commit: str) -> HistoryCollected:
+    return HistoryCollected(
+        "The registry's history of the requested time no longer exists, as old commits are deleted: give "
+        f"a later time ({session.state.paths.registry_commit(commit)}, or one before it, is missing)"
+    )
 
 
 @dataclass(frozen=True, slots=True)

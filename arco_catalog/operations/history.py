@@ -8,8 +8,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.key_resolution import RECORD
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import objects
-from arco_catalog.state.registry import RegistryState
 
 OWN = frozenset(
     {
@@ -31,7 +31,7 @@ AHEAD = 8
 
 
 async def history(
-    session: Session, *, own: bool = False, newest: RegistryState | None = None
+    session: Session, *, own: bool = False, newest: CommitRecord | None = None
 ) -> AsyncIterator[JsonObject]:
     """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, each with the
     id, sequence number and time of the commit; with `own` also the kinds in `OWN`, such as fences and the creation of
@@ -39,7 +39,7 @@ async def history(
 
     A commit lists the ids of at most 500 commits, and names the commit before those, which has the next list.
     """
-    listing: RegistryState | None = newest or await session.state.head()
+    listing: CommitRecord | None = newest or await session.state.head()
     while listing is not None:
         listed = [commit for commit, _ in listing.recent()]
         for batch in batches(listed, AHEAD):
@@ -52,16 +52,16 @@ async def history(
         listing = None if listing.before is None else await _commit(session, listing, listing.before)
 
 
-async def _commit(session: Session, head: RegistryState, commit: str) -> RegistryState | None:
-    if commit == head.id:
-        return head
+async def _commit(session: Session, listing: CommitRecord, commit: str) -> CommitRecord | None:
+    if commit == listing.id:
+        return listing
     try:
         return await session.state.registry_commit(commit)
     except CommitStateUnknown:
         return None  # collected
 
 
-def _operations(commit: RegistryState) -> list[JsonObject]:
+def _operations(commit: CommitRecord) -> list[JsonObject]:
     made: JsonObject = {"commit": commit.id, "sequence": commit.sequence, "at_ms": commit.at_ms}
     return [
         {**made, **{name: value for name, value in operation.items() if name != "answer"}}

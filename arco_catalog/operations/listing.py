@@ -1,7 +1,7 @@
 """Lists namespaces, their contents and policies, in pages that all show one state (docs/design/registry.md#pages).
 
-A page token has the registry commit from which the first page was read, and the key at which the next page starts.
-Commits and segments are immutable, so creates and drops between two pages change no page. Names in that commit may wait
+A page token names HEAD as it was when the first page was read, and the key at which the next page starts. Commits and
+segments are immutable, so creates and drops between two pages change no page. Names in that commit may wait
 for transactions that were undecided: the first page determines which of these had committed (see instant.py), and the
 token carries the result to the other pages. In a catalog with grants, a token is sealed with a MAC: it is valid only
 for the principal, catalog and route to which it was issued, and clients can't forge one (docs/design/access.md#pages).
@@ -17,7 +17,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.name_intents import pending_transactions
@@ -27,6 +27,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.instant import one_instant
 from arco_catalog.protocol.lookup import carry_out, entries_in, load
+from arco_catalog.protocol.past_heads import name_for_pages, read_named
 from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.entries import find_namespace
 from arco_catalog.state.index import Index, Namespace, level, namespace_key, namespaces_in, relations_in
@@ -43,7 +44,8 @@ ITEMS_AT_ONCE = 4_096
 ITEM_BYTES = 640
 """Estimated memory of an item, as a value and in the answer."""
 DEFAULT_PAGE = 1000
-_COMMIT = re.compile(r"[0-9A-Z]{26}")
+_HEAD = re.compile(r"(head-)?[0-9A-Z]{26}")
+"""The names of `name_for_pages`."""
 _BITS = re.compile(r"[1-9a-f][0-9a-f]*")
 EMPTY_SEGMENTS = 8
 """Maximum number of segments that one page reads; all but the last had no item of the listing."""
@@ -132,13 +134,14 @@ async def computed_page(
     end = len(items) if paging.token is None else start + min(paging.size or DEFAULT_PAGE, DEFAULT_PAGE)
     if end >= len(items):
         return items[start:], None
-    return items[start:end], await _sealed(session, _encoded([head.id, end]))
+    name = await name_for_pages(session.state, head, is_first=not paging.token)
+    return items[start:end], await _sealed(session, _encoded([name, end]))
 
 
 async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
     match _decoded(await _unsealed(session, token)):
-        case [str(commit), int(start)] if _COMMIT.fullmatch(commit) and start > 0:
-            return await _head_as_of(session, commit), start
+        case [str(name), int(start)] if _HEAD.fullmatch(name) and start > 0:
+            return await _head_as_of(session, name), start
     raise BadRequest("The page token belongs to another listing: list again from the start")
 
 
@@ -203,6 +206,8 @@ class _ListedState:
     head: RegistryState
     waiting: Sequence[str]
     committed: Collection[str]
+    is_first: bool = True
+    """Whether no page token has named this state yet."""
 
     def is_committed(self, entry: JsonObject) -> bool:
         """Whether an entry of the index is in the state that all pages of a listing show: it is no intent, or its
@@ -269,38 +274,36 @@ async def _page(session: Session, level: _Level, state: _ListedState, start: str
     items: list[JsonValue] = []
     for number, key_range in enumerate(index.key_ranges(level.prefix, start)):
         if items or number == EMPTY_SEGMENTS:
-            return ListingPage(items, await _sealed(session, _encode(state, key_range.low)))
+            return ListingPage(items, await _token(session, state, key_range.low))
         segment = None if key_range.ref is None else await session.state.segment(key_range.ref.id)
         for key, entry in index.entries(key_range, segment):
             item = level.item(key, entry)
             if item is None or not state.is_committed(entry):
                 continue
             if len(items) == limit:
-                return ListingPage(items, await _sealed(session, _encode(state, key)))
+                return ListingPage(items, await _token(session, state, key))
             items.append(item)
     return ListingPage(items, None)
 
 
-async def _head_as_of(session: Session, commit: str) -> RegistryState:
-    known = session.state.cached_head()
-    if known is not None and known.id == commit:
-        return known
-    try:
-        return await session.state.registry_commit(commit)
-    except CommitStateUnknown as gone:
-        raise _expired() from gone
+async def _head_as_of(session: Session, name: str) -> RegistryState:
+    head = await read_named(session.state, name)
+    if head is None:
+        raise _expired()
+    return head
 
 
 def _expired() -> BadRequest:
     return BadRequest("The page token has expired: list again from the start")
 
 
-def _encode(state: _ListedState, start: str) -> str:
-    """Returns the page token: the commit's id, the key, and one bit for each transaction in `waiting`, 1 if it had
-    committed. It has bits instead of ids because there may be many, and a token is part of a URL; the commit has the
-    ids."""
+async def _token(session: Session, state: _ListedState, start: str) -> str:
+    """Returns the page token: the name of HEAD as of the commit, the key, and one bit for each transaction in
+    `waiting`, 1 if it had committed. It has bits instead of ids because there may be many, and a token is part of a
+    URL; HEAD has the ids."""
     bits = int("".join("1" if each in state.committed else "0" for each in reversed(state.waiting)) or "0", 2)
-    return _encoded([state.head.id, start, *([f"{bits:x}"] if bits else [])])
+    name = await name_for_pages(session.state, state.head, is_first=state.is_first)
+    return await _sealed(session, _encoded([name, start, *([f"{bits:x}"] if bits else [])]))
 
 
 def _encoded(token: list[JsonValue]) -> str:
@@ -344,20 +347,19 @@ async def _seal_of(session: Session, token: str) -> str | None:
 async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedState, str]:
     """Decodes a page token: returns the state that all pages of the listing show, and the key at which the page starts.
     Raises `BadRequest` for a token that is invalid, expired, or of another listing."""
-    commit, start, bits = _decode(await _unsealed(session, token), level.prefix)
-    head = await _head_as_of(session, commit)
+    name, start, bits = _decode(await _unsealed(session, token), level.prefix)
+    head = await _head_as_of(session, name)
     waiting = pending_transactions(head.index, level.lists)
-    return _ListedState(
-        head, waiting, {each for each, bit in zip(waiting, reversed(f"{bits:b}"), strict=False) if bit == "1"}
-    ), start
+    committed = {each for each, bit in zip(waiting, reversed(f"{bits:b}"), strict=False) if bit == "1"}
+    return _ListedState(head, waiting, committed, is_first=False), start
 
 
 def _decode(token: str, prefix: str) -> tuple[str, str, int]:
     match _decoded(token):
-        case [str(commit), str(start), *rest] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
+        case [str(name), str(start), *rest] if _HEAD.fullmatch(name) and start.startswith(prefix):
             match rest:
                 case []:
-                    return commit, start, 0
+                    return name, start, 0
                 case [str(bits)] if _BITS.fullmatch(bits):
-                    return commit, start, int(bits, 16)
+                    return name, start, int(bits, 16)
     raise BadRequest("The page token belongs to another listing: list again from the start")

@@ -3,7 +3,8 @@
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.internal_commits import HeadChange, change_head
-from arco_catalog.state.registry import NEWEST_VERSION, RegistryState
+from arco_catalog.state.commit_record import NEWEST_VERSION
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.writers import LastCommit
 from storage_backends.lazy_dataclass import dataclass
 

@@ -190,7 +190,7 @@ async def fence_registry(session: Session, head: RegistryState | None = None) ->
         head = head or await state.head()
         operation, commit = Operation(runtime.ulid(), "fence", {}, None), runtime.ulid()
         fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
-        await state.create(state.paths.registry_commit(commit), fenced.body)
+        await state.create(state.paths.registry_commit(commit), fenced.commit_body)
         is_applied = isinstance(await state.move_head(fenced, head.version), Applied)
     return fenced if is_applied else await state.head()
 

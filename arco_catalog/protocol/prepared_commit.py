@@ -61,7 +61,7 @@ class PreparedCommit:
 
     async def _put_commit(self) -> None:
         key = self._state.paths.registry_commit(str(self._successor.id))
-        await self._state.create(key, self._successor.body)
+        await self._state.create(key, self._successor.commit_body)
 
     async def try_swap(self) -> bool:
         """Makes the commit HEAD, and returns whether that applied, as `swap` does. In a registry with proposals it also

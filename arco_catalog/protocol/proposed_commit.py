@@ -18,6 +18,7 @@ from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.mutation import AttemptAborted
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.proposal_store import MAX_AGE_MS, NO_ENTROPY, ProposalStore
 from arco_catalog.state.registry import Operation, RegistryState
@@ -259,7 +260,7 @@ def _cancellations(leading: Leading, operation: str) -> Sequence[Operation]:
     return [Operation(operation, "cancel", {}, None, cancels=leading.cancels)] if leading.cancels else []
 
 
-async def find_end(state: State, head: RegistryState, attempt: str, since: int) -> bool | None:
+async def find_end(state: State, head: CommitRecord, attempt: str, since: int) -> bool | None:
     """Returns whether an attempt is committed, False if it is cancelled, and None if it is neither by this HEAD. It was
     neither at the sequence number `since`. Reads history backwards if HEAD does not list all commits since. Raises
     `CommitStateUnknown` if these were deleted."""

@@ -13,6 +13,7 @@ from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.bell import Bell
 from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.commit_record import CommitRecord, commit_id
 from arco_catalog.state.fields import mapping, parse_record, text
 from arco_catalog.state.index import Edits, SegmentLookup, no_segments
 from arco_catalog.state.key_settings import KeyPolicy, KeySettings
@@ -119,6 +120,8 @@ class Caches:
     """The bell as it was read or rung last."""
     write_interval_ms: int = 0
     """How long the store makes a writer of HEAD wait after another write."""
+    stored_past_head: str | None = None
+    """The id of the commit of which this process has written a copy of HEAD last."""
     logged_policy: KeyPolicy | None = None
     """The policy of keys for which the log has a warning that the server's differs."""
 
@@ -268,23 +271,37 @@ class State:
         (docs/design/registry.md#history). A second search by the same request covers only later commits, because
         history never changes. Raises `CommitStateUnknown` if the history no longer reaches back to `since`."""
         since, until = max(since, self._not_done_until.get(operation, 0)), head.sequence
+        listing: CommitRecord = head
         while True:
-            commit = head.commit_of(operation)
+            commit = listing.commit_of(operation)
             if commit is not None:
                 return commit
-            if head.remembers(since) or head.before is None:
+            if listing.remembers(since) or listing.before is None:
                 self._not_done_until[operation] = max(since, until)
                 return None
-            head = await self.registry_commit(head.before)
+            listing = await self.registry_commit(listing.before)
 
-    async def registry_commit(self, commit_id: str) -> RegistryState:
-        """Reads one commit of the registry's history. Raises `CommitStateUnknown` if it was deleted."""
-        key = self.paths.registry_commit(commit_id)
-        found = await self.store.get(key)
+    async def registry_commit(self, commit_id: str) -> CommitRecord:
+        """Reads one commit of the registry's history, without its index. Raises `CommitStateUnknown` if it was
+        deleted."""
+        return CommitRecord.read(await self.commit_object(commit_id), self.paths.registry_commit(commit_id))
+
+    async def commit_object(self, commit_id: str) -> bytes:
+        """Reads the object of one commit of the registry's history. Raises `CommitStateUnknown` if it was deleted."""
+        found = await self.store.get(self.paths.registry_commit(commit_id))
         if not isinstance(found, Found):
             message = f"The registry's history no longer reaches back to commit {commit_id}: old commits are deleted"
             raise CommitStateUnknown(message, "evidence-lost")
-        return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
+        return found.body
+
+    async def store_past_head(self, head: RegistryState) -> None:
+        """Stores a copy of HEAD under the id of its commit, for page tokens, unless this process has just done so.
+        Raises as `create` does."""
+        commit = head.id or ""
+        if self._caches.stored_past_head != commit:
+            key = self.paths.past_head(commit)
+            await self.create(key, head.body, made_from_ours=lambda there: commit_id(there, key) == commit)
+            self._caches.stored_past_head = commit
 
     async def bell(self) -> Bell:
         """Reads the bell of the registry, and caches it. A damaged one has not rung: it is only a hint."""

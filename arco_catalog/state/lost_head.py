@@ -5,8 +5,8 @@ A commit has a parent only if the parent was HEAD before (docs/design/registry.m
 """
 
 from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.paths import REALM_FOLDER, Paths
-from arco_catalog.state.registry import RegistryState
 from storage_backends import Found, ObjectStore, StoreDenied
 
 MAX_READ_COMMITS = 8
@@ -35,6 +35,6 @@ async def had_head(store: ObjectStore, paths: Paths) -> bool:
         return False
     for listed in reversed(page.entries[-MAX_READ_COMMITS:]):
         found = await store.get(listed.key)
-        if isinstance(found, Found) and RegistryState.parse(found.body, None, listed.key).sequence > 1:
+        if isinstance(found, Found) and CommitRecord.read(found.body, listed.key).sequence > 1:
             return True
     return False

@@ -14,8 +14,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
+from arco_catalog.state.commit_edits import ancestor_in, changes_of, is_whole, item_id, only_edits
+from arco_catalog.state.commit_record import NEWEST_VERSION, VERSION_WITH_CANCELLATIONS, CommitRecord
+from arco_catalog.state.fields import mapping, optional_text, parse_record, sequence, text, texts
 from arco_catalog.state.index import Edits, Index, SegmentLookup
 from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.needs import Steps
@@ -28,11 +31,6 @@ from storage_backends.lazy_dataclass import dataclass
 
 FIRST_VERSION = 1
 """The version of a new registry, unless it belongs to a realm whose own has a higher one."""
-VERSION_WITH_CANCELLATIONS = 2
-"""The version of a registry in which a takeover cancels attempts by id, and a process that loses HEAD proposes its
-change (docs/design/registry.md#versions)."""
-NEWEST_VERSION = VERSION_WITH_CANCELLATIONS
-"""The highest version of a registry that this program can read."""
 RECENT_COMMITS = 500
 """The maximum number of commits whose operations a commit lists."""
 RECENT_OPERATIONS = 1_000
@@ -70,18 +68,19 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class RegistryState:
+class RegistryState(CommitRecord):
     """The registry after one commit. `version` is that of the manifest if the commit was read as HEAD, otherwise None.
 
-    `spilled` are the segments of a new commit, which must be written before it becomes HEAD. `place` is the number of
-    changes that were planned before for the same commit; the index contains them already.
+    `spilled` are the segments of a new commit, which must be written before it becomes HEAD, and `changes` what the
+    commit changes in the stored index, None if its object must be whole. `place` is the number of changes that were
+    planned before for the same commit; the index contains them already.
     """
 
-    document: JsonObject
     index: Index
     version: Version | None
     spilled: Sequence[Segment] = ()
     place: int = 0
+    changes: JsonObject | None = None
 
     @classmethod
     def empty(cls, version: int = FIRST_VERSION) -> Self:
@@ -90,34 +89,29 @@ class RegistryState:
 
     @classmethod
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
-        """Reads a stored commit of the registry. Raises `InternalError`."""
+        """Reads HEAD, or a commit object that has the whole index. Raises `InternalError`."""
         document = parse_record(body, where, newest=NEWEST_VERSION)
+        if not is_whole(document):
+            raise InternalError(f"The registry commit {where} has only edits of the index, and not the whole index")
+        return cls.of(document, version)
+
+    @classmethod
+    def of(cls, document: JsonObject, version: Version | None = None) -> Self:
+        """Returns the registry of a document that has the whole index. Raises `InternalError`."""
         return cls(document, Index.parse(mapping(document, "index")), version)
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":
         """Returns this state of the registry with another function that looks up the loaded segments of the index."""
-        return RegistryState(
-            self.document, self.index.with_segments(segment_lookup), self.version, self.spilled, self.place
-        )
-
-    @property
-    def id(self) -> str | None:
-        """The id of the registry's commit, None before the first one."""
-        return optional_text(self.document, "id")
-
-    @property
-    def sequence(self) -> int:
-        """The number of commits of the registry up to this one."""
-        return integer(self.document, "sequence")
-
-    @property
-    def format_version(self) -> int:
-        """The version of the format of the registry's records. A program that reads only lower ones refuses them."""
-        return integer(self.document, "version")
+        return replace(self, index=self.index.with_segments(segment_lookup))
 
     def with_format_version(self, version: int) -> "RegistryState":
         """Returns this state of the registry with another version of its format, which the next commit stores."""
         return replace(self, document={**self.document, "version": version})
+
+    @property
+    def ancestor(self) -> str | None:
+        """The id of the last commit with a whole object; None if that is this commit itself."""
+        return optional_text(self.document, "ancestor")
 
     @property
     def allows_cancellations(self) -> bool:
@@ -168,46 +162,6 @@ class RegistryState:
         return replace(self, document={**self.document, "allowed_locations": [*locations]})
 
     @property
-    def before(self) -> str | None:
-        """The id of the commit before the oldest in `recent`, where a walk through history continues; None if all are
-        listed."""
-        return optional_text(self.document, "before")
-
-    def recent(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """Returns the ids of the last commits of the registry, this one first, each with the ids of its operations."""
-        listed: list[tuple[str, Sequence[str]]] = []
-        for item in sequence(self.document, "recent"):
-            if isinstance(item, list) and item and isinstance(item[0], str):
-                listed.append((item[0], [operation for operation in item[1:] if isinstance(operation, str)]))
-        return listed
-
-    def commit_of(self, operation: str) -> str | None:
-        """Returns the id of the recent commit with an operation, None if none has it."""
-        return self._made_by.get(operation)
-
-    @cached_property
-    def _made_by(self) -> Mapping[str, str]:
-        """The ids of the recent commits by the ids of their operations. It is computed once, because a request may
-        search for several attempts."""
-        return {operation: commit for commit, operations in reversed(self.recent()) for operation in operations}
-
-    def cancelled(self) -> Mapping[str, Sequence[str]]:
-        """Returns the ids of attempts that recent commits cancelled, by the ids of these commits."""
-        listed: dict[str, Sequence[str]] = {}
-        for item in sequence(self.document, "cancelled"):
-            if isinstance(item, list) and item and isinstance(item[0], str):
-                listed[item[0]] = [attempt for attempt in item[1:] if isinstance(attempt, str)]
-        return listed
-
-    def is_cancelled(self, attempt: str) -> bool:
-        """Whether a recent commit cancelled an attempt: it has not committed, and never will."""
-        return attempt in self._cancelled_attempts
-
-    @cached_property
-    def _cancelled_attempts(self) -> frozenset[str]:
-        return frozenset(attempt for attempts in self.cancelled().values() for attempt in attempts)
-
-    @property
     def bell(self) -> str | None:
         """The id of the bell that this commit, or one before it, took because at most one change was proposed then;
         None if no commit has taken one."""
@@ -216,18 +170,6 @@ class RegistryState:
     def with_bell(self, bell: str | None) -> "RegistryState":
         """Returns this state of the registry with the id of another bell, which the next commit stores."""
         return self if bell == self.bell else replace(self, document={**self.document, "bell": bell})
-
-    def remembers(self, since: int) -> bool:
-        """Whether `recent` lists every commit made after sequence number `since`, and `cancelled` their
-        cancellations."""
-        return self.sequence - since <= len(sequence(self.document, "recent"))
-
-    def operation(self, operation: str) -> JsonObject | None:
-        """Returns the operation with this id in its stored form, None if the commit does not have it."""
-        for item in sequence(self.document, "operations"):
-            if isinstance(item, dict) and item.get("id") == operation:
-                return item
-        return None
 
     def successor(
         self,
@@ -246,7 +188,7 @@ class RegistryState:
         cancels = [attempt for operation in operations for attempt in operation.cancels]
         cancelled = {commit: cancels, **self.cancelled()} if cancels else self.cancelled()
         listed = _listed(commits, cancelled)
-        before = _commit_id(commits[listed]) if listed < len(commits) else self.before
+        before = item_id(commits[listed]) if listed < len(commits) else self.before
         index, segments = (self.index.edited(edits), ()) if spilled is None else spilled
         stored = {name: value for name, value in mapping(self.document, "index").items() if name != "segments"}
         document: JsonObject = {
@@ -261,12 +203,25 @@ class RegistryState:
             "writers": self.writers.after(LastCommit(commit, at_ms), NEWEST_VERSION).to_json(),
             "index": {**stored, **index.to_json()},
         }
+        changes = self._add_ancestor(document, index, edits)
         document.pop("cancelled", None)
         if cancelled:
-            recent = {_commit_id(item) for item in commits[:listed]}
+            recent = {item_id(item) for item in commits[:listed]}
             still: list[JsonValue] = [[each, *cancelled[each]] for each in cancelled if each in recent]
             document |= {"cancelled": still} if still else {}
-        return RegistryState(document, index, None, segments)
+        return RegistryState(document, index, None, segments, changes=changes)
+
+    def _add_ancestor(self, document: JsonObject, index: Index, edits: Edits) -> JsonObject | None:
+        """Records in the new commit with this document the last commit with a whole object, if its own object can have
+        only edits. Returns then its changes of the index; None if its object must be whole."""
+        document.pop("ancestor", None)
+        if not self.allows_cancellations:
+            return None
+        ancestor = ancestor_in(sequence(document, "recent"), self.ancestor or self.id)
+        if ancestor is None:
+            return None
+        document["ancestor"] = ancestor
+        return changes_of(self.index, index, edits)
 
     def index_after(self, edits: Edits, spilling: Spilling) -> Steps[tuple[Index, Sequence[Segment]]]:
         """Returns the index after edits, and the segments that a commit with them must write."""
@@ -277,18 +232,13 @@ class RegistryState:
 
     @cached_property
     def body(self) -> bytes:
-        """The bytes by which the registry's commit is stored, under its own key and as HEAD."""
+        """The bytes by which the registry's commit is stored as HEAD."""
         return dumps(self.document, sort_keys=True)
 
     @property
-    def at_ms(self) -> int:
-        """The time of the commit, by the clock of the process that made it."""
-        return integer(self.document, "at_ms")
-
-
-def commit_id(body: bytes, where: str) -> str:
-    """Returns the id in a stored commit of the registry, without reading its index. Raises `InternalError`."""
-    return text(parse_record(body, where, newest=NEWEST_VERSION), "id")
+    def commit_body(self) -> bytes:
+        """The bytes by which a new commit is stored under its own key: those of HEAD, or only its edits."""
+        return self.body if self.changes is None else dumps(only_edits(self.document, self.changes), sort_keys=True)
 
 
 def _listed(commits: Sequence[JsonValue], cancelled: Mapping[str, Sequence[str]]) -> int:
@@ -298,12 +248,7 @@ def _listed(commits: Sequence[JsonValue], cancelled: Mapping[str, Sequence[str]]
     operations = 0
     for place, item in enumerate(commits):
         operations += len(item) - 1 if isinstance(item, list) else 0
-        operations += len(cancelled.get(_commit_id(item) or "", ())) if cancelled else 0
+        operations += len(cancelled.get(item_id(item) or "", ())) if cancelled else 0
         if place and (place == RECENT_COMMITS or operations > RECENT_OPERATIONS):
             return place
     return len(commits)
-
-
-def _commit_id(item: JsonValue) -> str | None:
-    """Returns the id of a commit, given the array of its id and the ids of its operations; None for any other value."""
-    return item[0] if isinstance(item, list) and item and isinstance(item[0], str) else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.commit_record import CommitRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ async def commits_after(session: Session, sequence: int) -> Sequence[ListedCommi
     """Returns the registry commits with a number greater than `sequence`, the oldest first. Commits that the collector
     has deleted are absent. HEAD and each commit name about 500 commits before them, so that few are read."""
     found: list[ListedCommit] = []
-    listing: RegistryState | None = await session.state.head()
+    listing: CommitRecord | None = await session.state.head()
     while listing is not None:
         for place, (commit, _) in enumerate(listing.recent()):
             number = listing.sequence - place

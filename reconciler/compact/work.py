@@ -18,6 +18,7 @@ from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state import receipt
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import parse_record
 from arco_catalog.state.lineage import decode_event
 from arco_catalog.state.task_log import read_task
@@ -167,7 +168,7 @@ def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) 
     async def one(part: _Part, commit: str) -> None:
         key = part.session.state.paths.registry_commit(commit)
         body = await part.record(key)
-        for row in event_rows(parse_record(body, key)) if body is not None else ():
+        for row in event_rows(CommitRecord.read(body, key).document) if body is not None else ():
             part.writer.add(CATALOG_EVENTS.name, row)
 
     return _run(config, [target], commits, one)

@@ -3,12 +3,14 @@ themselves. The catalog is a real server's; the driver and its executors are thi
 
 import asyncio
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyiceberg.table import Table
 
+from arco_catalog.operations.upgrade import upgrade
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.compact.stats import CompactStats
@@ -31,6 +33,16 @@ async def test_every_receipt_is_a_row_and_a_run_without_news_reads_and_commits_n
     again = await lake.compact()
     assert (again.rows, again.commits, again.read) == ({}, 0, 0)
     assert lake.snapshots() == before
+
+
+async def test_commits_of_an_upgraded_registry_are_read(lake: ServedLake) -> None:
+    async with lake.config.session() as session:
+        await upgrade(session, force=True)
+    lake.append("later", "last")
+    stats = await lake.compact()
+    assert stats.unreadable_count == 0
+    kinds = Counter(row["kind"] for row in lake.rows(tables.CATALOG_EVENTS))
+    assert kinds == {"create-namespace": 1, "create-table": 4, "upgrade": 1}
 
 
 async def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(lake: ServedLake) -> None:

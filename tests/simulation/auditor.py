@@ -22,6 +22,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from tests.simulation.history import Event
 from tests.simulation.world import World
+from tests.support.past_heads import head_as_of
 
 PATHS = Paths("wh")
 NOBODYS = ("fence", "cancel", "add-locations", "release-locations", "lay-names", "settle-names")
@@ -214,7 +215,7 @@ class Auditor:
     def _see_registry(self, event: Event, objects: dict[str, bytes]) -> None:
         head = _json(objects[event.key])
         self._entries = self._index(objects)
-        assert objects.get(PATHS.registry_commit(text(head, "id"))) == objects[event.key], "HEAD's commit is not stored"
+        assert head_as_of(text(head, "id"), objects.get, PATHS) == objects[event.key], "HEAD's commit is not stored"
         for key, entry in self._entries.items():
             if key.startswith(("relation\n", "tombstone\n")):
                 assert PATHS.pointer(text(entry, "entity")) in objects, f"{key!r} has no pointer"

@@ -35,6 +35,8 @@ from tests.simulation.clients import Perform, SimulatedClients
 from tests.simulation.explore import Scenario
 from tests.simulation.history import Event
 from tests.simulation.world import DIED, World
+from tests.support.past_heads import head_as_of, short_chains
+from tests.support.registry_versions import raise_version
 from tools.support.catalog_fixture import NS
 from tools.support.request_bodies import view_request
 
@@ -164,6 +166,9 @@ class CollectionAuditor(Auditor):
                 self._outlived.add(key)
         elif key.startswith(PATHS.markers):
             self._collected |= self._attempts.get(key.rpartition("/")[0], set())
+        elif key.startswith(PATHS.registry_commits) and PATHS.manifest in objects:
+            head = text(self._document(PATHS.manifest), "id")
+            assert head_as_of(head, objects.get, PATHS) == objects[PATHS.manifest], f"HEAD needs {key}, which is gone"
         elif key.startswith((PATHS.index_segments, PATHS.namespace_values)):
             assert name not in {text(e, "value") for k, e in self._entries.items() if k.startswith("namespace")}
             self._index(objects)
@@ -340,15 +345,19 @@ class CollectingClients(SimulatedClients):
 Requests = Callable[[CollectingClients], list[Request]]
 
 
-def scenario(*tables: str, settings: Settings = SETTINGS) -> Callable[[Requests], Scenario]:
-    """Runs what the decorated function lists, all at once, beside its collectors."""
+def scenario(*tables: str, settings: Settings = SETTINGS, with_edits: bool = False) -> Callable[[Requests], Scenario]:
+    """Runs what the decorated function lists, all at once, beside its collectors. `with_edits`: in a registry in which
+    most commit objects have only edits."""
 
     def decorate(requests: Requests) -> Scenario:
         async def run(world: World) -> None:
             clients = CollectingClients(world, settings)
             await clients.set_up(*tables)
-            await clients.all(requests(clients))
-            await clients.close()
+            if with_edits:
+                await raise_version(clients.fixture(world.process("setup")).session().state)
+            with short_chains(with_edits):
+                await clients.all(requests(clients))
+                await clients.close()
 
         run.__qualname__ = requests.__name__
         return run
@@ -437,8 +446,10 @@ def collectors_whose_clocks_are_wrong(clients: CollectingClients) -> list[Reques
     ]
 
 
-@scenario("t", settings=TINY)
-def a_collector_beside_a_listing(clients: CollectingClients) -> list[Request]:
+def listing_beside_creates(clients: CollectingClients, *, remembers: bool = True) -> list[Request]:
+    """Pages of a listing, creates and a collector. The process that lists has the first page's HEAD in memory if it
+    `remembers`."""
+
     async def pages() -> None:
         """Each page shows what the first one showed, or says that its token is too old."""
         reader = clients.world.process("p3")
@@ -447,9 +458,9 @@ def a_collector_beside_a_listing(clients: CollectingClients) -> list[Request]:
         since, too_old = clients.world.loop.time(), False
         while token is not None:
             try:
-                page = await reader.run(
-                    list_relations(clients.fixture(reader).session(), NS, "table", Paging(token, 1))
-                )
+                fixture = clients.fixture(reader)
+                session = (fixture if remembers else fixture.another()).session()
+                page = await reader.run(list_relations(session, NS, "table", Paging(token, 1)))
             except Refusal:
                 too_old = clients.world.loop.time() - since > RETENTION.orphans_ms / SECOND
                 break
@@ -467,6 +478,29 @@ def a_collector_beside_a_listing(clients: CollectingClients) -> list[Request]:
         clients.after(60, pages()),
         clients.collector("g1", times=12, pause_s=14),
     ]
+
+
+@scenario("t", settings=TINY)
+def a_collector_beside_a_listing(clients: CollectingClients) -> list[Request]:
+    return listing_beside_creates(clients)
+
+
+@scenario("t", settings=TINY, with_edits=True)
+def a_collector_beside_a_listing_on_edits(clients: CollectingClients) -> list[Request]:
+    tables = [clients.after(9, clients.create(f"e{number}", "p2", name=f"e{number}")) for number in range(4)]
+    return [*tables, *listing_beside_creates(clients, remembers=False)]
+
+
+@scenario("t", with_edits=True)
+def a_collector_beside_creates_far_apart(clients: CollectingClients) -> list[Request]:
+    """A commit is followed by few others until it is old."""
+
+    async def creates() -> None:
+        for number in range(7):
+            await clients.create(f"c{number}", "p1", name=f"n{number}")
+            await clients.quiet(30 * clients.world.runtime.random())
+
+    return [creates(), clients.collector("g1", times=12, pause_s=30)]
 
 
 @scenario("t")
@@ -599,6 +633,8 @@ SCENARIOS = [
     two_collectors_and_a_reconciler,
     collectors_whose_clocks_are_wrong,
     a_collector_beside_a_listing,
+    a_collector_beside_a_listing_on_edits,
+    a_collector_beside_creates_far_apart,
     a_collector_beside_a_registration_of_a_lost_file,
     a_hasty_collector_beside_creates,
     a_hasty_collector_beside_commits,

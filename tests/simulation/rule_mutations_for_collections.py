@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from arco_catalog.operations import listing
 from arco_catalog.planning.collection import Fate, fate_of, is_older
 from arco_catalog.protocol import evidence
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.idempotency import IdempotencyGuard
+from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits, Index, location_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Steps
@@ -177,6 +179,28 @@ def commits_of_a_head_that_has_not_moved(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(registry, "is_older", lambda written_ms, now_ms, limit_ms: is_older(written_ms, now_ms, 2_000))
 
 
+def commits_that_later_ones_need(patch: pytest.MonkeyPatch) -> None:
+    async def unneeded(run: Run, history: registry.History, pipeline: object) -> int:
+        return history.head.sequence + 1
+
+    patch.setattr(registry, "_needed_from", unneeded)
+
+
+def the_head_that_a_page_needs(patch: pytest.MonkeyPatch) -> None:
+    """Copies of HEAD of any age go."""
+    any_age(patch, lambda run: run.paths.index_segments)
+    patch.setattr(registry, "COPY", "none-")
+
+
+def page_tokens_that_name_edits(patch: pytest.MonkeyPatch) -> None:
+    """No rule of a collection, but of what a page reads beside one (docs/design/registry.md#rule-18)."""
+
+    async def of_the_commit(state: State, head: RegistryState, *, is_first: bool) -> str:
+        return head.id or ""
+
+    patch.setattr(listing, "name_for_pages", of_the_commit)
+
+
 def views_before_they_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A dropped view's pointer, with its files, while the drop can be undone."""
 
@@ -257,6 +281,9 @@ BUGS: list[Mutation] = [
     decisions_before_their_intents,
     segments_that_a_page_needs,
     commits_of_a_head_that_has_not_moved,
+    commits_that_later_ones_need,
+    the_head_that_a_page_needs,
+    page_tokens_that_name_edits,
     views_before_they_are_forgotten,
     tasks_that_have_not_ended,
     hints_that_nobody_puts_again,

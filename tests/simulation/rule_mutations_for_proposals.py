@@ -5,6 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning import name_intents, proposals, purge
 from arco_catalog.planning.proposals import Verdict
 from arco_catalog.protocol import evidence, internal_commits, proposed_commit, transaction_coordinator
@@ -15,6 +16,7 @@ from arco_catalog.protocol.mutation import AttemptAborted
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.protocol.proposed_commit import ProposedCommit
 from arco_catalog.protocol.registry_execution import RegistryExecution
+from arco_catalog.state import commit_edits, registry
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.marker import WriteSet
@@ -173,6 +175,15 @@ def a_later_base_without_a_walk(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(proposed_commit, "find_end", find_end)
 
 
+def a_shared_commit_without_the_edits_of_others(patch: pytest.MonkeyPatch) -> None:
+    """The object of a commit has the edits of one change, and HEAD those of all."""
+
+    def changes_of(before: Index, after: Index, edits: Edits) -> JsonObject:
+        return commit_edits.changes_of(before, after, dict([*edits.items()][:2]))
+
+    patch.setattr(registry, "changes_of", changes_of)
+
+
 def a_failure_answered_after_proposing(patch: pytest.MonkeyPatch) -> None:
     rightly = ProposedCommit.run
 
@@ -238,6 +249,7 @@ BUGS: tuple[Mutation, ...] = (
     a_cancellation_proposed_again_without_a_walk,
     a_proposal_without_a_look_at_the_next_slot,
     a_later_base_without_a_walk,
+    a_shared_commit_without_the_edits_of_others,
     a_failure_answered_after_proposing,
     a_head_without_the_attempt_taken_for_evidence,
     intents_settled_without_being_read,

@@ -51,6 +51,7 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
         (),
     ),
     (mutations.a_later_base_without_a_walk, proposing.names_that_change_to_and_fro, (DELAY, FREEZE)),
+    (mutations.a_shared_commit_without_the_edits_of_others, proposing.creates_of_many_processes, ()),
     (mutations.a_failure_answered_after_proposing, proposing.requests_with_little_time, ()),
     (
         mutations.a_head_without_the_attempt_taken_for_evidence,

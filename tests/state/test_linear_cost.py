@@ -76,7 +76,9 @@ def many_plans(size: int) -> int:
 
 
 def one_long_commit(size: int) -> int:
-    head = RegistryState({"sequence": 1, "recent": []}, Index(big_registry(size)), None)
+    head = RegistryState(
+        {"version": 2, "id": "whole", "at_ms": 0, "sequence": 1, "recent": [["whole"]]}, Index(big_registry(size)), None
+    )
     edits = {key: entry for each in new_names(size) for key, entry in each.items()}
     operations = [Operation(f"o{number}", "create-table", {}, None) for number in range(size)]
     return steps_of(partial(head.successor, commit="c", at_ms=1, edits=edits, operations=operations))

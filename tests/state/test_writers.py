@@ -3,7 +3,8 @@
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.registry import NEWEST_VERSION, RegistryState
+from arco_catalog.state.commit_record import NEWEST_VERSION
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.writers import LastCommit, Writers
 
 

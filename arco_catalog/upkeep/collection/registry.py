@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from arco_catalog.planning.collection import Kind, has_moved_past, is_older
 from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.protocol.past_heads import COPY, past_head
+from arco_catalog.state.commit_edits import WHOLE_EVERY
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import NamespaceEntry
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.registry_floor import raise_registry_floor, read_registry_floor
@@ -46,7 +49,7 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
     await _collect_commits(run, history, pipeline)
     if history.past is None:
         return
-    past = await run.unless_unreadable(history.past, run.session.state.registry_commit(history.past))
+    past = await run.unless_unreadable(history.past, past_head(run.session.state, history.past))
     if past is not None:  # without it, the references of the old HEAD are unknown
         await _collect_segments(run, [history.head, past])
         await _collect_values(run, [history.head, past])
@@ -55,8 +58,8 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
 async def _history(run: Run) -> History:
     state = run.session.state
     floor = await read_registry_floor(state)
-    head = listing = await state.head()
-    history = History(head)
+    head = await state.head()
+    history, listing = History(head), CommitRecord(head.document)
     while True:
         for place, (commit, _) in enumerate(listing.recent()):
             history.sequences.add(commit, listing.sequence - place)
@@ -68,7 +71,7 @@ async def _history(run: Run) -> History:
         if found is None:
             history.whole = False
             return history
-        listing = RegistryState.parse(found.body, None, before)
+        listing = CommitRecord.read(found.body, before)
 
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
@@ -77,6 +80,7 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
     least so old."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
+    needed_from = await _needed_from(run, history, pipeline)
     async with aclosing(run.pages(prefix)) as pages:
         async for page, now_ms in pages:
             lost: list[Listed] = []
@@ -89,16 +93,40 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
                 if sequence is None:
                     if history.whole or expired:
                         lost.append(each)
-                elif past is None or sequence > past[0]:
+                    continue
+                may_go = expired and sequence < needed_from and pipeline.has_read_commit(sequence)
+                if past is None or sequence > past[0]:
                     if past is not None and past[2]:
                         old.append(past[:2])
-                    past = sequence, each, expired and pipeline.has_read_commit(sequence)
-                elif expired and pipeline.has_read_commit(sequence):
+                    past = sequence, each, may_go
+                elif may_go:
                     old.append((sequence, each))
             await run.collect(Kind.REGISTRY_COMMIT, lost)
             await _collect_old(run, [item for item in old if item[0] != history.head.sequence])
     if past is not None:
         history.past = _id(prefix, past[1])
+
+
+async def _needed_from(run: Run, history: History, pipeline: PipelineProgress) -> int:
+    """Returns the sequence number of the oldest registry commit that must stay. Of a registry whose commit objects may
+    have only edits, it is less by `WHOLE_EVERY` than that of the oldest one that is not collected: a commit needs those
+    from its whole ancestor on."""
+    kept, week_old = history.head.sequence, 0
+    if not history.head.allows_cancellations:
+        return kept + 1
+    prefix = run.paths.registry_commits
+    async with aclosing(run.pages(prefix)) as pages:
+        async for page, now_ms in pages:
+            for each in page:
+                sequence = history.sequences.get(_id(prefix, each))
+                if sequence is None:
+                    continue
+                if is_older(each.written_ms, now_ms, run.retention.with_margin(run.retention.orphans_ms)):
+                    week_old = max(week_old, sequence)
+                expired = is_older(each.written_ms, now_ms, run.retention.receipts_ms)
+                if not expired or not pipeline.has_read_commit(sequence):
+                    kept = min(kept, sequence)
+    return min(kept, week_old or kept) - WHOLE_EVERY + 1
 
 
 async def _collect_old(run: Run, old: Sequence[tuple[int, Listed]]) -> None:
@@ -114,7 +142,10 @@ def _id(prefix: str, listed: Listed) -> str:
 
 
 async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
+    """Deletes segments, and copies of HEAD for page tokens. A page token that is valid names one of these HEADs, or one
+    whose copy is younger."""
     named = {ref.id for head in heads for key_range in head.index.key_ranges("") if (ref := key_range.ref) is not None}
+    named |= {f"{COPY}{head.id}" for head in heads}
     await _collect_unnamed(run, Kind.REGISTRY_SEGMENT, run.paths.index_segments, named)
 
 

@@ -4,13 +4,15 @@ HEAD."""
 from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.commit_edits import chain_of, head_of, is_whole
+from arco_catalog.state.commit_record import CommitRecord, commit_id
 from arco_catalog.state.fields import integer, objects, optional_text, text
 from arco_catalog.state.index import Index
 from arco_catalog.state.listing import list_objects
-from arco_catalog.state.registry import RegistryState, commit_id
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.registry_floor import read_registry_floor
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.transaction import Decision
@@ -51,12 +53,9 @@ async def examine_registry(examination: Examination) -> Findings:
         return
     if head.copy_of is not None:
         yield Finding(Code.CATALOG_COPY, paths.manifest, f"the original is at {head.copy_of}")
-    copy = await examination.read(paths.registry_commit(own))
-    if copy is not None and copy.body != found.body:
-        yield Finding(
-            Code.COMMIT_FOREIGN, paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
-        )
     async for finding in _examine_history(examination, head):
+        yield finding
+    async for finding in _examine_own_commit(examination, head, found.body):
         yield finding
     for attempt in [each for attempts in head.cancelled().values() for each in attempts]:
         if (commit := head.commit_of(attempt)) is not None:
@@ -74,14 +73,46 @@ async def examine_registry(examination: Examination) -> Findings:
         yield Finding(Code.CATALOG_CLOSED, paths.root, f"catalog {name} still has its name")
 
 
+async def _examine_own_commit(examination: Examination, head: RegistryState, body: bytes) -> Findings:
+    """Examines whether HEAD, which has these bytes, could be made of the objects of its commit and of those that this
+    one needs. Yields a finding for each that is missing, except those that are findings of the history."""
+    own = head.id or ""
+    key, differs = examination.paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
+    found, last = await examination.read(key), await _commit(examination, own)
+    if found is None or found.body == body:
+        return
+    if last is None or is_whole(last.document) or last.before is None:
+        yield Finding(Code.COMMIT_FOREIGN, key, differs)
+        return
+    needed, floor = chain_of(last.document)[:-1], await _floor(examination, head)
+    chain = await gather(*(_commit(examination, commit) for commit in needed))
+    for place, (commit, each) in enumerate(zip(needed, chain, strict=True)):
+        if each is None and head.sequence - len(needed) + place < floor:
+            lost = examination.paths.registry_commit(commit)
+            yield Finding(Code.COMMIT_MISSING, lost, f"no such object, and commit {own} needs it")
+    there = [each.document for each in (*chain, last) if each is not None]
+    if len(there) <= len(needed):
+        return
+    try:
+        if dumps(head_of(there), sort_keys=True) != body:
+            yield Finding(Code.COMMIT_FOREIGN, key, differs)
+    except InternalError as error:
+        yield Finding(Code.COMMIT_FOREIGN, key, error.message)
+
+
+async def _floor(examination: Examination, head: RegistryState) -> int:
+    """Returns the sequence number below which registry commits may have been collected."""
+    try:
+        return await read_registry_floor(examination.session.state)
+    except InternalError:
+        return head.sequence  # the floor is unknown; the corrupt object is a finding of the records
+
+
 async def _examine_history(examination: Examination, head: RegistryState) -> Findings:
     """Examines the stored objects of `head` and of the commits that were HEAD before it, back to the first commit, or
     to the oldest that the collection has left. Yields a finding for each that is missing, can't be read, or is another
     commit."""
-    try:
-        floor = await read_registry_floor(examination.session.state)
-    except InternalError:
-        floor = head.sequence  # the floor is unknown; the corrupt object is a finding of the records
+    floor = await _floor(examination, head)
 
     async def look(commit: str) -> Sequence[Finding]:
         key = examination.paths.registry_commit(commit)
@@ -95,7 +126,7 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
             return [Finding(Code.COMMIT_UNREADABLE, key, error.message)]
         return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it is commit {named}")]
 
-    listing: RegistryState | None = head
+    listing: CommitRecord | None = head
     while listing is not None:
         kept = max(0, listing.sequence - floor + 1)
         async for finding in examination.each([commit for commit, _ in listing.recent()[:kept]], look):
@@ -189,11 +220,11 @@ async def _documents(examination: Examination, commits: Sequence[str]) -> Sequen
     return there
 
 
-async def _commit(examination: Examination, commit: str) -> RegistryState | None:
+async def _commit(examination: Examination, commit: str) -> CommitRecord | None:
     """Reads the registry commit with this id; None if it is missing or can't be read, which is another finding."""
     key = examination.paths.registry_commit(commit)
     found = await examination.read(key)
     try:
-        return None if found is None else RegistryState.parse(found.body, None, key)
+        return None if found is None else CommitRecord.read(found.body, key)
     except InternalError:
         return None

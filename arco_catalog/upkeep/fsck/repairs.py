@@ -8,10 +8,10 @@ from arco_catalog.operations.tasks import missing_hint
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.internal_commits import settle_decided
+from arco_catalog.state.commit_record import commit_id
 from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile
-from arco_catalog.state.registry import commit_id
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import put_hint, read_task, remove_hint
 from arco_catalog.state.transaction import committed

@@ -18,6 +18,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.access import State
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import has_pointer, purge_began
 from arco_catalog.state.fields import objects, text
 from arco_catalog.state.listing import list_objects
@@ -201,7 +202,7 @@ class CatalogBackup:
 
     async def _add_history(self, head: RegistryState) -> None:
         """Adds the registry commits that were HEAD, as far back as they are stored."""
-        listing: RegistryState | None = head
+        listing: CommitRecord | None = head
         while listing is not None:
             await self._add_keys([self.state.paths.registry_commit(commit) for commit, _ in listing.recent()])
             try:

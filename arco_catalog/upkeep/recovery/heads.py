@@ -14,10 +14,10 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import transaction_committed
 from arco_catalog.state import receipt
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import objects, optional_text
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.paths import commit_key
-from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.upkeep.recovery.reading import AT_ONCE, final_answers
 
@@ -121,7 +121,7 @@ async def _read(session: Session, name: str) -> tuple[str, tuple[Candidate, str 
     try:
         if body is None:
             return key, None
-        state = RegistryState.parse(body.body, None, key)
+        state = CommitRecord.read(body.body, key)
         if state.id != name:
             return key, None
         operations = objects(state.document, "operations")

@@ -8,13 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitFailed, InternalError
+from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitFailed, CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import transaction_committed
 from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.protocol.past_heads import past_head_body
 from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.fields import optional_text, text
 from arco_catalog.state.index import name_in
@@ -77,12 +78,16 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     if chosen is None:
         return None, report
     commit = session.state.paths.registry_commit(chosen)
-    body = await session.state.read(commit)
-    if body is None:
-        raise BadRequest(f"the registry commit {commit} does not exist: choose another with --head")
-    registry = RegistryState.parse(body.body, None, commit).with_segments(session.state.loaded_segment)
+    try:
+        body = await past_head_body(session.state, chosen)
+    except CommitStateUnknown as error:
+        raise BadRequest(
+            f"the registry commit {commit}, or one of those before it whose edits it needs, does not exist: choose "
+            f"another with --head ({error.message})"
+        ) from error
+    registry = RegistryState.parse(body, None, commit).with_segments(session.state.loaded_segment)
     if not dry:
-        report["kept"] = await _replace(session, key, body.body, stored)
+        report["kept"] = await _replace(session, key, body, stored)
         report["restored"] = True
     return registry, report
 

@@ -28,6 +28,7 @@ from tests.simulation.programs.history import Deletion, Effect, History, Moment,
 from tests.simulation.programs.requests import Name
 from tests.simulation.programs.states import CatalogState, Lie, Policy, Relation, Stone, differences, done, in_order
 from tests.simulation.world import World
+from tests.support.past_heads import head_as_of
 
 PATHS = Paths("wh")
 STORE = "memory:///"
@@ -278,7 +279,7 @@ class Recorder:
 
     def _see_registry(self, at: float, body: bytes) -> None:
         head = RegistryState.parse(body, None, "HEAD")
-        if self.world.peek(self.paths.registry_commit(head.id or "")) != body:
+        if head_as_of(head.id or "", self.world.peek, self.paths) != body:
             raise Lie("HEAD's commit is not stored")
         self._see_key_policy(at, head)
         self._entries = dict(head.with_segments(self._segment).index.scan(""))

@@ -29,6 +29,7 @@ from tests.simulation.programs.unread_keys import may_stay_open
 from tests.simulation.programs.working import finish_tasks
 from tests.simulation.runtime import EPOCH_MS
 from tests.simulation.world import DIED, World
+from tests.support.past_heads import short_chains
 
 DRAWN = "drawn"
 """In place of a fault plan: the faults that the seed draws."""
@@ -83,7 +84,8 @@ def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
     outcome = Outcome(seed, program, world)
     player = Player(world, program, draw_faults=plan is None)
     try:
-        with short_memory(program.conditions.memory), short_keys(program.conditions.ages):
+        conditions = program.conditions
+        with short_memory(conditions.memory), short_keys(conditions.ages), short_chains(conditions.proposals):
             loop.run(_played(player, outcome.wrong))
     except (KeyboardInterrupt, SystemExit):
         raise

@@ -7,6 +7,7 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import loads
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import NamespaceEntry
 from arco_catalog.state.fields import mapping, text
 from arco_catalog.state.index import Index
@@ -45,7 +46,7 @@ Roles = Mapping[str, str]
 async def _history(stored: StoredCatalog) -> set[str]:
     """The commits that were HEAD."""
     state = stored.fixture.another().session().state
-    listing = await state.head()
+    listing: CommitRecord = await state.head()
     found = {commit for commit, _ in listing.recent()}
     while listing.before is not None:
         listing = await state.registry_commit(listing.before)

@@ -1,0 +1,133 @@
+"""Commit objects with only the edits of the index, in a registry of version 2
+(docs/design/registry.md#whole-commit-objects).
+
+HEAD is always whole: it has the embedded edits and the directory of the index, and lists up to 500 commits. The object
+of the same commit has only what the commit changed in the index, and lists the commits since its ancestor, the last
+commit with a whole object. HEAD as of a commit is that ancestor with the changes of the commits from there on.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
+from arco_catalog.state.index import Edits, Index
+
+WHOLE_EVERY = 64
+"""At least one of so many successive commit objects is whole."""
+
+_FIELDS_OF_HEAD = frozenset({"index", "ancestor", "recent", "before", "cancelled"})
+"""The fields of HEAD that an object with only edits lacks, or in which it lists fewer commits."""
+Refs = Mapping[str | None, JsonValue]
+"""The items of a directory by the ids of their segments."""
+_FIELDS_OF_CHANGES = frozenset({"embedded", "removed", "segments", "removed_segments"})
+
+
+def is_whole(document: JsonObject) -> bool:
+    """Whether a commit object has the whole index."""
+    return "changes" not in document
+
+
+def ancestor_in(commits: Sequence[JsonValue], ancestor: str | None) -> str | None:
+    """Returns `ancestor`, the last commit with a whole object, if the object of a new commit may have only the edits
+    since that; None if it must be whole. `commits` are those in the new one's list, itself first."""
+    return ancestor if any(item_id(item) == ancestor for item in commits[1:WHOLE_EVERY]) else None
+
+
+def changes_of(before: Index, after: Index, edits: Edits) -> JsonObject:
+    """Returns the changes between the JSON of two successive states of the index: embedded edits, and segments
+    of the directory, that were added or replaced, and those that were removed. `edits` are those of the commit."""
+    changes: JsonObject = {"embedded": {key: after.edits[key] for key in edits if key in after.edits}}
+    removed = before.edits.keys() - after.edits.keys()
+    if removed:
+        changes["removed"] = [*sorted(removed)]
+    if after.directory is not before.directory:
+        known, still = {*before.directory.refs}, {*after.directory.refs}
+        changes["segments"] = [ref.to_json() for ref in after.directory.refs if ref not in known]
+        changes["removed_segments"] = [ref.id for ref in before.directory.refs if ref not in still]
+    return changes
+
+
+def only_edits(head: JsonObject, changes: JsonObject) -> JsonObject:
+    """Returns the object with only edits of a commit, given as HEAD, which lists its `ancestor`. `changes` is the
+    result of `changes_of`. Fields of the index that this program does not know are repeated."""
+    ancestor, listed = text(head, "ancestor"), sequence(head, "recent")
+    since = listed[: next(place for place, item in enumerate(listed) if item_id(item) == ancestor)]
+    commits = {item_id(item) for item in since}
+    unknown = {name: value for name, value in mapping(head, "index").items() if name not in _FIELDS_OF_CHANGES}
+    stored: JsonObject = {name: value for name, value in head.items() if name not in _FIELDS_OF_HEAD}
+    stored |= {"recent": since, "before": ancestor, "listed": len(listed), "changes": {**unknown, **changes}}
+    cancelled = [item for item in sequence(head, "cancelled") if item_id(item) in commits]
+    return {**stored, "cancelled": cancelled} if cancelled else stored
+
+
+def chain_of(document: JsonObject) -> Sequence[str]:
+    """Returns the ids of the commits from which `head_of` computes HEAD as of a commit, given that commit's object with
+    only edits: from the ancestor, which is whole, to the commit itself. Raises `InternalError`."""
+    return [text(document, "before"), *(item_id(item) or "" for item in reversed(sequence(document, "recent")))]
+
+
+def head_of(chain: Sequence[JsonObject]) -> JsonObject:
+    """Returns HEAD as of a commit, given the objects of the chain that ends in it. Raises `InternalError` if they are
+    not the objects of successive commits of which the first is whole and the last has only edits."""
+    ancestor, *later = chain
+    if not is_whole(ancestor) or optional_text(ancestor, "id") != text(later[-1], "before"):
+        raise InternalError(f"registry commit {text(later[-1], 'before')}, to which later ones add edits, is not whole")
+    index, parent = mapping(ancestor, "index"), ancestor
+    embedded: JsonObject = {**mapping(index, "embedded")}
+    refs: Refs = {item_id(ref): ref for ref in sequence(index, "segments")}
+    for each in later:
+        if each.get("parent") != parent.get("id"):
+            raise InternalError(f"registry commit {each.get('id')} does not follow commit {parent.get('id')}")
+        embedded, refs = _changed(embedded, refs, each)
+        parent = each
+    newest = later[-1]
+    unknown = {name: value for name, value in mapping(newest, "changes").items() if name not in _FIELDS_OF_CHANGES}
+    whole: JsonObject = {**unknown, "embedded": embedded}
+    if refs:
+        whole["segments"] = sorted(refs.values(), key=_first_key)
+    return {**_history_of(ancestor, newest), "index": whole}
+
+
+def _changed(embedded: JsonObject, refs: Refs, commit: JsonObject) -> tuple[JsonObject, Refs]:
+    """Returns the embedded edits and the directory after a commit, from those before it."""
+    if is_whole(commit):  # a repair has written it from HEAD
+        index = mapping(commit, "index")
+        return {**mapping(index, "embedded")}, {item_id(ref): ref for ref in sequence(index, "segments")}
+    changes = mapping(commit, "changes")
+    embedded |= mapping(changes, "embedded")
+    for key in texts(changes, "removed"):
+        embedded.pop(key, None)
+    gone = {*texts(changes, "removed_segments")}
+    left = {segment: ref for segment, ref in refs.items() if segment not in gone}
+    return embedded, {**left, **{item_id(ref): ref for ref in sequence(changes, "segments")}}
+
+
+def _history_of(ancestor: JsonObject, newest: JsonObject) -> JsonObject:
+    """Returns HEAD as of the commit `newest` without the index: it lists the commits since the ancestor, and as many of
+    those that the ancestor lists as HEAD did."""
+    commits = [*sequence(newest, "recent"), *sequence(ancestor, "recent")]
+    count = integer(newest, "listed")
+    kept = {item_id(item) for item in commits[:count]}
+    cancelled = [*sequence(newest, "cancelled"), *sequence(ancestor, "cancelled")]
+    head: JsonObject = {name: value for name, value in newest.items() if name not in ("changes", "listed", "cancelled")}
+    head |= {
+        "ancestor": ancestor["id"],
+        "recent": commits[:count],
+        "before": item_id(commits[count]) if count < len(commits) else ancestor.get("before"),
+    }
+    still = [item for item in cancelled if item_id(item) in kept]
+    return {**head, "cancelled": still} if still else head
+
+
+def item_id(item: JsonValue) -> str | None:
+    """Returns the id at the start of an item of a list in HEAD: of commits with their operations, of commits with the
+    attempts that they cancelled, or of segments; None for any other value."""
+    return item[0] if isinstance(item, list) and item and isinstance(item[0], str) else None
+
+
+def _first_key(ref: JsonValue) -> str:
+    match ref:
+        case [_, str(first), *_]:
+            return first
+    raise InternalError("an item in a registry commit's list of segments is damaged")

@@ -1,0 +1,211 @@
+"""Where the objects of registry commits have only edits, everything that reads an earlier HEAD finds it
+(docs/design/registry.md#whole-commit-objects)."""
+
+import base64
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonValue, dumps, loads
+from arco_catalog.operations.as_of import HistoryCollected, Listing, registry_at
+from arco_catalog.operations.history import history
+from arco_catalog.operations.listing import Paging, list_relations
+from arco_catalog.operations.upgrade import upgrade
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.past_heads import past_head, past_head_body
+from arco_catalog.state import commit_edits
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.spilling import Limits
+from storage_backends import Found
+from storage_backends.memory import MemoryStore
+from tests.operations import registry_bytes
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.past_heads import head_as_of
+from tests.support.registry_versions import raise_version
+from tools.support.catalog_fixture import NS, CountingFixture
+from tools.support.wrapped_stores import CountingStore
+
+TINY = Settings("wh", spill=Limits(embedded=300, segment=700))
+
+
+@pytest.fixture(autouse=True)
+def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_edits, "WHOLE_EVERY", 5)
+
+
+async def catalog(settings: Settings | None = None) -> CountingFixture:
+    """A catalog with a table in a registry of version 2."""
+    clock = FakeRuntime()
+    made = CountingFixture(CountingStore(MemoryStore(now_ms=clock.now_ms)), clock, settings or Settings("wh"))
+    await made.namespace("db")
+    await made.table("t")
+    await raise_version(made.session().state)
+    return made
+
+
+@pytest.fixture
+async def fixture() -> CountingFixture:
+    return await catalog()
+
+
+async def head_of(fixture: CountingFixture) -> RegistryState:
+    return await fixture.another().session().state.head()
+
+
+async def body(fixture: CountingFixture, key: str) -> bytes | None:
+    found = await fixture.store.get(key)
+    return found.body if isinstance(found, Found) else None
+
+
+async def test_a_create_writes_little_more_than_half_of_two_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_edits, "WHOLE_EVERY", 64)
+    before, after = [await registry_bytes.bytes_of_a_create(100, version) for version in (1, 2)]
+    assert before["HEAD"] == before["commit objects"]
+    assert after["HEAD"] < 1.01 * before["HEAD"]
+    assert after["HEAD"] + after["commit objects"] < 0.55 * 2 * before["HEAD"]
+
+
+@pytest.mark.parametrize("settings", [Settings("wh"), TINY], ids=["embedded", "spilled"])
+async def test_head_as_of_every_commit_can_be_read(settings: Settings) -> None:
+    fixture = await catalog(settings)
+    heads = {(await head_of(fixture)).id or "": await body(fixture, fixture.catalog.paths.manifest)}
+    for number in range(12):
+        await fixture.table(f"t{number}")
+        heads[(await head_of(fixture)).id or ""] = await body(fixture, fixture.catalog.paths.manifest)
+    state = fixture.another().session().state
+    assert [await past_head_body(state, commit) for commit in heads] == [*heads.values()]
+    whole = [commit for commit in heads if await body(fixture, state.paths.registry_commit(commit)) == heads[commit]]
+    assert len(whole) == 2
+
+
+async def test_a_past_head_costs_two_rounds_of_reads(fixture: CountingFixture) -> None:
+    for number in range(3):
+        await fixture.table(f"t{number}")
+    head = await head_of(fixture)
+    assert head.recent()[4][0] == head.ancestor
+    cost = await fixture.cost(past_head(fixture.another().session().state, head.id or ""))
+    assert (cost.depth, cost.calls) == (2, 5)
+
+
+async def test_the_catalog_as_of_each_commit_is_shown() -> None:
+    fixture = await catalog(TINY)
+    clock = fixture.runtime
+    assert isinstance(clock, FakeRuntime)
+    instants = []
+    for number in range(9):
+        clock.ms += 1_000
+        await fixture.table(f"u{number}")
+        instants.append(clock.now_ms())
+    clock.ms += 1_000
+    for number, at_ms in enumerate(instants):
+        session = fixture.another().session()
+        listing = Listing(session, await registry_at(session, at_ms), at_ms)
+        shown = [name async for kind, name in listing.level(NS) if kind == "table"]
+        assert shown == ["t", *(f"u{each}" for each in range(number + 1))]
+
+
+async def test_a_catalog_as_of_a_commit_whose_ancestor_is_gone_is_collected(fixture: CountingFixture) -> None:
+    await fixture.table("u")
+    await fixture.table("v")
+    head = await head_of(fixture)
+    clock = fixture.runtime
+    assert isinstance(clock, FakeRuntime)
+    at_ms = clock.now_ms()
+    clock.ms += 1_000
+    await fixture.table("w")
+    await fixture.store.delete(fixture.catalog.paths.registry_commit(head.ancestor or ""))
+    with pytest.raises(HistoryCollected, match="or one before it, is missing"):
+        await registry_at(fixture.another().session(), at_ms)
+
+
+async def test_history_is_read_from_edits(fixture: CountingFixture) -> None:
+    for number in range(12):
+        await fixture.table(f"t{number}")
+    made = [each["name"] async for each in history(fixture.another().session()) if each["kind"] == "create-table"]
+    assert len(made) == 13
+
+
+async def test_an_upgrade_is_followed_by_edits() -> None:
+    clock = FakeRuntime()
+    fixture = CountingFixture(CountingStore(MemoryStore(now_ms=clock.now_ms)), clock)
+    await fixture.namespace("db")
+    await upgrade(fixture.session(), force=True)
+    await fixture.table("t")
+    head, paths = await head_of(fixture), fixture.catalog.paths
+    objects = {key: await body(fixture, key) for key in (paths.registry_commit(each) for each, _ in head.recent())}
+    assert head.ancestor is not None
+    assert head_as_of(head.id or "", objects.get, paths) == await body(fixture, paths.manifest)
+
+
+# Pages.
+
+
+async def first_page(fixture: CountingFixture) -> str:
+    """The token of the second page, of a HEAD whose commit has only edits. Another commit follows, which has, too."""
+    for number in range(2):
+        await fixture.table(f"t{number}")
+    assert (await head_of(fixture)).ancestor is not None
+    page = await list_relations(fixture.session(), NS, "table", Paging("", 1))
+    assert page.next_page_token is not None
+    await fixture.table("later")
+    return page.next_page_token
+
+
+async def test_a_later_page_takes_one_or_two_calls() -> None:
+    for settings, calls in ((Settings("wh"), 1), (TINY, 2)):
+        fixture = await catalog(settings)
+        token: str | None = await first_page(fixture)
+        pages = 0
+        while token is not None:
+            with fixture.store.measure() as measured:
+                page = await list_relations(fixture.another().session(), NS, "table", Paging(token, 1))
+            assert measured.calls <= calls
+            assert measured.depth <= calls
+            pages, token = pages + len(page.items), page.next_page_token
+        assert pages == 2
+
+
+async def test_the_first_page_stores_head_once(fixture: CountingFixture) -> None:
+    await first_page(fixture)
+    with fixture.store.measure() as measured:
+        await list_relations(fixture.session(), NS, "table", Paging("", 1))
+        await list_relations(fixture.session(), NS, "table", Paging("", 1))
+    assert [kind for kind, _ in measured.log] == ["get", "put", "get"]
+    with fixture.store.measure() as measured:
+        await list_relations(fixture.another().session(), NS, "table", Paging("", 1))
+    assert [kind for kind, _ in measured.log] == ["get", "put", "get"], "the object is there already"
+
+
+async def test_a_listing_of_one_page_stores_nothing(fixture: CountingFixture) -> None:
+    await first_page(fixture)
+    with fixture.store.measure() as measured:
+        await list_relations(fixture.another().session(), NS, "table", Paging("", 100))
+        await list_relations(fixture.another().session(), NS, "table", Paging(None, None))
+    assert {kind for kind, _ in measured.log} == {"get"}
+
+
+async def test_the_first_page_of_a_whole_commit_stores_nothing(fixture: CountingFixture) -> None:
+    number = 0
+    while (await head_of(fixture)).ancestor is not None:
+        number += 1
+        await fixture.table(f"t{number}")
+    with fixture.store.measure() as measured:
+        page = await list_relations(fixture.another().session(), NS, "table", Paging("", 1))
+    assert {kind for kind, _ in measured.log} == {"get"}
+    await fixture.table("later")
+    assert await list_relations(fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
+
+
+def renamed(token: str, name: str) -> str:
+    """The token, as if it named another HEAD."""
+    decoded: JsonValue = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    assert isinstance(decoded, list)
+    return base64.urlsafe_b64encode(dumps([name, *decoded[1:]])).decode().rstrip("=")
+
+
+async def test_a_token_that_names_an_object_with_only_edits_is_refused(fixture: CountingFixture) -> None:
+    token, head = await first_page(fixture), await head_of(fixture)
+    assert head.ancestor is not None
+    for name in (head.id or "", f"head-{head.id}"):
+        with pytest.raises(BadRequest, match="expired"):
+            await list_relations(fixture.another().session(), NS, "table", Paging(renamed(token, name), 1))

@@ -1,0 +1,251 @@
+"""Restores, collections, checks and backups of a registry whose commit objects have only edits
+(docs/design/registry.md#whole-commit-objects)."""
+
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.listing import Paging, list_relations
+from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.past_heads import past_head_body
+from arco_catalog.state import commit_edits
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.spilling import Limits
+from arco_catalog.upkeep.collection import registry as collected_registry
+from arco_catalog.upkeep.fsck.check import check
+from arco_catalog.upkeep.fsck.examination import Examination
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
+from arco_catalog.upkeep.recovery.backup import backup
+from arco_catalog.upkeep.recovery.restore import Choices, restore
+from arco_catalog.upkeep.recovery.unpack import restore_backup
+from storage_backends import Found
+from tests.support.registry_versions import raise_version
+from tests.upkeep.collection.conftest import PATHS, Collections
+from tools.support.catalog_fixture import NS
+
+CHAIN = 5
+
+
+@pytest.fixture(autouse=True)
+def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_edits, "WHOLE_EVERY", CHAIN)
+    monkeypatch.setattr(collected_registry, "WHOLE_EVERY", CHAIN)
+
+
+async def catalog(settings: Settings | None = None) -> Collections:
+    """A catalog with a table in a registry of version 2."""
+    made = Collections(settings)
+    await made.fixture.namespace("db")
+    await made.fixture.table("t")
+    await raise_version(made.fixture.session().state)
+    return made
+
+
+async def head_of(made: Collections) -> RegistryState:
+    return await made.fixture.another().session().state.head()
+
+
+async def body(made: Collections, key: str) -> bytes:
+    found = await made.store.get(key)
+    assert isinstance(found, Found)
+    return found.body
+
+
+async def findings(made: Collections) -> list[Finding]:
+    session = made.fixture.another().session(deadline_ms=DAY_MS)
+    return [each async for each in check(Examination(session))]
+
+
+async def restored(made: Collections, choices: Choices | None = None) -> JsonObject:
+    return await restore(made.fixture.another().session(), choices or Choices(), dry=False)
+
+
+# Restores.
+
+
+@pytest.mark.parametrize("spill", [Limits(), Limits(embedded=300, segment=700)], ids=["embedded", "spilled"])
+async def test_a_lost_head_comes_back_from_a_chain_of_any_length(spill: Limits) -> None:
+    made = await catalog(Settings("wh", spill=spill))
+    ancestors = set()
+    for number in range(2 * CHAIN + 1):
+        await made.fixture.another().table(f"t{number}", key=made.fixture.key())
+        before, head = await body(made, PATHS.manifest), await head_of(made)
+        ancestors.add(head.ancestor)
+        await made.store.delete(PATHS.manifest)
+        assert (await restored(made))["ok"] is True
+        assert await body(made, PATHS.manifest) == before
+        assert await findings(made) == []
+    assert len(ancestors) == 4, "two ancestors at least, and whole commits"
+
+
+async def test_a_lost_head_comes_back_from_the_longest_chain_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_edits, "WHOLE_EVERY", 64)
+    made = await catalog()
+    for number in range(62):
+        await made.fixture.table(f"t{number}", key=made.fixture.key())
+    before, head = await body(made, PATHS.manifest), await head_of(made)
+    assert head.recent()[63][0] == head.ancestor
+    await made.store.delete(PATHS.manifest)
+    assert (await restored(made))["ok"] is True
+    assert await body(made, PATHS.manifest) == before
+    await made.fixture.table("later")
+    assert (await head_of(made)).ancestor is None
+
+
+async def test_an_older_head_can_be_put_back_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await catalog()
+    for number in range(3):
+        await made.fixture.table(f"t{number}")
+    chosen = await head_of(made)
+    await made.fixture.table("lost")
+    await restored(made, Choices(head=chosen.id, replace=True))
+    assert (await head_of(made)).document == chosen.document
+    for number in range(CHAIN):
+        await made.fixture.another().table(f"u{number}")
+        head = await head_of(made)
+        state = made.fixture.another().session().state
+        assert await past_head_body(state, head.id or "") == await body(made, PATHS.manifest)
+
+
+async def test_a_head_whose_chain_has_a_gap_is_not_restored() -> None:
+    made = await catalog()
+    for number in range(3):
+        await made.fixture.table(f"t{number}", key=made.fixture.key())
+    head = await head_of(made)
+    assert head.ancestor is not None
+    await made.store.delete(PATHS.registry_commit(head.ancestor))
+    await made.store.delete(PATHS.manifest)
+    with pytest.raises(BadRequest, match="whose edits it needs, does not exist: choose another"):
+        await restored(made)
+
+
+# Checks.
+
+
+@pytest.mark.parametrize("place", range(4))
+async def test_a_check_reports_each_commit_that_head_needs(place: int) -> None:
+    made = await catalog()
+    for number in range(2):
+        await made.fixture.table(f"t{number}")
+    head = await head_of(made)
+    assert head.recent()[3][0] == head.ancestor
+    lost = PATHS.registry_commit(head.recent()[place][0])
+    await made.store.delete(lost)
+    assert [(each.code.value, each.where) for each in await findings(made)] == [("commit-missing", lost)]
+
+
+async def test_the_object_of_head_that_a_check_writes_anew_is_whole_and_part_of_later_chains() -> None:
+    made = await catalog()
+    await made.fixture.table("a")
+    lost = PATHS.registry_commit((await head_of(made)).id or "")
+    await made.store.delete(lost)
+    [finding] = await findings(made)
+    assert finding.repair is not None
+    assert await finding.repair(made.fixture.another().session())
+    assert await body(made, lost) == await body(made, PATHS.manifest)
+    await made.fixture.table("b")
+    assert await findings(made) == []
+
+
+async def test_a_check_reports_a_chain_that_gives_another_head() -> None:
+    made = await catalog()
+    for number in range(2):
+        await made.fixture.table(f"t{number}")
+    head = await head_of(made)
+    key = PATHS.registry_commit(head.recent()[1][0])
+    changed = (await body(made, key)).replace(b'"t0"', b'"t9"').replace(b"\\nt0", b"\\nt9")
+    await made.store.delete(key)
+    await made.fixture.session().state.create(key, changed)
+    assert [each.code.value for each in await findings(made)] == ["commit-foreign"]
+
+
+# Collections.
+
+
+async def old_and_new(made: Collections) -> None:
+    """Commits of a hundred days ago, and a few of today, which need those."""
+    for number in range(2 * CHAIN):
+        await made.fixture.table(f"old{number}")
+    made.days(100)
+    await made.fixture.another().table("new")
+    await made.collect()
+    made.days(1)
+
+
+async def test_a_collection_leaves_the_commits_that_others_need() -> None:
+    made = await catalog()
+    count = len(made.listed(PATHS.registry_commits))
+    await old_and_new(made)
+    assert len(made.listed(PATHS.registry_commits)) < count + 2 * CHAIN + 1
+    assert await findings(made) == []
+    before = await body(made, PATHS.manifest)
+    head = await head_of(made)
+    await made.store.delete(PATHS.manifest)
+    await restored(made, Choices(head=head.id))
+    assert await body(made, PATHS.manifest) == before
+
+
+async def test_a_check_reports_an_ancestor_that_was_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(*_: object) -> int:
+        return 1_000_000
+
+    monkeypatch.setattr(collected_registry, "_needed_from", none)
+    made = await catalog()
+    await old_and_new(made)
+    found = await findings(made)
+    assert {each.code.value for each in found} == {"commit-missing"}
+    assert all("needs it" in each.found for each in found)
+
+
+async def test_an_idle_registry_keeps_what_its_head_needs() -> None:
+    made = await catalog()
+    for number in range(2 * CHAIN):
+        await made.fixture.table(f"t{number}")
+    counts = []
+    for _ in range(30):
+        made.days(7)
+        await made.collect()
+        assert await findings(made) == []
+        counts.append(len(made.listed(PATHS.registry_commits)))
+    assert max(counts[20:]) == max(counts[15:20]), "it grows without end"
+
+
+async def test_a_copy_of_head_stays_as_long_as_page_tokens_and_then_goes() -> None:
+    made = await catalog(Settings("wh", spill=Limits(embedded=300, segment=700, least=300)))
+    for number in range(4):
+        await made.fixture.table(f"t{number}")
+    while (await head_of(made)).ancestor is None:
+        await made.fixture.table("u")
+    copy = PATHS.past_head((await head_of(made)).id or "")
+    await list_relations(made.fixture.another().session(), NS, "table", Paging("", 1))
+    made.days(30)  # the registry stands, and a token names a HEAD whose copy is old
+    page = await list_relations(made.fixture.another().session(), NS, "table", Paging("", 1))
+    await made.fixture.another().table("later")
+    made.days(6.5)
+    await made.collect()
+    assert copy in made.listed()
+    assert await list_relations(made.fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
+    made.days(9)
+    await made.fixture.another().table("last")
+    made.days(9)
+    await made.collect()
+    assert copy not in made.listed()
+
+
+# Backups.
+
+
+async def test_a_backup_has_the_chain_of_head(tmp_path: Path) -> None:
+    made, other = await catalog(), Collections()
+    for number in range(CHAIN + 2):
+        await made.fixture.table(f"t{number}")
+    head, file = await head_of(made), tmp_path / "lake.arco.tar.gz"
+    writer = ArchiveWriter(file)
+    writer.begin({"id": "01", "of": "memory:", "made_ms": 0, "realm": False, "prefix": "wh/"})
+    await backup(made.fixture.another().session(deadline_ms=DAY_MS), None, writer)
+    await restore_backup(other.fixture.session(), await Archive.opened(file), dry=False)
+    assert await past_head_body(other.fixture.session().state, head.id or "") == await body(made, PATHS.manifest)
