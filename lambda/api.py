@@ -44,5 +44,5 @@ if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
 
 handler = adapt(Mangum(_app, lifespan="off"), _app)
 
-gc.freeze()  # no later collection visits the objects of the start
+gc.freeze()  # collections do not visit the objects of the start
 gc.enable()
