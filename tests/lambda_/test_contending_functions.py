@@ -28,7 +28,7 @@ START_S = 120.0
 @pytest.mark.parametrize(
     ("processes", "work", "seconds", "calls"),
     [
-        (3, change_all_kinds_of_names, 4.0, 20),
+        (3, change_all_kinds_of_names, 4.0, 25),
         pytest.param(16, create_table, 10.0, 25, marks=pytest.mark.slow),
         pytest.param(16, change_all_kinds_of_names, 10.0, 25, marks=pytest.mark.slow),
     ],

@@ -34,8 +34,8 @@ two cores without other work the slowest create of sixteen servers takes less th
 @pytest.mark.parametrize(
     ("servers", "work", "seconds", "calls"),
     [
-        (3, create_table, 4.0, 20),
-        (3, change_all_kinds_of_names, 4.0, 20),
+        (3, create_table, 4.0, 25),
+        (3, change_all_kinds_of_names, 4.0, 25),
         pytest.param(16, create_table, 10.0, 25, marks=pytest.mark.slow),
         pytest.param(16, change_all_kinds_of_names, 10.0, 25, marks=pytest.mark.slow),
     ],
