@@ -19,7 +19,8 @@ class CycleCollector:
     def __init__(self) -> None:
         self._lock = Lock()
         self._running = 0
-        self._frozen = 0
+        self.frozen = 0
+        """How often objects were frozen since `unfreeze` was called: 0 if none are."""
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -41,16 +42,15 @@ class CycleCollector:
 
     def unfreeze(self) -> None:
         """Lets collections traverse all objects again. To be called when the large documents are gone."""
-        if self._frozen:
-            with self._lock:
-                self._frozen = 0
-                gc.unfreeze()  # to the oldest generation, without a traversal
+        with self._lock:
+            self.frozen = 0
+            gc.unfreeze()  # to the oldest generation, without a traversal
 
     def _freeze(self) -> None:
         gc.freeze()  # moves all objects to a generation that is not traversed
-        self._frozen += 1
-        if self._frozen > MAX_FREEZES:
-            self._frozen = 0
+        self.frozen += 1
+        if self.frozen > MAX_FREEZES:
+            self.frozen = 0
             gc.unfreeze()
 
 

@@ -122,7 +122,7 @@ class _Share:
 
     def give_back(self, size: int, owner: str | None) -> None:
         self._add(-size, owner)
-        if not any(share.used for share in _LARGE_SHARES):
+        if CYCLE_COLLECTOR.frozen and not any(share.used for share in _LARGE_SHARES):
             CYCLE_COLLECTOR.unfreeze()
         if self._waiting:
             self._grant()
