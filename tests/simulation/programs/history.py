@@ -127,6 +127,9 @@ class History:
     properties: dict[str, JsonObject] = field(default_factory=dict)
     current: list[tuple[str, str, int]] = field(default_factory=list)
     """Each metadata file of ours that became current: entity, location, time."""
+    collected_before: list[tuple[str, str, int]] = field(default_factory=list)
+    """Those of entities whose names a collection had removed before the backup from which the catalog was restored. The
+    backup may have their receipts, which the collection deletes later."""
     key_policies: list[tuple[float, KeyPolicy]] = field(default_factory=lambda: [(0.0, KeyPolicy())])
     """How the catalog reads keys, from each time on."""
     begun: dict[str, float] = field(default_factory=dict)
