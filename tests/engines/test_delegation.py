@@ -32,7 +32,8 @@ async def test_a_table_of_the_reference_server_is_purged(tmp_path: Path) -> None
         kept = files(warehouse / "db/neighbour")
 
         arguments = ("--store", f"file:{tmp_path}/service", "--port", "0", "--delegation-location", f"file:{warehouse}")
-        async with running("delegation-service", *arguments) as service:
+        realm = ("--delegation-realm", "theirs")
+        async with running("delegation-service", *arguments, *realm) as service:
             status, told = await call(f"{service.uri}{EXECUTE}", known.payload())
 
         assert (status, told["status"]) == (200, "COMPLETED_SUCCESS"), told
