@@ -41,11 +41,6 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
     (mutations.a_cancellation_of_an_attempt_in_the_same_commit, proposing.takeovers_of_many_processes, (DELAY,)),
     (mutations.an_attempt_taken_in_after_its_cancellation, proposing.takeovers_of_many_processes, (DELAY,)),
     (
-        mutations.a_cancellation_proposed_again_without_a_walk,
-        proposing.takeovers_beside_forgotten_commits,
-        (DELAY, FREEZE),
-    ),
-    (
         mutations.a_proposal_without_a_look_at_the_next_slot,
         proposing.names_that_are_freed_beside_takeovers,
         (),
