@@ -123,7 +123,6 @@ def an_attempt_taken_in_after_its_cancellation(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(proposals, "ended_by", lambda proposal: {proposal.attempt})
 
 
-
 def a_takeover_that_only_fences(patch: pytest.MonkeyPatch) -> None:
     async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> RegistryState:
         return await evidence.fence_registry(session)
@@ -238,7 +237,6 @@ BUGS: tuple[Mutation, ...] = (
     a_cancellation_of_a_committed_attempt,
     a_cancellation_of_an_attempt_in_the_same_commit,
     an_attempt_taken_in_after_its_cancellation,
-    a_cancellation_proposed_again_without_a_walk,
     a_proposal_without_a_look_at_the_next_slot,
     a_later_base_without_a_walk,
     a_shared_commit_without_the_edits_of_others,
