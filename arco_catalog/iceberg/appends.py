@@ -1,6 +1,7 @@
 """Decides whether a commit that lost a requirement on its branch may be rebased: whether it only appends data files to
 one branch, requests the rebase, and its table allows that (docs/design/appends.md)."""
 
+from collections.abc import Mapping
 from typing import cast
 
 from arco_catalog.iceberg.commit import REBASE_FIELD, Commit
@@ -9,6 +10,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.metadata import TableMetadata, complete
 from arco_catalog.iceberg.properties import COMMIT_APPENDS, ENCRYPTION_KEY_ID, REBASE
 from arco_catalog.iceberg.requirements import AssertRefSnapshotId, AssertTableUuid
+from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.iceberg.snapshots import MAIN, REF_FIELDS, Snapshot, SnapshotRef
 from arco_catalog.iceberg.updates import AddSnapshot, SetSnapshotRef
 from storage_backends.lazy_dataclass import dataclass
@@ -64,6 +66,8 @@ def append_of(commit: Commit) -> Append:
         case _:
             raise NotRebasable("its updates are not one snapshot, and one branch that is set to it")
     others = [each for each in commit.requirements if not isinstance(each, AssertTableUuid)]
+    if len(others) == len(commit.requirements):
+        raise NotRebasable("it does not require the table's uuid")
     match others:
         case [AssertRefSnapshotId(required, parent)] if required == branch:
             pass
@@ -91,11 +95,15 @@ def target_of(append: Append, document: JsonObject) -> AppendTarget:
     for needed in (head_id, append.parent):
         if needed is not None and needed not in found:
             raise NotRebasable(f"the table lacks the snapshot {needed}")
+    _check_descent(append, found, head_id)
     schema_ids = frozenset(schema.get("schema-id", 0) for schema in table["schemas"])
     if append.snapshot.get("schema-id") not in schema_ids:
         raise NotRebasable("the table lacks the schema of its snapshot")
     head = found[head_id]
     log = table["snapshot-log"] if append.branch == MAIN else []
+    min_ms = max([head["timestamp-ms"] + 1, *(entry["timestamp-ms"] for entry in log[-1:])])
+    if max(table["last-sequence-number"] + 1, min_ms) > MAX_LONG:
+        raise NotRebasable("the table has the last sequence number, or the last time, that there is")
     return AppendTarget(
         parent_list=None if append.parent is None else _manifest_list(found[append.parent]),
         head_id=head_id,
@@ -106,8 +114,24 @@ def target_of(append: Append, document: JsonObject) -> AppendTarget:
         first_row_id=table["next-row-id"] if table["format-version"] >= 3 else None,
         schema_ids=schema_ids,
         spec_ids=frozenset(spec.get("spec-id", 0) for spec in table["partition-specs"]),
-        min_ms=max([head["timestamp-ms"] + 1, *(entry["timestamp-ms"] for entry in log[-1:])]),
+        min_ms=min_ms,
         folder=metadata_directory(document, table["location"]),
+    )
+
+
+def _check_descent(append: Append, found: Mapping[int, Snapshot], head_id: int) -> None:
+    """Raises `NotRebasable` unless all snapshots of the branch since the one on which the client built are known. One
+    that is not may have been this very append, whose answer was lost, so that its rows would be twice in the table."""
+    at: int | None = head_id
+    for _ in range(len(found) + 1):
+        if at == append.parent:
+            return
+        if at is None or at not in found:
+            break
+        at = found[at].get("parent-snapshot-id")
+    raise NotRebasable(
+        f"the branch {append.branch} does not lead back to the snapshot that it requires: the table may have had its "
+        "snapshot before"
     )
 
 

@@ -11,6 +11,7 @@ from arco_catalog.iceberg.manifests import AddedFiles, ManifestFile, check_row_i
 from arco_catalog.iceberg.outline import let_long_parts_go
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.iceberg.requirements import AssertRefSnapshotId
+from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.iceberg.snapshots import Snapshot, SnapshotRef
 from arco_catalog.iceberg.updates import AddSnapshot, SetSnapshotRef
 from arco_catalog.planning.writes import FileWrite
@@ -66,7 +67,10 @@ def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> R
         manifests = [*_with_row_ids(placed, first_row_id), *present]
     sent, head_id = append.snapshot, target.head_id
     location = f"{target.folder}/snap-{sent['snapshot-id']}-0-{uuid}.avro"
-    rows = {"first-row-id": first_row_id, "added-rows": sum(each.rows for each in read.files)}
+    added_rows, size = sum(each.rows for each in read.files), sum(each.size for each in read.files)
+    if max((first_row_id or 0) + added_rows, size) > MAX_LONG:
+        raise NotRebasable("it adds more rows or bytes than a table may have")
+    rows = {"first-row-id": first_row_id, "added-rows": added_rows}
     fields = {
         **{name: value for name, value in sent.items() if name not in ("first-row-id", "added-rows")},
         **({} if first_row_id is None else rows),
@@ -113,7 +117,9 @@ def _summary(sent: dict[str, str], before: dict[str, str], files: Sequence[Added
     }
     raised = {**added, **dict.fromkeys(DELETE_TOTALS, 0)}
     totals = {
-        name: str(int(before[name]) + number) for name, number in raised.items() if _is_count(before.get(name, ""))
+        name: str(int(before[name]) + number)
+        for name, number in raised.items()
+        if _is_count(before.get(name, "")) and int(before[name]) + number <= MAX_LONG
     }
     return {**{name: value for name, value in sent.items() if not name.startswith("total-")}, **totals}
 

@@ -27,7 +27,6 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.worker_threads import off_loop
 
 if TYPE_CHECKING:
-    from arco_catalog.iceberg.appends import NotRebasable
     from arco_catalog.protocol.append_rebaser import AppendRebaser
 
 _COMMIT_APPENDS = COMMIT_APPENDS.encode()
@@ -46,7 +45,7 @@ class RelationCommitter:
         self._accounted: bytes | None = None
         """The base for which they were taken."""
         self._rebaser: AppendRebaser | None = None
-        self._refused: NotRebasable | None = None
+        self._refused: str | None = None
         """Why the last rebase was refused; None if it was not, or none was due."""
 
     def lookup(self, rank: str | None = None) -> RelationLookup:
@@ -105,17 +104,22 @@ class RelationCommitter:
             raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
         size = len(current.body) + session.request.body_bytes
-        self._refused = None
-        rebased = await self._rebased(current, attempt) if self.may_be_rebased(current.pointer, current.body) else None
-        plan = partial(plan_commit, session.context, rebased or wanted, current, attempt, size, session.check_deadline)
-        try:
-            change = await off_loop(size, plan)
-        except CommitFailed as failed:
-            if self._refused is None:
-                raise
-            raise CommitFailed(f"{failed.message} (and the append was not rebased: {self._refused})") from failed
+        change: RelationPlan | None = None
+        if self.may_be_rebased(current.pointer, current.body):
+            change = await self._plan_rebased(current, attempt, size)
+        if change is None:
+            try:
+                change = await self._plan(wanted, current, attempt, size)
+            except CommitFailed as failed:
+                if self._refused is None:
+                    raise
+                raise CommitFailed(f"{failed.message} (and the append was not rebased: {self._refused})") from failed
         await self.refuse_purged(read_set.head.index, read_set.entry)
         return change
+
+    async def _plan(self, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int) -> RelationPlan:
+        plan = partial(plan_commit, self.session.context, wanted, base, attempt, size, self.session.check_deadline)
+        return await off_loop(size, plan)
 
     def may_be_rebased(self, pointer: Pointer, body: bytes) -> bool:
         """Whether the commit is an append that requests a rebase, and has lost the requirement on its branch, and the
@@ -125,20 +129,23 @@ class RelationCommitter:
     async def prepare_rebase(self, base: CurrentRelation) -> None:
         """Reads the files that a rebase of the append on this base needs, so that `plan` need not. Raises
         `StoreError`."""
-        from arco_catalog.iceberg.appends import NotRebasable  # deferred, as in `_rebased`
+        from arco_catalog.iceberg.appends import NotRebasable  # deferred, as in `_plan_rebased`
 
         with suppress(NotRebasable):
             await self._get_rebaser().read(base)
 
-    async def _rebased(self, base: CurrentRelation, attempt: Attempt) -> RelationCommit | None:
-        """Returns the append as it is on the present snapshot of its branch; None if it must be refused. Raises
-        `StoreError`."""
+    async def _plan_rebased(self, base: CurrentRelation, attempt: Attempt, size: int) -> RelationPlan | None:
+        """Plans the append on the present snapshot of its branch. Returns None if it must be refused: because it may
+        not be rebased, or because the rebased commit is refused, as one is whose base is of a writer whose clock is
+        ahead. Raises `StoreError`."""
         from arco_catalog.iceberg.appends import NotRebasable  # deferred: few tables allow it
 
+        self._refused = None
         try:
-            return await self._get_rebaser().rebase(base, attempt)
-        except NotRebasable as refused:
-            self._refused = refused
+            rebased = await self._get_rebaser().rebase(base, attempt)
+            return await self._plan(rebased, base, attempt, size)
+        except (NotRebasable, Refusal) as refused:
+            self._refused = str(refused)
             return None
 
     def _get_rebaser(self) -> "AppendRebaser":

@@ -350,6 +350,83 @@ async def test_an_append_whose_snapshot_the_table_has_is_refused(made: Made) -> 
     assert await table.rows() == ALL
 
 
+MAX_LONG = 2**63 - 1
+AUDIT = {"action": "set-snapshot-ref", "ref-name": "audit", "type": "branch", "snapshot-id": 1}
+
+
+async def test_an_append_that_may_have_been_applied_and_expired_is_refused(fixture: CatalogFixture) -> None:
+    """Its answer was lost; a compaction and an expiry came before it was sent again."""
+    await fixture.table(properties={**ALLOWED})
+    table = Table(fixture)
+    sent = await table.append(9)
+    await table.commit(sent)
+    compaction = await table.append(20)
+    snapshot = compaction["updates"][0]["snapshot"]
+    snapshot["summary"]["operation"] = "replace"
+    entries = await table.lake.records(snapshot["manifest-list"])
+    others = [each for each in entries if each["added_snapshot_id"] != 9]
+    await write_again(table, snapshot["manifest-list"], avro(list_schema(2), others))
+    await table.commit(compaction)
+    await table.commit({"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [9]}]})
+    before = await table.document()
+    with pytest.raises(CommitFailed, match="does not lead back to the snapshot that it requires"):
+        await table.commit(sent)
+    assert await table.document() == before
+
+
+async def test_an_append_to_a_branch_that_was_set_elsewhere_is_refused(made: Made) -> None:
+    table = await made()
+    await table.commit(await table.append(2))
+    late = await table.append(9)
+    await table.commit(await table.append(3))
+    await table.commit({"requirements": [], "updates": [{**AUDIT, "ref-name": "main"}]})
+    with pytest.raises(CommitFailed, match="does not lead back"):
+        await table.commit(late)
+
+
+async def test_an_append_that_does_not_require_the_uuid_is_refused(made: Made) -> None:
+    table = await made()
+    late = await table.append(9)
+    late["requirements"] = [each for each in late["requirements"] if each["type"] != "assert-table-uuid"]
+    await refused(table, late, "does not require the table's uuid")
+
+
+async def test_an_append_after_the_last_sequence_number_is_refused(made: Made) -> None:
+    table = await made()
+    late = await table.append(9)
+    await table.commit(await table.append(2, more={"sequence-number": MAX_LONG}))
+    with pytest.raises(CommitFailed, match="the last sequence number"):
+        await table.commit(late)
+
+
+async def test_an_append_after_the_last_time_is_refused(made: Made) -> None:
+    table = await made()
+    await table.commit({"requirements": [], "updates": [AUDIT]})
+    late = await table.append(9, branch="audit")
+    await table.commit(await table.append(3, branch="audit", more={"timestamp-ms": MAX_LONG}))
+    with pytest.raises(CommitFailed, match="the last time"):
+        await table.commit(late)
+
+
+async def test_an_append_of_more_rows_than_a_table_may_have_is_refused(made: Made) -> None:
+    table = await made(version=3)
+    file = new_file(f"{(await table.document())['location']}/data/9.parquet", 1)
+    file["data_file"]["record_count"] = MAX_LONG
+    await refused(table, await table.append(9, files=[file]), "more rows or bytes than a table may have")
+
+
+async def test_an_append_whose_rebased_commit_is_refused_gets_the_answer_of_a_conflict(made: Made) -> None:
+    """The clock of the branch's last writer is far ahead, so a commit behind it is refused as a bad request."""
+    table = await made()
+    await table.commit({"requirements": [], "updates": [AUDIT]})
+    far = (await table.document())["last-updated-ms"] + 10_000_000_000
+    await table.commit(await table.append(3, branch="audit", more={"timestamp-ms": far}))
+    late = await table.append(9)
+    await table.commit({"requirements": [], "updates": [{**AUDIT, "ref-name": "main", "snapshot-id": 3}]})
+    with pytest.raises(CommitFailed, match="clock of a writer is ahead"):
+        await table.commit(late)
+
+
 async def test_an_append_of_a_schema_that_is_gone_is_refused(made: Made) -> None:
     table = await made()
     late = await table.append(9)

@@ -60,7 +60,7 @@ def a_list_that_goes_with_the_receipt_of_its_commit(patch: pytest.MonkeyPatch) -
     async def fate(run: Any, entities: Any, pending: receipts.Receipt) -> Fate:
         decided = await decide(run, entities, pending)
         if decided is Fate.RECEIPTED and pending.manifest_list is not None:
-            await remove_manifest_list(run, pending.manifest_list)
+            await remove_manifest_list(run, pending.entity, pending.file, pending.manifest_list)
         return decided
 
     patch.setattr(receipts, "_fate", fate)

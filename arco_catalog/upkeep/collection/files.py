@@ -36,9 +36,10 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
     return True
 
 
-async def remove_manifest_list(run: Run, location: str) -> None:
+async def remove_manifest_list(run: Run, entity: str, metadata_location: str, location: str) -> None:
     """Deletes the manifest list of a rebased append that never applied, after its metadata file, the only file that
-    names it. Does nothing if the list does not exist or is in no store of this catalog, and in a dry run."""
+    names it. Keeps the list if a registration has claimed the metadata file. Does nothing if the list does not exist or
+    is in no store of this catalog, and in a dry run."""
     try:
         found = await run.session.files.begin_of(location, MAX_COUNTED_BYTES)
     except BadRequest:
@@ -47,5 +48,7 @@ async def remove_manifest_list(run: Run, location: str) -> None:
         return
     if run.delete:
         run.check_deadline()
+        if not await claim_for_removal(run.session, entity, Location.parse(metadata_location)):
+            return  # another table or view has registered the file, and it was deleted since
         await run.session.files.remove(location)
     run.stats.collects(Kind.MANIFEST_LIST, size=len(found.body), written_ms=found.written_ms)

@@ -137,7 +137,7 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
     ):
         return Fate.KEPT
     if fate is Fate.LOST and pending.manifest_list is not None:
-        await remove_manifest_list(run, pending.manifest_list)  # no other metadata file names it
+        await remove_manifest_list(run, pending.entity, pending.file, pending.manifest_list)
     return fate
 
 
