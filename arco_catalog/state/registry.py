@@ -218,7 +218,12 @@ class RegistryState(CommitRecord):
         if not self.allows_cancellations:
             return None
         ancestor = ancestor_in(sequence(document, "recent"), self.ancestor or self.id)
-        if ancestor is None:
+        stored = mapping(self.document, "index")
+        if ancestor is None or (
+            # The index was replaced, as by the drop of a realm: the edits do not name what went.
+            mapping(stored, "embedded").keys() != self.index.edits.keys()
+            or len(sequence(stored, "segments")) != len(self.index.directory.refs)
+        ):
             return None
         document["ancestor"] = ancestor
         return changes_of(self.index, index, edits)

@@ -11,8 +11,14 @@ from arco_catalog.operations.management.principals import NewCredentials, princi
 from arco_catalog.operations.management.realm_drop import drop_realm, realms_in
 from arco_catalog.operations.realms import make_catalog
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.upkeep.fsck.examination import Examination
+from arco_catalog.upkeep.fsck.realm import check_realm
+from arco_catalog.upkeep.recovery.restore import Choices, restore
+from storage_backends import Found
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
+from tests.support.registry_versions import raise_version
 from tests.support.scripted_store import Rule, ScriptedStore, lost, put, swap
 
 
@@ -76,6 +82,26 @@ async def test_a_dropped_realm_is_made_anew_only_on_request(app: RealmApp) -> No
     assert (await app.manage("GET", "catalogs")).status == 401  # the token of the root that is gone
     app.ids["r", "root"] = root.entity
     assert (await app.manage("GET", "catalogs", client=app.client("root"))).status == 200
+
+
+async def test_a_restored_head_has_no_principal_of_a_realm_that_was_dropped_before(app: RealmApp) -> None:
+    await app.principal("ann")
+    state = session(app).state
+    await raise_version(state)
+    await drop_realm(session(app))
+    await bootstrap(session(app), await credentials(app), reopen=True)
+    before = await state.store.get(state.paths.manifest)
+    assert isinstance(before, Found)
+    assert [each async for each in check_realm(Examination(session(app)))] == []
+    head = RegistryState.parse(before.body, None, "HEAD")
+    assert head.ancestor is not None
+    await state.store.delete(state.paths.manifest)
+    await restore(session(app), Choices(head=head.id), dry=False)
+    after = await state.store.get(state.paths.manifest)
+    assert isinstance(after, Found)
+    assert after.body == before.body
+    for principal in ("root", "ann"):
+        assert (await app.manage("GET", "catalogs", client=app.client(principal))).status == 401
 
 
 async def test_a_realm_that_exists_is_not_reopened(app: RealmApp) -> None:

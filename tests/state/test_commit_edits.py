@@ -1,7 +1,7 @@
 """Commit objects with only edits, and HEAD as of a commit that is made of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state import commit_edits, registry
 from arco_catalog.state.commit_edits import WHOLE_EVERY, chain_of, head_of, is_whole
 from arco_catalog.state.commit_record import CommitRecord
-from arco_catalog.state.index import Edits
+from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.segments import Segment
@@ -25,13 +25,15 @@ PATHS = Paths("wh")
 
 @dataclass(frozen=True)
 class Step:
-    """What one commit does. `repaired` is whether its object was lost, and written again from HEAD."""
+    """What one commit does. `repaired` is whether its object was lost, and written again from HEAD, `emptied` whether
+    all entries before it go."""
 
     edits: Edits
     operations: int = 1
     cancels: Sequence[str] = ()
     bell: str | None = None
     repaired: bool = False
+    emptied: bool = False
 
 
 class Registry:
@@ -50,6 +52,8 @@ class Registry:
         self._made += 1
         commit = f"c{self._made}"
         head = self.head.with_bell(step.bell).with_segments(self._segments.get)
+        if step.emptied:
+            head = replace(head, index=Index({}))
         spilling = Spilling(self._limits, lambda: f"s{self._made}-{len(self._segments)}-{next(numbers)}")
         numbers = iter(range(1_000))
         operations = [Operation(f"{commit}-{place}", "change", {}, None) for place in range(step.operations)]
@@ -79,6 +83,7 @@ steps = st.builds(
     cancels=st.lists(st.sampled_from(["x1", "x2", "x3"]), max_size=2, unique=True),
     bell=st.sampled_from([None, "b1", "b2"]),
     repaired=st.sampled_from([False, False, False, True]),
+    emptied=st.sampled_from([False, False, False, False, True]),
 )
 
 
@@ -165,6 +170,16 @@ def test_fields_that_this_version_does_not_know_survive_in_edits() -> None:
     commit = made.commit(Step({"k": {}}))
     assert head_as_of(commit, made.objects.get, PATHS) == made.heads[commit]
     assert made.head.document["later"] == {"x": 1}
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(embedded=0, least=0, segment=60)], ids=["embedded", "spilled"])
+def test_a_commit_that_empties_the_index_removes_all_of_it(limits: Limits) -> None:
+    made = Registry(limits)
+    for number in range(3):
+        made.commit(Step({f"relation\na\nt{number}": {"pad": "x" * 60}}))
+    commit = made.commit(Step({"k": {}}, emptied=True))
+    assert is_whole(made.document(commit))
+    assert head_as_of(commit, made.objects.get, PATHS) == made.heads[commit]
 
 
 def test_an_object_with_only_edits_is_not_taken_for_a_registry() -> None:
