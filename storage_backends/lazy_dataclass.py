@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 T = TypeVar("T")
 
+_MISSING = object()
 _LOCK = RLock()  # two threads may make the first instances of a class at once; a class may have to complete its bases
 
 
@@ -49,7 +50,7 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
             after = vars(complete_dataclass(**options)(plain))
             # The constructor comes last: from then on other threads make instances, which need all the rest.
             for name in sorted(after.keys() - names, key="__init__".__eq__):
-                if after[name] is not before.get(name):
+                if after[name] is not before.get(name, _MISSING):  # `__hash__` may become None
                     setattr(lazy, name, after[name])
 
     def initialize(self: T, *args: object, **kwargs: object) -> None:

@@ -164,3 +164,8 @@ def imports_the_decorator(file: Path) -> bool:
     """Whether a module imports the decorator of the standard library."""
     imports = [node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.ImportFrom)]
     return any(node.module == "dataclasses" and "dataclass" in [each.name for each in node.names] for node in imports)
+
+
+def test_an_instance_that_may_change_has_no_hash() -> None:
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Mutable())
