@@ -7,7 +7,7 @@ from typing import Final
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.avro import Fields, read_blocks
+from arco_catalog.state.avro import Composite, Fields, read_blocks
 from reconciler.compact.values import object_of, text_of, texts_of
 
 TARGET_BYTES: Final = 512 << 20
@@ -24,7 +24,7 @@ ENTRY_FIELDS: Fields = {
     "data_file": {
         "content": None,
         "file_format": None,
-        "partition": None,
+        "partition": Composite.RECORD,
         "record_count": None,
         "file_size_in_bytes": None,
     },

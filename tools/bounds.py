@@ -15,7 +15,7 @@ from arco_catalog.operations import generic_tables, lineage, namespaces, propert
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
 from arco_catalog.planning import borrowing, governance, semantic_models
-from arco_catalog.protocol import append_rebaser
+from arco_catalog.protocol import append_rebaser, manifest_reader
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import avro, avro_codecs, avro_schema, files, memory, worker_threads
 from arco_catalog.state import lineage as events
@@ -143,9 +143,12 @@ FORMATS: Sequence[Format] = (
     Format(
         "Manifest list and new manifest of a rebased append",
         "writers",
-        f"{size_of(append_rebaser.MAX_LIST_BYTES)}, {size_of(append_rebaser.MAX_MANIFEST_BYTES)}, unpacked "
-        f"{size_of(append_rebaser.MAX_UNPACKED)} and at most {append_rebaser.UNPACKED_WEIGHT} times as much",
-        f"{append_rebaser.MAX_LISTED:,} manifests in a list, {manifests.MAX_ADDED_MANIFESTS} new ones, "
+        f"{size_of(manifest_reader.MAX_LIST_BYTES)}, {size_of(manifest_reader.MAX_MANIFEST_BYTES)}; unpacked "
+        f"{size_of(manifest_reader.MAX_LIST_UNPACKED)}, {size_of(manifest_reader.MAX_MANIFEST_UNPACKED)} and at most "
+        f"{manifest_reader.UNPACKED_WEIGHT} times as much; an entry of a list "
+        f"{size_of(manifest_reader.MAX_LISTED_BYTES)}, a schema in a manifest {size_of(manifests.MAX_SCHEMA_BYTES)}",
+        f"{manifest_reader.MAX_LISTED:,} manifests in a list, {manifests.MAX_LIST_SUMMARIES:,} summaries of partition "
+        f"fields, {manifests.MAX_SUMMARIES:,} in an entry, {manifests.MAX_ADDED_MANIFESTS} new manifests, "
         f"{append_rebaser.MAX_ADDED_FILES:,} new files",
         f"{avro_schema.MAX_NESTING} types",
         REQUEST,

@@ -18,13 +18,40 @@ ADDED = 1
 MAX_COUNT = (1 << 31) - 1
 MAX_ADDED_MANIFESTS = 16
 """Maximum manifests that one append may add: an engine writes a new one after 8 MB."""
+MAX_SUMMARIES = 1_000
+"""Maximum summaries of partition fields in an entry of a manifest list."""
+MAX_LIST_SUMMARIES = 50_000
+"""Maximum summaries of partition fields in a manifest list. One takes up to a hundred times its bytes in the file."""
+MAX_SCHEMA_BYTES = 512 << 10
+"""Maximum bytes of the table's schema in the header of a manifest."""
 
 _OLDER_NAMES = {
     "added_data_files_count": "added_files_count",
     "existing_data_files_count": "existing_files_count",
     "deleted_data_files_count": "deleted_files_count",
 }
-_PARTITION_FIELDS = ("contains_null", "contains_nan", "lower_bound", "upper_bound")
+
+
+class FieldSummary(NamedTuple):
+    """The values of one partition field in all files of a manifest, as an entry of a manifest list has them."""
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+    @classmethod
+    def parse(cls, value: AvroValue) -> "FieldSummary":
+        """Reads a summary as it was decoded. Raises `NotRebasable` for a field that is missing, unknown, or of a wrong
+        type."""
+        if not isinstance(value, dict) or not value.keys() <= {*cls._fields}:
+            raise NotRebasable("an entry of a manifest list has no valid partitions")
+        null, nan, lower, upper = (value.get(name) for name in cls._fields)
+        if not isinstance(null, bool) or not isinstance(nan, bool | None):
+            raise NotRebasable("an entry of a manifest list has no valid partitions")
+        if not isinstance(lower, bytes | None) or not isinstance(upper, bytes | None):
+            raise NotRebasable("an entry of a manifest list has no valid partitions")
+        return cls(null, nan, lower, upper)
 
 
 class ManifestFile(NamedTuple):
@@ -44,7 +71,7 @@ class ManifestFile(NamedTuple):
     added_rows_count: int
     existing_rows_count: int
     deleted_rows_count: int
-    partitions: Sequence[AvroRecord] | None = None
+    partitions: Sequence[FieldSummary] | None = None
     key_metadata: bytes | None = None
     first_row_id: int | None = None
 
@@ -74,6 +101,22 @@ class ManifestFile(NamedTuple):
         )
 
 
+class ManifestListParser:
+    """Reads the entries of one manifest list, one after the other."""
+
+    def __init__(self) -> None:
+        self._summaries = 0
+
+    def parse(self, record: JsonObject) -> ManifestFile:
+        """Reads the next entry. Raises `NotRebasable` as `ManifestFile.parse` does, and if the list has more summaries
+        of partition fields than a list may have."""
+        entry = ManifestFile.parse(cast(AvroRecord, record))
+        self._summaries += len(entry.partitions or ())
+        if self._summaries > MAX_LIST_SUMMARIES:
+            raise NotRebasable(f"a manifest list has more than {MAX_LIST_SUMMARIES:,} summaries of partition fields")
+        return entry
+
+
 LIST_FIELDS = frozenset({*ManifestFile._fields, *_OLDER_NAMES})
 """The fields of an entry that the catalog knows. It copies no list that has others, because it would lose them."""
 
@@ -85,12 +128,10 @@ def check_list_fields(names: Collection[str]) -> None:
         raise NotRebasable(f"a manifest list has fields that the catalog does not know: {', '.join(unknown)[:200]}")
 
 
-def added_manifests(
-    append: Append, target: AppendTarget, client: Sequence[ManifestFile], parent: Sequence[ManifestFile]
-) -> Sequence[ManifestFile]:
+def added_manifests(client: Sequence[ManifestFile], parent: Sequence[ManifestFile]) -> Sequence[ManifestFile]:
     """Returns the manifests that an append adds, in order: those in the `client`'s list that are not in the list of its
-    parent. Raises `NotRebasable` if an entry of the parent is missing or differs, or if a manifest that it adds is none
-    of new data files of its own."""
+    parent. Raises `NotRebasable` if an entry of the parent is missing or differs, or if it adds no manifests, too many,
+    or one twice."""
     left = {each.manifest_path: each for each in parent}
     if len(left) != len(parent):
         raise NotRebasable("the manifest list of its parent names a manifest twice")
@@ -106,8 +147,6 @@ def added_manifests(
         raise NotRebasable(f"it adds {len(added):,} manifests, expected 1 to {MAX_ADDED_MANIFESTS}")
     if len({each.manifest_path for each in added}) != len(added):
         raise NotRebasable("its manifest list names a new manifest twice")
-    for each in added:
-        _check_added(each, append, target)
     return added
 
 
@@ -119,7 +158,9 @@ def check_row_ids(manifests: Iterable[ManifestFile]) -> None:
             raise NotRebasable(f"the manifest {each.manifest_path[:200]} has no first_row_id")
 
 
-def _check_added(manifest: ManifestFile, append: Append, target: AppendTarget) -> None:
+def check_added(manifest: ManifestFile, append: Append, target: AppendTarget) -> None:
+    """Raises `NotRebasable` if a manifest that an append adds is none of new data files of its own, by its entry in the
+    manifest list."""
     where = f"the manifest {manifest.manifest_path[:200]}"
     if manifest.content != DATA:
         raise NotRebasable(f"{where} has delete files")
@@ -149,7 +190,7 @@ class AddedFiles:
 
     def read_header(self, metadata: Mapping[str, bytes]) -> None:
         """Takes the metadata in the file's header. Raises `NotRebasable` unless it is of data files and of the
-        partition spec that the manifest list names."""
+        partition spec that the manifest list names, and for a schema that is too long."""
         if metadata.get("content", b"data") != b"data":
             raise NotRebasable(f"{self._where} has delete files")
         if metadata.get("partition-spec-id") != str(self._manifest.partition_spec_id).encode():
@@ -169,27 +210,30 @@ class AddedFiles:
         if (self.files, self.rows) != (manifest.added_files_count, manifest.added_rows_count):
             raise NotRebasable(f"{self._where} has {self.files} files and {self.rows} rows, its list has other numbers")
 
-    def add(self, entries: Iterable[JsonObject]) -> None:
-        """Counts the next entries. Raises `NotRebasable` for one that is no new data file of this append."""
-        for entry in cast("Iterable[AvroRecord]", entries):
-            file = entry.get("data_file")
-            if not isinstance(file, dict):
-                raise NotRebasable(f"an entry of {self._where} has no data file")
-            if entry.get("status") != ADDED or entry.get("snapshot_id") not in (None, self._snapshot_id):
-                raise NotRebasable(f"{self._where} has a file that this commit does not add")
-            if (file.get("content") or DATA) != DATA:
-                raise NotRebasable(f"{self._where} has delete files")
-            assigned = entry.get("sequence_number"), entry.get("file_sequence_number"), file.get("first_row_id")
-            if assigned != (None, None, None):
-                raise NotRebasable(f"{self._where} has a sequence number or row id for a new file")
-            self.files += 1
-            self.rows += _number(file, "record_count")
-            self.size += _number(file, "file_size_in_bytes")
+    def add(self, record: JsonObject) -> None:
+        """Counts the next entry. Raises `NotRebasable` for one that is no new data file of this append."""
+        entry = cast(AvroRecord, record)
+        file = entry.get("data_file")
+        if not isinstance(file, dict):
+            raise NotRebasable(f"an entry of {self._where} has no data file")
+        if entry.get("status") != ADDED or entry.get("snapshot_id") not in (None, self._snapshot_id):
+            raise NotRebasable(f"{self._where} has a file that this commit does not add")
+        if (file.get("content") or DATA) != DATA:
+            raise NotRebasable(f"{self._where} has delete files")
+        assigned = entry.get("sequence_number"), entry.get("file_sequence_number"), file.get("first_row_id")
+        if assigned != (None, None, None):
+            raise NotRebasable(f"{self._where} has a sequence number or row id for a new file")
+        self.files += 1
+        self.rows += _number(file, "record_count")
+        self.size += _number(file, "file_size_in_bytes")
 
 
 def _schema_id(metadata: Mapping[str, bytes]) -> int | None:
+    stated = metadata.get("schema", b"")
+    if len(stated) > MAX_SCHEMA_BYTES:
+        raise NotRebasable(f"a manifest has a schema of more than {MAX_SCHEMA_BYTES:,} bytes")
     try:
-        schema = loads(metadata.get("schema", b""))
+        schema = loads(stated)
     except MalformedJson:
         return None
     found = schema.get("schema-id") if isinstance(schema, dict) else None
@@ -219,19 +263,11 @@ def _bytes(values: AvroRecord, name: str) -> bytes | None:
     return found
 
 
-def _partitions(value: AvroValue) -> Sequence[AvroRecord] | None:
+def _partitions(value: AvroValue) -> Sequence[FieldSummary] | None:
     if value is None or value == []:
         return None
     if not isinstance(value, list):
         raise NotRebasable("an entry of a manifest list has no valid partitions")
-    summaries: list[AvroRecord] = []
-    for each in value:
-        if not isinstance(each, dict) or not each.keys() <= {*_PARTITION_FIELDS}:
-            raise NotRebasable("an entry of a manifest list has no valid partitions")
-        null, nan, lower, upper = (each.get(name) for name in _PARTITION_FIELDS)
-        if not isinstance(null, bool) or not isinstance(nan, bool | None):
-            raise NotRebasable("an entry of a manifest list has no valid partitions")
-        if not isinstance(lower, bytes | None) or not isinstance(upper, bytes | None):
-            raise NotRebasable("an entry of a manifest list has no valid partitions")
-        summaries.append({"contains_null": null, "contains_nan": nan, "lower_bound": lower, "upper_bound": upper})
-    return summaries
+    if len(value) > MAX_SUMMARIES:
+        raise NotRebasable(f"an entry of a manifest list has more than {MAX_SUMMARIES:,} summaries of partition fields")
+    return [FieldSummary.parse(each) for each in value]

@@ -9,7 +9,7 @@ fastavro is imported with the first file.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import IO, Final, cast
+from typing import IO, Final, Generic, TypeVar, cast
 
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.state.avro_codecs import Unpack, unpack_with
@@ -18,11 +18,14 @@ from arco_catalog.state.avro_schema import (
     FileSchemas,
     check_schema,
 )
+from arco_catalog.state.avro_schema import Composite as Composite
 from arco_catalog.state.avro_schema import Fields as Fields
 from arco_catalog.state.avro_schema import Unreadable as Unreadable
 from arco_catalog.state.fields import objects, text
 from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
 from storage_backends.lazy_dataclass import dataclass
+
+T = TypeVar("T")
 
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
@@ -51,12 +54,13 @@ ReadRange = Callable[[int, int], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class AvroLimits:
-    """The limits of one Avro file: the bytes of a block, as stored and unpacked, and the bytes and records of all
-    blocks, unpacked."""
+    """The limits of one Avro file: the bytes of a block, as stored and unpacked, the bytes and records of all blocks,
+    unpacked, and the bytes of a record."""
 
-    block_bytes: int
-    file_bytes: int
-    file_records: int
+    block_bytes: int = MAX_BLOCK_BYTES
+    file_bytes: int = MAX_FILE_BYTES
+    file_records: int = MAX_FILE_RECORDS
+    record_bytes: int = MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +71,25 @@ class AvroHeader:
     fields: Sequence[str]
 
 
-async def read_blocks(
+def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
+    """Reads an Avro file by `read_range`, and yields its records, some thousands at a time, each with those of `fields`
+    that the file has. Raises `Unreadable` for a file that is corrupt or beyond a bound, and what `read_range` raises.
+    """
+    return parse_blocks(read_range, fields, lambda record: record, AvroLimits(), lambda _: None)
+
+
+async def parse_blocks(
     read_range: ReadRange,
     fields: Fields,
-    limits: AvroLimits | None = None,
-    check_header: Callable[[AvroHeader], None] | None = None,
-) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """Reads an Avro file by `read_range`, and yields its records, some thousands at a time, each with those of `fields`
-    that the file has. `limits` are those of this module by default. `check_header` is called with the header before any
-    record is decoded, perhaps in a worker thread. Raises `Unreadable` for a file that is corrupt or beyond a bound, and
-    what `read_range` and `check_header` raise.
+    parse: Callable[[JsonObject], T],
+    limits: AvroLimits,
+    check_header: Callable[[AvroHeader], None],
+) -> AsyncGenerator[Sequence[T], None]:
+    """Reads an Avro file as `read_blocks` does, within `limits`, and yields what `parse` returns for each record.
+    `check_header` is called with the header before any record is decoded, and `parse` with a record before the next one
+    is, both perhaps in a worker thread. Raises as `read_blocks` does, and what `check_header` and `parse` raise.
     """
-    limits = limits or AvroLimits(MAX_BLOCK_BYTES, MAX_FILE_BYTES, MAX_FILE_RECORDS)
-    parser = _Parser(fields, limits, check_header)
+    parser = _Parser(fields, parse, limits, check_header)
     place, ended = 0, False
     while True:
         if parser.missing == 0:
@@ -148,15 +158,22 @@ class _Buffer:
         raise Unreadable("an integer of the Avro file has more than ten bytes")
 
 
-class _Parser:
+class _Parser(Generic[T]):
     """Reads one Avro file in the order of its bytes. The caller adds the next bytes while `missing` is not 0."""
 
-    def __init__(self, fields: Fields, limits: AvroLimits, check_header: Callable[[AvroHeader], None] | None) -> None:
+    def __init__(
+        self,
+        fields: Fields,
+        parse: Callable[[JsonObject], T],
+        limits: AvroLimits,
+        check_header: Callable[[AvroHeader], None],
+    ) -> None:
         self._fields = fields
+        self._parse = parse
         self._limits = limits
         self._check_header = check_header
         self._buffer = _Buffer()
-        self._records: _Records | None = None
+        self._records: _Records[T] | None = None
         self._sync = b""
         self.missing = 1
         """The minimum number of bytes that must be added before `read` can return more records."""
@@ -176,10 +193,11 @@ class _Parser:
         self._buffer.add(data)
         self.missing = max(0, self.missing - len(data))
 
-    def read(self) -> Sequence[JsonObject]:
-        """Returns the next records of the file, at most a slice of them. Returns none if bytes are missing, and sets
-        `missing` to their number. Raises `Unreadable` if the file is corrupt or beyond a bound."""
-        found: list[JsonObject] = []
+    def read(self) -> Sequence[T]:
+        """Returns the next records of the file, parsed, at most a slice of them. Returns none if bytes are missing, and
+        sets `missing` to their number. Raises `Unreadable` if the file is corrupt or beyond a bound, and what parsing
+        raises."""
+        found: list[T] = []
         steps, max_bytes = SLICE_RECORDS, SLICE_BYTES
         while steps > 0 and max_bytes > 0:
             mark = self._buffer.mark()
@@ -200,7 +218,7 @@ class _Parser:
             max_bytes -= before - self._records.pending
         return found
 
-    def _read_header(self) -> "_Records":
+    def _read_header(self) -> "_Records[T]":
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -213,9 +231,8 @@ class _Parser:
             raise
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
         schemas = _schemas(metadata, self._fields)
-        if self._check_header is not None:
-            self._check_header(AvroHeader(metadata, [text(each, "name") for each in objects(schemas.writer, "fields")]))
-        return _Records(schemas, unpack, self._limits)
+        self._check_header(AvroHeader(metadata, [text(each, "name") for each in objects(schemas.writer, "fields")]))
+        return _Records(schemas, self._parse, unpack, self._limits)
 
     def _read_metadata(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -240,7 +257,7 @@ class _Parser:
             )
         return self._buffer.take(size)
 
-    def _read_block(self, records: "_Records") -> None:
+    def _read_block(self, records: "_Records[T]") -> None:
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -251,12 +268,15 @@ class _Parser:
         records.open_block(count, data)
 
 
-class _Records:
+class _Records(Generic[T]):
     """Decodes the records in the blocks of an Avro file. fastavro reads the bytes of the present record from this
-    object, as from a file. Errors are raised as `Unreadable`."""
+    object, as from a file. Its errors are raised as `Unreadable`."""
 
-    def __init__(self, schemas: FileSchemas, unpack: Unpack, limits: AvroLimits) -> None:
+    def __init__(
+        self, schemas: FileSchemas, parse: Callable[[JsonObject], T], unpack: Unpack, limits: AvroLimits
+    ) -> None:
         self._schemas = schemas
+        self._parse = parse
         self._limits = limits
         self._unpack = unpack
         self._data = b""
@@ -289,14 +309,14 @@ class _Records:
         if count == 0:
             self._data = b""
 
-    def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
-        """Returns the next records of the present block: at most `max_records`, and none that starts after the next
-        `max_bytes` bytes. Returns none at the end of the block. A corrupt record is an error."""
-        decoded: list[JsonObject] = []
+    def decode(self, max_records: int, max_bytes: int) -> Sequence[T]:
+        """Returns the next records of the present block, parsed: at most `max_records`, and none that starts after the
+        next `max_bytes` bytes. Returns none at the end of the block. A corrupt record is an error."""
+        decoded: list[T] = []
         end = self._place + max_bytes
         while self.left and len(decoded) < max_records and self._place < end:
-            self._limit = min(len(self._data), self._place + MAX_RECORD_BYTES)
-            decoded.append(self._decode_one())
+            self._limit = min(len(self._data), self._place + self._limits.record_bytes)
+            decoded.append(self._parse(self._decode_one()))
             self.left -= 1
         if self.left == 0:
             self._data, self._place = b"", 0
@@ -320,7 +340,7 @@ class _Records:
         Raises `EOFError` beyond the end of the block, and beyond the maximum size of a record."""
         end = self._place + size
         if size < 0 or end > self._limit:
-            raise EOFError(f"the record goes on beyond its block, or has more than {MAX_RECORD_BYTES:,} bytes")
+            raise EOFError(f"the record goes on beyond its block, or has more than {self._limits.record_bytes:,} bytes")
         data = self._data[self._place : end]
         self._place = end
         return data

@@ -7,15 +7,27 @@ bounded number of steps for each byte of a record.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Final
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.fields import objects
 from storage_backends.lazy_dataclass import dataclass
 
-Fields = Mapping[str, "Fields | None"]
-"""The fields of a record that a caller reads, by name: with the fields to read of a record in it, or None to read it
-whole."""
+
+class Composite(Enum):
+    """The form of a field that is more than one value, and is read whole."""
+
+    RECORD = "record"
+    """A record whose fields are single values."""
+    RECORDS = "array of records"
+    """An array of such records."""
+
+
+Fields = Mapping[str, "Fields | Composite | None"]
+"""The fields of a record that a caller reads, by name: None for a single value, the fields to read of a record, or the
+form of what is read whole. A file whose schema has another form there is unreadable: one byte of an array or map may
+take a hundred bytes of memory once decoded."""
 
 MAX_SCHEMA_BYTES: Final = 512 << 10
 MAX_TYPES: Final = 10_000
@@ -70,16 +82,46 @@ def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
 
 
 def prune(schema: JsonValue, fields: Fields) -> JsonObject:
-    """Returns a record's schema with only the fields that are in `fields`. Raises `Unreadable` if the schema, or that
-    of a field to be read in parts, is of no record."""
+    """Returns a record's schema with only the fields that are in `fields`. Raises `Unreadable` if the schema is of no
+    record, or if a field has another form than `fields` states."""
     record = _record(schema)
     pruned: list[JsonValue] = []
     for field in objects(record, "fields"):
         name = field.get("name")
         if isinstance(name, str) and name in fields:
-            inner = fields[name]
-            pruned.append(field if inner is None else {**field, "type": prune(field.get("type"), inner)})
+            pruned.append({**field, "type": _checked_form(name, field.get("type"), fields[name])})
     return {**record, "fields": pruned}
+
+
+def _checked_form(name: str, schema: JsonValue, form: Fields | Composite | None) -> JsonValue:
+    """Returns the schema of a field, with only the fields of a record that are read. Raises `Unreadable` if the field
+    has not this form."""
+    if isinstance(form, Mapping):
+        return prune(schema, form)
+    if not _is_value(schema) if form is None else not _is_composite(schema, form):
+        what = "single value" if form is None else f"{form.value} of single values"
+        raise Unreadable(f"the field {name} of the Avro schema is no {what}")
+    return schema
+
+
+def _is_value(schema: JsonValue) -> bool:
+    """Whether a type, written out, has a single value: a primitive or fixed type, or a union of such types."""
+    if isinstance(schema, list):
+        return all(_is_value(each) for each in schema)
+    return isinstance(schema, str) or (
+        isinstance(schema, dict) and schema.get("type") not in ("record", "array", "map")
+    )
+
+
+def _is_composite(schema: JsonValue, form: Composite) -> bool:
+    """Whether a type, written out, has a form, or is a union of null and a type that has it."""
+    if isinstance(schema, list):
+        return all(each == "null" or _is_composite(each, form) for each in schema)
+    if not isinstance(schema, dict):
+        return False
+    if form is Composite.RECORDS:
+        return schema.get("type") == "array" and _is_composite(schema.get("items"), Composite.RECORD)
+    return schema.get("type") == "record" and all(_is_value(each.get("type")) for each in objects(schema, "fields"))
 
 
 class _Checker:

@@ -1,7 +1,7 @@
 """Writes manifest lists as Avro files (table spec, "Manifest Lists")."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Final
 
@@ -61,9 +61,15 @@ def encode_manifest_list(manifests: Sequence[ManifestFile], format_version: int,
     fastavro.writer(
         out,
         {"type": "record", "name": "manifest_file", "fields": written},
-        [each._asdict() for each in manifests],
+        map(_record, manifests),
         codec="deflate",
         metadata={**metadata, "format-version": str(format_version)},
         sync_marker=hashlib.sha256(repr(header).encode()).digest()[:_SYNC_BYTES],
     )
     return out.getvalue()
+
+
+def _record(manifest: ManifestFile) -> Mapping[str, object]:
+    """Returns an entry of the list as the encoder takes it."""
+    summaries = manifest.partitions
+    return {**manifest._asdict(), "partitions": None if summaries is None else [each._asdict() for each in summaries]}

@@ -8,19 +8,24 @@ from dataclasses import dataclass, field
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.avro import Fields
+from arco_catalog.state.avro import Composite, Fields
 from reconciler.compact.values import long_of, object_of, objects_of, text_of
 from reconciler.live_files import live_entries, manifests_in
 from reconciler.maintain.deletes import EQUALITY_DELETES, POSITION_DELETES, AppliedDeletes, DeleteFile, DeleteIndex
 from reconciler.maintain.files_elsewhere import FilesElsewhere
 
-FILE_FIELDS: Fields = dict.fromkeys(
-    ("content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes")
-)
+FILE_FIELDS: Fields = {
+    **dict.fromkeys(("content", "file_path", "file_format", "record_count", "file_size_in_bytes")),
+    "partition": Composite.RECORD,
+}
 DATA_FIELDS: Fields = {"status": None, "sequence_number": None, "data_file": FILE_FIELDS}
 DELETE_FIELDS: Fields = {
     **DATA_FIELDS,
-    "data_file": {**FILE_FIELDS, **dict.fromkeys(("referenced_data_file", "lower_bounds", "upper_bounds"))},
+    "data_file": {
+        **FILE_FIELDS,
+        "referenced_data_file": None,
+        **dict.fromkeys(("lower_bounds", "upper_bounds"), Composite.RECORDS),
+    },
 }
 PATH_ID = 2**31 - 1 - 101
 """The id of the column `file_path` in files of position deletes (Iceberg specification, "Reserved Field IDs")."""
