@@ -45,6 +45,8 @@ class Crowd:
         self._new: dict[Member, None] = {}
         self._idle: dict[Member, float] = {}
         self.when_one_leaves: Callable[[], None] = lambda: None
+        self.when_size_changes: Callable[[int], None] = lambda count: None
+        """Gets the number of connections whenever that changes."""
 
     @property
     def full(self) -> bool:
@@ -55,11 +57,13 @@ class Crowd:
         """Counts one more connection of the process, which was accepted. `add` follows when the connection has a
         protocol, after the TLS handshake."""
         self._count += 1
+        self.when_size_changes(self._count)
 
     def lost(self) -> None:
         """Counts one connection of the process less: an accepted socket was closed, before or after `add`. Calls
         `when_one_leaves`."""
         self._count -= 1
+        self.when_size_changes(self._count)
         self.when_one_leaves()
 
     def add(self, member: Member) -> None:

@@ -29,7 +29,13 @@ from arco_catalog.state.characters import escaped
 __all__ = ["SERVE", "build_parser", "main"]
 
 INTERRUPTED = 130
-EXTRAS = {"uvicorn": "serve", "uvloop": "serve", "httptools": "serve", "pyiceberg": "import"}
+EXTRAS = {
+    "uvicorn": "serve",
+    "uvloop": "serve",
+    "httptools": "serve",
+    "prometheus_client": "metrics",
+    "pyiceberg": "import",
+}
 """The extra that installs a module."""
 COMMANDS = (
     serve_command.COMMAND,

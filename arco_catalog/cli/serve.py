@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import uvicorn
 import uvloop
@@ -45,15 +45,19 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from arco_catalog.tasks.loop import WakeUp
 from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.lines import Write
 from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
 from arco_catalog.telemetry.tasks_line import TaskLines
-from arco_catalog.telemetry.telemetry import Telemetry
+from arco_catalog.telemetry.telemetry import Counter, Telemetry
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.purge.worker import delegate_from_env
 from storage_backends import StoreError
 from storage_backends.open import opener_in
+
+if TYPE_CHECKING:
+    from arco_catalog.cli.server_metrics import ServerMetrics
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than clients keep idle connections, so that none sends a request into a closing one."""
@@ -84,7 +88,7 @@ def check(options: ServeOptions) -> None:
     async def open_and_close() -> None:
         parsed = _Inputs.of(options)
         async with _served(options, WakeUp()) as (catalog, what):
-            _working(options, parsed.policies, catalog, what.realms, WakeUp())
+            _working(options, parsed, catalog, what.realms, WakeUp())
 
     asyncio.run(open_and_close())
 
@@ -97,6 +101,7 @@ class _Inputs:
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
     certificate: Certificate | None
+    metrics: "ServerMetrics | None"
     telemetry: Telemetry | None
     policies: TaskPolicies
     connections: int
@@ -104,11 +109,13 @@ class _Inputs:
     @classmethod
     def of(cls, options: ServeOptions) -> "_Inputs":
         """Parses the options of a server. Raises `CliError` for the first wrong one."""
+        metrics = _metrics_of(options)
         return cls(
             parsed_each("--allowed-host", parse_host, options.allowed_hosts),
             parsed_each("--allowed-origin", parse_origin, options.allowed_origins),
             certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca),
-            telemetry_of(options),
+            metrics,
+            telemetry_of(options, None if metrics is None else metrics.requests),
             policies_of(options.task_properties),
             max_connections(options.max_connections),
         )
@@ -138,12 +145,14 @@ async def _serve(options: ServeOptions) -> None:
         config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
         report = await _report(catalog, what.realms, http.key_policy)
         crowd = Crowd(parsed.connections, asyncio.get_running_loop().time)
-        work = _working(options, parsed.policies, catalog, what.realms, wake_up)
+        if parsed.metrics is not None:
+            parsed.metrics.watch(crowd)
+        work = _working(options, parsed, catalog, what.realms, wake_up)
         with _listener(options) as listener:  # last: an address in use must not hide another mistake
-            server = Server(config, crowd, lambda: _announce(options, report, listener), parsed.certificate)
+            server = Server(config, crowd, lambda: _announce(options, report, listener, uri), parsed.certificate)
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
-            async with work:
+            async with _answering_scrapes(options, parsed.metrics) as uri, work:
                 await server.serve([listener])
 
 
@@ -171,7 +180,7 @@ async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyP
 
 
 def _working(
-    options: ServeOptions, policies: TaskPolicies, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
+    options: ServeOptions, parsed: _Inputs, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
 ) -> AbstractAsyncContextManager[None]:
     """Returns a context in which the process works on tasks; it does nothing if --tasks is off or the catalog is
     read-only. Raises `CliError`, if it works, for invalid variables of the delegation of purges."""
@@ -180,7 +189,13 @@ def _working(
     write = _to_stderr if options.log_format == "json" else None
     lines = TaskLines(write, options.metrics_namespace, catalog.runtime.now_ms)
     delegate = _delegate(options, catalog.runtime)
-    return working(catalog, None if realms is None else realms.realms, policies, delegate, wake_up, lines.tell)
+
+    def report(warehouse: str, stats: WorkStats) -> None:
+        lines.tell(warehouse, stats)
+        if parsed.metrics is not None:
+            parsed.metrics.tasks.count(warehouse, stats)
+
+    return working(catalog, None if realms is None else realms.realms, parsed.policies, delegate, wake_up, report)
 
 
 def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:
@@ -292,18 +307,40 @@ def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str])
         raise CliError(f"{option}: {error}") from error
 
 
-def _announce(options: ServeOptions, report: StoreReport, listener: socket.socket) -> None:
+def _metrics_of(options: ServeOptions) -> "ServerMetrics | None":
+    """Returns the metrics for Prometheus of this process; None without --metrics-port."""
+    if options.metrics_port is None:
+        return None
+    from arco_catalog.cli.server_metrics import ServerMetrics
+
+    return ServerMetrics(options.listener, SystemRuntime().now_ms)
+
+
+@asynccontextmanager
+async def _answering_scrapes(options: ServeOptions, metrics: "ServerMetrics | None") -> AsyncIterator[str | None]:
+    """Answers scrapes at the port of metrics for as long as the context lasts, and yields the URI; yields None without
+    that port, and in a worker, whose supervisor answers them."""
+    if metrics is None or options.metrics_port is None or options.listener is not None:
+        yield None
+        return
+    from arco_catalog.cli.metrics_server import answering_scrapes
+
+    async with answering_scrapes(options.metrics_host, options.metrics_port, metrics.page) as uri:
+        yield uri
+
+
+def _announce(options: ServeOptions, report: StoreReport, listener: socket.socket, metrics: str | None) -> None:
     if options.listener is None:
-        announce(options, listener, report, quiet=options.quiet)
+        announce(options, listener, report, quiet=options.quiet, metrics=metrics)
     else:
         print(json.dumps(asdict(report)), flush=True)
 
 
-def telemetry_of(options: ServerOptions) -> Telemetry | None:
+def telemetry_of(options: ServerOptions, counter: Counter | None = None) -> Telemetry | None:
     """Returns a server's telemetry: a line of JSON for each request if the log's format is JSON, a line of text if its
-    level is `debug`, else no lines; metrics in the JSON lines if the options name their namespace; and traces if the
-    environment configures them. Returns None without any of these. Raises `CliError` for invalid settings, and for a
-    metrics namespace without JSON."""
+    level is `debug`, else no lines; metrics in the JSON lines if the options name their namespace; traces if the
+    environment configures them; and the `counter`. Returns None without any of these. Raises `CliError` for invalid
+    settings, and for a metrics namespace without JSON."""
     if options.log_format == "json":
         lines: dict[str, Write] = {"json": _to_stderr}
     elif options.log_level == "debug":
@@ -313,7 +350,9 @@ def telemetry_of(options: ServerOptions) -> Telemetry | None:
     if options.metrics_namespace is not None and options.log_format != "json":
         raise CliError("--metrics-namespace requires --log-format json: metrics are part of JSON log lines")
     try:
-        return server_telemetry(options.environment, SystemRuntime(), namespace=options.metrics_namespace, **lines)
+        return server_telemetry(
+            options.environment, SystemRuntime(), namespace=options.metrics_namespace, counter=counter, **lines
+        )
     except ValueError as error:
         raise CliError(str(error)) from error
 

@@ -15,11 +15,15 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from arco_catalog.cli.capacity import PROCESS_BYTES
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import AddressError, StoreReport, announce, listen_together
 from arco_catalog.cli.server_options import ServerOptions
+
+if TYPE_CHECKING:
+    from arco_catalog.cli.worker_metrics import WorkerMetrics
 
 MAX_DEATHS = 5
 """Workers that are replaced within `DEATHS_WITHIN_SECONDS`; if one more dies in that time, the server ends."""
@@ -38,7 +42,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
             "out"
         )
     try:
-        return asyncio.run(Supervisor(parsed, arguments).run())
+        return asyncio.run(_supervise(parsed, arguments))
     except AddressError:
         from arco_catalog.cli import serve
         from arco_catalog.cli.serve_options import ServeOptions
@@ -47,13 +51,36 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         raise
 
 
+async def _supervise(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Runs a supervisor, with the metrics of its workers if the options have a port for them, and returns its exit
+    code. Raises `AddressError` if an address can't be listened at."""
+    if parsed.metrics_port is None:
+        return await Supervisor(parsed, arguments).run()
+    from arco_catalog.cli.metrics_server import answering_scrapes
+    from arco_catalog.cli.worker_metrics import WorkerMetrics, metrics_directory
+
+    with metrics_directory() as directory:
+        metrics = WorkerMetrics(directory)
+        async with answering_scrapes(parsed.metrics_host, parsed.metrics_port, metrics.page) as uri:
+            return await Supervisor(parsed, arguments, metrics, uri).run()
+
+
 class Supervisor:
     """Starts the worker processes of one `arco serve`, replaces a worker that dies, and passes signals on to all. It
-    stops the server if more than `MAX_DEATHS` workers die within `DEATHS_WITHIN_SECONDS`."""
+    stops the server if more than `MAX_DEATHS` workers die within `DEATHS_WITHIN_SECONDS`. `metrics` are those of the
+    workers, at the URI `metrics_uri`; None without a port for them."""
 
-    def __init__(self, parsed: argparse.Namespace, arguments: Sequence[str]) -> None:
+    def __init__(
+        self,
+        parsed: argparse.Namespace,
+        arguments: Sequence[str],
+        metrics: "WorkerMetrics | None" = None,
+        metrics_uri: str | None = None,
+    ) -> None:
         self._parsed = parsed
         self._arguments = arguments
+        self._metrics = metrics
+        self._metrics_uri = metrics_uri
         self._workers: dict[int, Process] = {}
         self._not_serving: set[Process] = set()
         """Workers that have not reported yet that they serve. They have no request to finish, so when the server ends
@@ -77,7 +104,14 @@ class Supervisor:
             others = await asyncio.gather(*(self._start(listener) for listener in listeners[1:]))
             if not self._ending and None not in others:
                 options, workers = ServerOptions.of(self._parsed), _describe_workers(self._parsed)
-                announce(options, listeners[0], first, quiet=self._parsed.quiet, workers=workers)
+                announce(
+                    options,
+                    listeners[0],
+                    first,
+                    quiet=self._parsed.quiet,
+                    workers=workers,
+                    metrics=self._metrics_uri,
+                )
             async with asyncio.TaskGroup() as group:
                 for listener in listeners:
                     group.create_task(self._keep_alive(listener))
@@ -101,6 +135,7 @@ class Supervisor:
             stdout=PIPE,
             pass_fds=(number,),
             start_new_session=True,  # a terminal's Ctrl-C reaches only the supervisor, which passes it on
+            env=None if self._metrics is None else {**self._parsed.environment, **self._metrics.environment},
         )
         self._workers[number] = process
         self._not_serving.add(process)
@@ -112,6 +147,8 @@ class Supervisor:
             await process.wait()
             return None
         self._not_serving.discard(process)
+        if self._metrics is not None:
+            self._metrics.began()
         return StoreReport(**json.loads(line))
 
     async def _keep_alive(self, listener: socket.socket) -> None:
@@ -124,6 +161,9 @@ class Supervisor:
                 if process not in self._not_serving:
                     self._code = self._code or code
                 return
+            if self._metrics is not None:
+                served = process not in self._not_serving
+                await asyncio.to_thread(self._metrics.died, listener.fileno(), served=served)
             print(f"arco: worker process {process.pid} ended with exit code {code}", file=sys.stderr, flush=True)
             if self._too_many_deaths():
                 print(

@@ -126,6 +126,13 @@ LOG_FORMAT = Variable(
 METRICS_NAMESPACE = _text(
     "ARCO_METRICS_NAMESPACE", "add CloudWatch embedded metrics of this namespace to the JSON lines", "NAME"
 )
+METRICS_PORT = Variable(
+    "ARCO_METRICS_PORT",
+    "port of metrics for Prometheus, apart from that of the catalog: GET /metrics; none unless this is set",
+    parse_port,
+    metavar="P",
+)
+METRICS_HOST = Variable("ARCO_METRICS_HOST", "address of the port of metrics", str, "127.0.0.1", "H")
 LOG_LEVEL = Variable(
     "ARCO_LOG_LEVEL",
     "debug (with a line for each request), info, warning or error",
@@ -495,6 +502,8 @@ SERVER: tuple[Variable[object], ...] = (
     GZIP,
     LOG_FORMAT,
     METRICS_NAMESPACE,
+    METRICS_PORT,
+    METRICS_HOST,
     LOG_LEVEL,
     WORKERS,
     MAX_CONNECTIONS,

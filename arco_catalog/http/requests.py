@@ -53,6 +53,7 @@ class Request:
 
     The layers fill the fields from `id` on: the id in telemetry, its `route`, the name of its `warehouse` and the
     `catalog` of that name, the `response` that is sent, and the class name of the `error` that was raised.
+    `before_answer`, if given, is called when the response is known, and before any of it is sent.
     """
 
     method: str
@@ -71,6 +72,7 @@ class Request:
     response: Response | None = None
     error: str | None = None
     catalog: Catalog | None = None
+    before_answer: Callable[[], None] | None = None
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive, send: Send, hold: Hold) -> "Request":

@@ -1,5 +1,5 @@
 """Log lines in CloudWatch's Embedded Metric Format: CloudWatch reads metrics out of such a line of JSON, without an
-agent. The constants define the metrics of requests, reconciler runs, tasks and collections.
+agent. The table of metrics defines which ones: those of requests, reconciler runs, tasks and collections.
 
 Alarms and dashboards (infra/) depend on the namespaces, names, dimensions and units."""
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.telemetry.metrics import OF_COLLECTIONS, OF_REQUESTS, OF_TASKS, OF_WALKS, Metric
 
 _NAMESPACE = re.compile(r"(?!AWS/)[A-Za-z0-9_./#-][A-Za-z0-9_./#: -]{0,254}")
 
@@ -16,51 +17,25 @@ Directives = Sequence[tuple[Sequence[str], Metrics]]
 """Pairs of dimensions and metrics. CloudWatch has, and bills, every metric once for each combination of values of the
 dimensions."""
 
-_OF_AN_OPERATION: Metrics = {"Requests": "Count", "ServerErrors": "Count", "Latency": "Milliseconds"}
-_OF_ALL: Metrics = {
-    **_OF_AN_OPERATION,
-    "StoreCalls": "Count",
-    "StoreDepth": "Count",
-    "StoreBytesRead": "Bytes",
-    "StoreBytesWritten": "Bytes",
-    "Conflicts": "Count",
-    "CacheHits": "Count",
-    "Denials": "Count",
-    "UnknownOutcomes": "Count",
-}
-_OF_ANY_CATALOG: Metrics = {"StaleKeys": "Count"}
-REQUESTS: Directives = (
-    (("Warehouse",), _OF_ALL),
-    (("Warehouse", "Operation"), _OF_AN_OPERATION),
-    ((), _OF_ANY_CATALOG),
-)
-"""Dimensions of a request's metrics. The log lines have more fields for queries. `StaleKeys` is sent with each request,
-0 too, and without a dimension: the alarm on the gateway's 5xx, which knows no catalog, subtracts it."""
 
-_OF_A_WALK: Metrics = {
-    "ReconcileCompleted": "Count",
-    "ReceiptsWritten": "Count",
-    "PointersWalked": "Count",
-    "PointersUnreadable": "Count",
-}
-WALKS: Directives = ((("Warehouse",), _OF_A_WALK),)
+def _directives(metrics: Sequence[Metric]) -> Directives:
+    """Returns the directives that send these metrics: for each combination of dimensions, in the order in which the
+    metrics name them, the units of those that have it."""
+    sent: dict[Sequence[str], dict[str, str]] = {}
+    for metric in metrics:
+        if metric.field is not None and metric.cloudwatch is not None:
+            for dimensions in metric.cloudwatch.dimensions:
+                sent.setdefault(dimensions, {})[metric.field] = metric.cloudwatch.unit
+    return tuple(sent.items())
+
+
+REQUESTS = _directives(OF_REQUESTS)
+"""The metrics of a request. The log lines have more fields for queries."""
+WALKS = _directives(OF_WALKS)
 """The metrics of a reconciler run. `ReconcileCompleted` is 1 for a run that reached the end."""
-
-_OF_TASKS: Metrics = {
-    "TasksExecuted": "Count",
-    "TasksCompleted": "Count",
-    "TasksFailed": "Count",
-    "TasksRetried": "Count",
-    "LeasesLost": "Count",
-    "TasksDueAge": "Seconds",
-}
-_OF_TASKS_ANYWHERE: Metrics = {name: _OF_TASKS[name] for name in ("TasksFailed", "LeasesLost", "TasksDueAge")}
-TASKS: Directives = ((("Warehouse",), _OF_TASKS), ((), _OF_TASKS_ANYWHERE))
-"""The metrics of a worker over a period. `TasksDueAge` is the longest time for which a task had been due. Metrics
-without a dimension are for alarms on all catalogs of a deployment."""
-
-_OF_A_COLLECTION: Metrics = {"CollectionCompleted": "Count", "ObjectsCollected": "Count", "StateObjects": "Count"}
-COLLECTIONS: Directives = ((("Warehouse",), _OF_A_COLLECTION), ((), {"StateObjects": "Count"}))
+TASKS = _directives(OF_TASKS)
+"""The metrics of a worker over a period. `TasksDueAge` is the longest time for which a task had been due."""
+COLLECTIONS = _directives(OF_COLLECTIONS)
 """The metrics of a collection. `StateObjects` is the number of objects of the catalog's state after it."""
 WATCHED = frozenset({"ReconcileCompleted", "TasksDueAge", "CollectionCompleted", "StateObjects"})
 """The metrics that are always written, because alarms depend on their values or their absence."""

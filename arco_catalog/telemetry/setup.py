@@ -8,7 +8,7 @@ from arco_catalog.config.variables import LOG_LEVEL, METRICS_NAMESPACE
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.telemetry.lines import JsonLines, TextLines, Write
 from arco_catalog.telemetry.logs import configure_logging
-from arco_catalog.telemetry.telemetry import Exporter, Telemetry
+from arco_catalog.telemetry.telemetry import Counter, Exporter, Telemetry
 
 DEFAULT_NAMESPACE = "ArcoCatalog"
 EXPORTERS = ("otlp", "console")
@@ -42,9 +42,11 @@ def server_telemetry(
     json: Write | None = None,
     text: Write | None = None,
     namespace: str | None = None,
+    counter: Counter | None = None,
 ) -> Telemetry | None:
     """Returns the telemetry of a server: JSON lines if there is `json` to write them, with metrics if there is a
-    `namespace`; lines of text if there is `text`; and traces if they are configured. Returns None without any of these.
+    `namespace`; lines of text if there is `text`; traces if they are configured; and the `counter`. Returns None
+    without any of these.
     Raises `ValueError` for an invalid metrics namespace, and if the traces that are configured are not supported or the
     extra `otel` is missing."""
     exporters = _spans(environment, flush=False)
@@ -52,7 +54,7 @@ def server_telemetry(
         exporters.append(JsonLines(json, namespace))
     if text is not None:
         exporters.append(TextLines(text))
-    return Telemetry(exporters, runtime) if exporters else None
+    return Telemetry(exporters, runtime, counter) if exporters or counter is not None else None
 
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:

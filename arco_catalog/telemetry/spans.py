@@ -16,6 +16,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_i
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from arco_catalog.state.paths import record_kind
+from arco_catalog.telemetry.metrics import OF_REQUESTS
 from arco_catalog.telemetry.request_log import RequestLog
 from storage_backends.wrappers.measuring import StoreCall
 
@@ -35,26 +36,18 @@ ATTRIBUTES: Mapping[str, str] = {
     "entity": "arco.entity",
     "table_uuid": "arco.table_uuid",
     "entities": "arco.entities",
-    "StoreCalls": "arco.store.calls",
-    "StoreDepth": "arco.store.depth",
-    "StoreBytesRead": "arco.store.bytes_read",
-    "StoreBytesWritten": "arco.store.bytes_written",
-    "CacheHits": "arco.cache_hits",
-    "Conflicts": "arco.conflicts",
     "attempt": "arco.attempt",
     "tries": "arco.tries",
-    "outcome": "arco.outcome",
     "unknown_outcome": "arco.unknown_outcome",
-    "dropped_writes": "arco.dropped_writes",
     "key": "arco.key",
     "principal": "arco.principal",
     "session": "arco.session",
     "ignored_claim": "arco.ignored_claim",
     "denied": "arco.denied",
     "denied_on": "arco.denied_on",
-    "Denials": "arco.denials",
     "request_id": "arco.request_id",
     "invocation": "faas.invocation_id",
+    **{metric.field: metric.attribute for metric in OF_REQUESTS if metric.field and metric.attribute},
 }
 """The fields of a request's log that its span has, with the names of the attributes there."""
 

@@ -21,12 +21,21 @@ class Exporter(Protocol):
         ...
 
 
-class Telemetry:
-    """Opens the logs of requests, and gives them to the exporters at the end. `dropped` counts the exports that
-    failed."""
+class Counter(Protocol):
+    """The interface of objects that count requests."""
 
-    def __init__(self, exporters: Sequence[Exporter], runtime: Runtime) -> None:
+    def count(self, log: RequestLog) -> None:
+        """Counts a request, which is answered or has failed."""
+        ...
+
+
+class Telemetry:
+    """Opens the logs of requests, gives them to the `counter`, if there is one, before the answer, and to the exporters
+    at the end. `dropped` counts the requests that one of them failed to take."""
+
+    def __init__(self, exporters: Sequence[Exporter], runtime: Runtime, counter: Counter | None = None) -> None:
         self._exporters = exporters
+        self._counter = counter
         self._runtime = runtime
         self.dropped = 0
         self._process: str | None = None
@@ -45,17 +54,38 @@ class Telemetry:
             self._process = self._runtime.ulid()
         return f"{self._process}-{next(self._numbers)}"
 
+    @property
+    def counts(self) -> bool:
+        """Whether there is a counter, so that `count` must be called before the answer is sent."""
+        return self._counter is not None
+
+    def count(self, request_log: RequestLog) -> None:
+        """Sets the end of a request's log to now, and gives the log to the counter. Does nothing if the counter has got
+        it already, or if there is none. A failure is logged and counted in `dropped`, and nothing is raised."""
+        if self._counter is None or request_log.in_metrics:
+            return
+        request_log.in_metrics = True
+        request_log.ended = request_log.store.clock()
+        try:
+            self._counter.count(request_log)
+        except Exception as error:
+            self._drop(self._counter, error)
+
     async def export(self, request_log: RequestLog) -> None:
-        """Sets the end of a request's log to now, and gives the log to all exporters. If one fails, that is logged and
-        counted in `dropped`; the others still get the log, and nothing is raised."""
+        """Counts the request unless `count` did, sets the end of its log to now, and gives the log to all exporters.
+        If one fails, that is logged and counted in `dropped`; the others still get the log, and nothing is raised."""
+        self.count(request_log)
         request_log.ended, request_log.ended_ms = request_log.store.clock(), self._runtime.now_ms()
         for exporter in self._exporters:
             try:
                 await exporter.export(request_log)
             except Exception as error:
-                self.dropped += 1
-                _LOG.error(
-                    "%s failed to export a request, which is missing there; the response is not affected",
-                    type(exporter).__name__,
-                    exc_info=error,
-                )
+                self._drop(exporter, error)
+
+    def _drop(self, where: Exporter | Counter, error: Exception) -> None:
+        self.dropped += 1
+        _LOG.error(
+            "%s failed to export a request, which is missing there; the response is not affected",
+            type(where).__name__,
+            exc_info=error,
+        )

@@ -11,7 +11,9 @@ class Delivery:
         self._inner = inner
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, sends the response to the client, and returns it."""
+        """Passes the request on, calls its `before_answer`, sends the response to the client, and returns it."""
         request.response = response = await self._inner(request)
+        if request.before_answer is not None:
+            request.before_answer()
         await response.send(request.send, to_head=request.method == "HEAD", request_id=request.id)
         return response

@@ -1,5 +1,7 @@
 """The outermost layer: opens the log of each request, fills it, and exports it after the response was sent."""
 
+from functools import partial
+
 from arco_catalog.http.clients import client_info, invocation, method, path, request_id, trace_parent
 from arco_catalog.http.requests import Handle, Request
 from arco_catalog.http.responses import Response
@@ -20,9 +22,13 @@ class RequestTelemetry:
 
     async def handle(self, request: Request) -> Response:
         """Gives the request an id, passes it on, and returns its response. The class of an exception is logged, and the
-        exception is raised. In both cases the log of the request is exported afterwards."""
+        exception is raised. In both cases the log of the request is exported afterwards. A counter of requests gets
+        the log before the response is sent, so that it has each request that was answered, even if this process is
+        killed."""
         log = self._telemetry.begin(_request_summary(request), self._usual_warehouse)
         request.id = log.request_id
+        if self._telemetry.counts:
+            request.before_answer = partial(self._count, log, request)
         try:
             with collect_stats(log.stats):
                 return await self._inner(request)
@@ -32,6 +38,10 @@ class RequestTelemetry:
         finally:
             _fill(log, request)
             await self._telemetry.export(log)
+
+    def _count(self, log: RequestLog, request: Request) -> None:
+        _fill(log, request)
+        self._telemetry.count(log)
 
 
 def _request_summary(request: Request) -> RequestSummary:

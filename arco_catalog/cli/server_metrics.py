@@ -1,0 +1,37 @@
+"""The metrics for Prometheus of one process that serves: of a worker, which counts in files that its supervisor reads,
+or of a server without workers, which answers scrapes itself."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+
+from arco_catalog.cli.crowd import Crowd
+from arco_catalog.telemetry.collectors import Collectors, Page, count_in_files, count_in_memory, page_of
+from arco_catalog.telemetry.metrics import OF_PROCESSES
+from arco_catalog.telemetry.request_counts import RequestCounts
+from arco_catalog.telemetry.server_info import ServerInfo
+from arco_catalog.telemetry.task_counts import TaskCounts
+
+
+class ServerMetrics:
+    """The counts of requests and tasks of one process, and its connections. `place` is the place of a worker among
+    those of its supervisor; None for a server without workers, which has those of the server as a whole, too."""
+
+    def __init__(self, place: int | None, now_ms: Callable[[], int]) -> None:
+        registry = CollectorRegistry()
+        if place is None:
+            count_in_memory()
+            ServerInfo(registry).workers.set(1)
+        else:
+            count_in_files(place)
+        self.requests = RequestCounts(registry)
+        self.tasks = TaskCounts(registry, now_ms)
+        self.page: Page = page_of(registry)
+        collectors = Collectors(OF_PROCESSES, registry)
+        self._connections = collectors.gauge("arco_connections")
+        self._limit = collectors.gauge("arco_connections_limit")
+
+    def watch(self, crowd: Crowd) -> None:
+        """Keeps the metrics of connections up to date with those of the process."""
+        self._limit.set(crowd.limit)
+        crowd.when_size_changes = self._connections.set

@@ -1,0 +1,104 @@
+"""The metrics for Prometheus of a server with workers: the supervisor answers with one page for all of them.
+
+Each worker counts in files of its place, in a directory in memory. A worker that takes the place of a dead one goes on
+in its files, so no count is lost or doubled, and the directory has as many files after a thousand deaths as after none
+(docs/decisions/0083-metrics-of-workers.md)."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
+
+from arco_catalog.telemetry.collectors import DIRECTORY_VARIABLE, Page, page_of
+from arco_catalog.telemetry.server_info import ServerInfo
+
+IN_MEMORY = Path("/dev/shm")
+PREFIX = "arco-metrics-"
+
+
+class WorkerMetrics(Collector):
+    """The metrics that the workers of a supervisor count in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._reading = Lock()
+        registry = CollectorRegistry()
+        registry.register(self)
+        self._info = ServerInfo(registry)
+        self.page: Page = page_of(registry)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables by which a worker finds the directory."""
+        return {DIRECTORY_VARIABLE: str(self._directory)}
+
+    def began(self) -> None:
+        """Counts a worker that serves."""
+        self._info.workers.inc()
+
+    def died(self, place: int, *, served: bool) -> None:
+        """Counts the death of the worker at a place, and removes its gauges, such as that of its connections. Its
+        counters remain for the worker that takes its place."""
+        self._info.deaths.inc()
+        if served:
+            self._info.workers.dec()
+        with self._reading:
+            mark_process_dead(place, str(self._directory))
+
+    def collect(self) -> Iterable[Metric]:
+        """Returns the metrics of all workers. Leaves out a file that a worker has just created, while it is still
+        empty."""
+        with self._reading:
+            files = [str(file) for file in self._directory.glob("*.db") if file.stat().st_size]
+            merged: Iterable[Metric] = MultiProcessCollector.merge(files)
+            return merged
+
+
+@contextmanager
+def metrics_directory() -> Iterator[Path]:
+    """Creates a directory for the files of workers, in memory if the system has a directory there, and removes it at
+    the end. First removes the directories of supervisors that were killed."""
+    parent = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+    for left in parent.glob(f"{PREFIX}*"):
+        if (lock := _locked(left)) is not None:
+            _remove(left, lock)
+    lock = None
+    while lock is None:  # a supervisor that starts at this moment may take the directory for one that is left
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        lock = _locked(directory)
+    try:
+        yield directory
+    finally:
+        _remove(directory, lock)
+
+
+def _locked(directory: Path) -> int | None:
+    """Locks a directory for as long as the returned descriptor is open. Returns None if a living supervisor has locked
+    it, if it is gone, or if it is another user's."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if directory.exists():
+            return descriptor
+    except OSError:  # locked by another
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _remove(directory: Path, lock: int) -> None:
+    """Removes a directory and its lock. A worker that is about to die may create a file meanwhile; what is left then is
+    removed at the next start."""
+    shutil.rmtree(directory, ignore_errors=True)
+    os.close(lock)

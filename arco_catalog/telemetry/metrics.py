@@ -1,0 +1,227 @@
+"""The table of metrics: what each counts, and its name in log lines and CloudWatch, for Prometheus, and in spans.
+docs/observability.md has the table for readers; tests compare that page, dashboards and alarms with it."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+Dimensions = tuple[str, ...]
+
+WAREHOUSE: Dimensions = ("Warehouse",)
+OPERATION: Dimensions = ("Warehouse", "Operation")
+ANY_CATALOG: Dimensions = ()
+
+CALLS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 25.0, 50.0, 100.0)
+"""Upper bounds of buckets for numbers of store calls."""
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Upper bounds of buckets for durations."""
+
+
+class CloudWatch(NamedTuple):
+    """The unit of a metric in CloudWatch, and its combinations of dimensions there. CloudWatch bills each combination
+    of values as a metric of its own."""
+
+    unit: Literal["Count", "Milliseconds", "Seconds", "Bytes"]
+    dimensions: Sequence[Dimensions] = (WAREHOUSE,)
+
+
+class Series(NamedTuple):
+    """The name, type and labels of a metric for Prometheus, and the upper bounds of a histogram's buckets. `across` is
+    how the values of a gauge of several processes become one: their sum, or the one that was set last."""
+
+    name: str
+    kind: Literal["counter", "histogram", "gauge"]
+    labels: tuple[str, ...] = ()
+    buckets: Sequence[float] = ()
+    across: Literal["sum", "latest"] = "sum"
+
+
+class Metric(NamedTuple):
+    """A metric, with its description for people: the `field` of log lines that has its value, how CloudWatch gets it
+    from that field, its `series`, and the `attribute` of spans. What is None or empty is not there."""
+
+    help: str
+    field: str | None = None
+    cloudwatch: CloudWatch | None = None
+    series: Series | None = None
+    attribute: str | None = None
+
+
+OF_REQUESTS = (
+    Metric(
+        "Requests",
+        "Requests",
+        CloudWatch("Count", (WAREHOUSE, OPERATION)),
+        Series("arco_requests_total", "counter", ("operation", "status", "engine")),
+    ),
+    Metric(
+        "Requests that failed by the catalog's fault",
+        "ServerErrors",
+        CloudWatch("Count", (WAREHOUSE, OPERATION)),
+        Series("arco_server_errors_total", "counter"),
+    ),
+    Metric(
+        "Duration of requests",
+        "Latency",
+        CloudWatch("Milliseconds", (WAREHOUSE, OPERATION)),
+        Series("arco_request_duration_seconds", "histogram", ("operation",), SECONDS),
+    ),
+    Metric(
+        "Store calls of a request",
+        "StoreCalls",
+        CloudWatch("Count"),
+        Series("arco_request_store_calls", "histogram", ("operation",), CALLS),
+        "arco.store.calls",
+    ),
+    Metric(
+        "Longest chain of store calls of a request",
+        "StoreDepth",
+        CloudWatch("Count"),
+        Series("arco_request_store_depth", "histogram", ("operation",), CALLS),
+        "arco.store.depth",
+    ),
+    Metric(
+        "Bytes of objects read",
+        "StoreBytesRead",
+        CloudWatch("Bytes"),
+        Series("arco_store_read_bytes_total", "counter"),
+        "arco.store.bytes_read",
+    ),
+    Metric(
+        "Bytes of objects written",
+        "StoreBytesWritten",
+        CloudWatch("Bytes"),
+        Series("arco_store_written_bytes_total", "counter"),
+        "arco.store.bytes_written",
+    ),
+    Metric(
+        "Compare-and-swaps that were lost",
+        "Conflicts",
+        CloudWatch("Count"),
+        Series("arco_conflicts_total", "counter", ("operation",)),
+        "arco.conflicts",
+    ),
+    Metric(
+        "Reads of the store that a cache was valid for",
+        "CacheHits",
+        CloudWatch("Count"),
+        Series("arco_cache_hits_total", "counter"),
+        "arco.cache_hits",
+    ),
+    Metric(
+        "Requests without the privilege",
+        "Denials",
+        CloudWatch("Count"),
+        Series("arco_denials_total", "counter", ("privilege",)),
+        "arco.denials",
+    ),
+    Metric(
+        "Changes whose outcome is unknown",
+        "UnknownOutcomes",
+        CloudWatch("Count"),
+        Series("arco_unknown_outcomes_total", "counter", ("reason",)),
+    ),
+    Metric(
+        "5xx because of an idempotency key older than a day",
+        "StaleKeys",
+        CloudWatch("Count", (ANY_CATALOG,)),
+        Series("arco_stale_keys_total", "counter"),
+    ),
+    Metric(
+        "Changes by how they got their answer",
+        "outcome",
+        None,
+        Series("arco_outcomes_total", "counter", ("outcome",)),
+        "arco.outcome",
+    ),
+    Metric(
+        "Best-effort writes that failed",
+        "dropped_writes",
+        None,
+        Series("arco_dropped_writes_total", "counter"),
+        "arco.dropped_writes",
+    ),
+    Metric(
+        "Requests for credentials by a cloud's answer",
+        "vended",
+        None,
+        Series("arco_vended_credentials_total", "counter", ("result",)),
+    ),
+    Metric(
+        "Duration of store calls",
+        series=Series("arco_store_call_duration_seconds", "histogram", ("call",), SECONDS),
+    ),
+)
+"""Metrics of requests. `StaleKeys` is sent with each request, 0 too, and without a dimension: the alarm on the
+gateway's 5xx, which knows no catalog, subtracts it."""
+
+OF_TASKS = (
+    Metric("Executions of tasks", "TasksExecuted", CloudWatch("Count"), Series("arco_tasks_executed_total", "counter")),
+    Metric(
+        "Tasks that ended well", "TasksCompleted", CloudWatch("Count"), Series("arco_tasks_completed_total", "counter")
+    ),
+    Metric(
+        "Tasks that ended in a failure",
+        "TasksFailed",
+        CloudWatch("Count", (WAREHOUSE, ANY_CATALOG)),
+        Series("arco_tasks_failed_total", "counter"),
+    ),
+    Metric(
+        "Executions that failed and are retried",
+        "TasksRetried",
+        CloudWatch("Count"),
+        Series("arco_tasks_retried_total", "counter"),
+    ),
+    Metric(
+        "Tasks taken over from dead workers",
+        "LeasesLost",
+        CloudWatch("Count", (WAREHOUSE, ANY_CATALOG)),
+        Series("arco_leases_lost_total", "counter"),
+    ),
+    Metric(
+        "Longest time that a task has been due",
+        "TasksDueAge",
+        CloudWatch("Seconds", (WAREHOUSE, ANY_CATALOG)),
+        Series("arco_tasks_due_age_seconds", "gauge", across="latest"),
+    ),
+    Metric(
+        "Tasks given back by workers that stopped", "given_back", None, Series("arco_tasks_given_back_total", "counter")
+    ),
+    Metric("Looks for tasks that failed", "error", None, Series("arco_task_looks_failed_total", "counter")),
+    Metric(
+        "Unix time of the last look for tasks",
+        series=Series("arco_tasks_observed_timestamp_seconds", "gauge", across="latest"),
+    ),
+)
+"""Metrics of a worker over a period. Those without a dimension are for alarms on all catalogs of a deployment."""
+
+OF_WALKS = (
+    Metric("Runs of the reconciler that reached the end", "ReconcileCompleted", CloudWatch("Count")),
+    Metric("Receipts that the reconciler wrote", "ReceiptsWritten", CloudWatch("Count")),
+    Metric("Pointers that the reconciler walked", "PointersWalked", CloudWatch("Count")),
+    Metric("Records that the reconciler could not read", "PointersUnreadable", CloudWatch("Count")),
+)
+"""Metrics of a run of the reconciler."""
+
+OF_COLLECTIONS = (
+    Metric("Collections that reached the end", "CollectionCompleted", CloudWatch("Count")),
+    Metric("Objects that a collection deleted", "ObjectsCollected", CloudWatch("Count")),
+    Metric(
+        "Objects of the state that a collection left", "StateObjects", CloudWatch("Count", (WAREHOUSE, ANY_CATALOG))
+    ),
+)
+"""Metrics of a collection."""
+
+OF_PROCESSES = (
+    Metric("Open connections of clients", series=Series("arco_connections", "gauge")),
+    Metric("Maximum number of connections", series=Series("arco_connections_limit", "gauge")),
+)
+"""Metrics of each process that serves."""
+
+OF_SERVERS = (
+    Metric("1, with the version as a label", series=Series("arco_build_info", "gauge", ("version",))),
+    Metric("Processes that serve", series=Series("arco_workers", "gauge")),
+    Metric("Worker processes that died", series=Series("arco_worker_deaths_total", "counter")),
+)
+"""Metrics of a server as a whole."""
+
+METRICS = (*OF_REQUESTS, *OF_TASKS, *OF_WALKS, *OF_COLLECTIONS, *OF_PROCESSES, *OF_SERVERS)

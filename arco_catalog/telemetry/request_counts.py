@@ -1,0 +1,89 @@
+"""Counts requests for Prometheus. This module is imported only by a server with a port for metrics."""
+
+from typing import get_args
+
+from prometheus_client import CollectorRegistry
+
+from arco_catalog.iceberg.errors import UnknownReason
+from arco_catalog.protocol.request_stats import Outcome
+from arco_catalog.telemetry.collectors import Collectors
+from arco_catalog.telemetry.engines import engine_of
+from arco_catalog.telemetry.metrics import OF_REQUESTS
+from arco_catalog.telemetry.request_log import RequestLog
+from arco_catalog.vending.service import Outcome as Vended
+
+
+class RequestCounts:
+    """The metrics of requests in a registry. Those with labels of few values are 0 from the start, so that a first
+    event is an increase."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        collectors = Collectors(OF_REQUESTS, registry)
+        self._requests = collectors.counter("arco_requests_total")
+        self._durations = collectors.histogram("arco_request_duration_seconds")
+        self._calls = collectors.histogram("arco_request_store_calls")
+        self._depths = collectors.histogram("arco_request_store_depth")
+        self._call_durations = collectors.histogram("arco_store_call_duration_seconds")
+        self._server_errors = collectors.counter("arco_server_errors_total")
+        self._stale_keys = collectors.counter("arco_stale_keys_total")
+        self._bytes_read = collectors.counter("arco_store_read_bytes_total")
+        self._bytes_written = collectors.counter("arco_store_written_bytes_total")
+        self._cache_hits = collectors.counter("arco_cache_hits_total")
+        self._dropped_writes = collectors.counter("arco_dropped_writes_total")
+        self._conflicts = collectors.counter("arco_conflicts_total")
+        self._denials = collectors.counter("arco_denials_total")
+        self._unknown = collectors.counter("arco_unknown_outcomes_total")
+        self._outcomes = collectors.counter("arco_outcomes_total")
+        self._vended = collectors.counter("arco_vended_credentials_total")
+        for counter, known in (
+            (self._unknown, get_args(UnknownReason)),
+            (self._outcomes, get_args(Outcome)),
+            (self._vended, tuple(Vended)),
+        ):
+            for value in known:
+                counter.labels(value)
+
+    def count(self, log: RequestLog) -> None:
+        """Counts a request: its result, and its calls of the store that have ended."""
+        operation, status = log.operation, f"{log.status // 100}xx"
+        self._requests.labels(operation, status, engine_of(log.request.client)).inc()
+        self._durations.labels(operation).observe(log.ended - log.began)
+        self._count_errors(log)
+        self._count_store(log)
+        self._count_change(log)
+
+    def _count_errors(self, log: RequestLog) -> None:
+        if log.failed:
+            self._server_errors.inc()
+        if log.has_stale_key:
+            self._stale_keys.inc()
+        if log.stats.denied is not None:
+            self._denials.labels(log.stats.denied[0]).inc()
+
+    def _count_store(self, log: RequestLog) -> None:
+        called = log.store.totals()
+        self._calls.labels(log.operation).observe(called.calls)
+        self._depths.labels(log.operation).observe(called.depth)
+        for call in log.store.trace:
+            if call.outcome:
+                self._call_durations.labels(call.kind).observe(call.ended - call.began)
+        for counter, value in (
+            (self._bytes_read, called.bytes_read),
+            (self._bytes_written, called.bytes_written),
+            (self._cache_hits, called.unchanged),
+        ):
+            if value:
+                counter.inc(value)
+
+    def _count_change(self, log: RequestLog) -> None:
+        stats = log.stats
+        if stats.conflicts:
+            self._conflicts.labels(log.operation).inc(stats.conflicts)
+        if stats.outcome is not None:
+            self._outcomes.labels(stats.outcome).inc()
+        if stats.unknown_outcome is not None:
+            self._unknown.labels(stats.unknown_outcome).inc()
+        if stats.dropped_writes:
+            self._dropped_writes.inc(stats.dropped_writes)
+        if stats.vended is not None:
+            self._vended.labels(stats.vended).inc()

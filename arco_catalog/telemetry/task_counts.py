@@ -1,0 +1,56 @@
+"""Counts tasks for Prometheus. This module is imported only by a server with a port for metrics."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+
+from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.telemetry.collectors import Collectors
+from arco_catalog.telemetry.metrics import OF_TASKS
+
+REMEMBERED_MS = 900_000
+"""How long a catalog's age counts after its last look: the catalog may have been dropped since."""
+
+
+class TaskCounts:
+    """The metrics of tasks in a registry, from the looks of this process for due tasks. The age is that of all catalogs
+    together, so no catalog is named."""
+
+    def __init__(self, registry: CollectorRegistry, now_ms: Callable[[], int]) -> None:
+        collectors = Collectors(OF_TASKS, registry)
+        self._executed = collectors.counter("arco_tasks_executed_total")
+        self._completed = collectors.counter("arco_tasks_completed_total")
+        self._failed = collectors.counter("arco_tasks_failed_total")
+        self._retried = collectors.counter("arco_tasks_retried_total")
+        self._leases_lost = collectors.counter("arco_leases_lost_total")
+        self._given_back = collectors.counter("arco_tasks_given_back_total")
+        self._looks_failed = collectors.counter("arco_task_looks_failed_total")
+        self._due_age = collectors.gauge("arco_tasks_due_age_seconds")
+        self._observed = collectors.gauge("arco_tasks_observed_timestamp_seconds")
+        self._now_ms = now_ms
+        self._due_ms: dict[str, tuple[int, int]] = {}
+        """Of each catalog the time of the last look, and the longest time for which a task was due then."""
+
+    def count(self, warehouse: str, stats: WorkStats) -> None:
+        """Counts the tasks that were executed since the last look in a catalog. A look that failed changes neither the
+        age nor the time of the last one."""
+        for counter, value in (
+            (self._executed, stats.executed),
+            (self._completed, stats.completed),
+            (self._failed, stats.failed),
+            (self._retried, stats.retried),
+            (self._leases_lost, stats.leases_lost),
+            (self._given_back, stats.given_back),
+            (self._looks_failed, int(stats.error is not None)),
+        ):
+            if value:
+                counter.inc(value)
+        if stats.error is None:
+            self._observe(warehouse, stats.oldest_due_ms)
+
+    def _observe(self, warehouse: str, due_ms: int) -> None:
+        now_ms = self._now_ms()
+        seen = {**self._due_ms, warehouse: (now_ms, due_ms)}
+        self._due_ms = {name: look for name, look in seen.items() if now_ms - look[0] < REMEMBERED_MS}
+        self._due_age.set(max(due for _, due in self._due_ms.values()) / 1000)
+        self._observed.set(now_ms / 1000)

@@ -1,0 +1,267 @@
+"""`arco serve --metrics-port`: what a scrape gets, from one process and from workers, whatever dies."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+import urllib.request
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from arco_catalog.cli import metrics_server
+from arco_catalog.cli.metrics_server import AT_ONCE, MAX_HEAD_BYTES, answering_scrapes
+from arco_catalog.telemetry.metrics import METRICS
+from tests.cli.process import TIMEOUT_SECONDS, Server, arco, environment_of, serving
+from tests.cli.test_workers import children_of, workers
+from tools.support.ports import free_port
+from tools.support.request_bodies import schema
+
+NS = "/v1/arco/namespaces"
+PATIENT = (
+    "import sys; from arco_catalog.cli import program, workers;"
+    "workers.MAX_DEATHS = 1_000; sys.exit(program.main(sys.argv[1:]))"
+)
+"""`arco`, which replaces workers however many die."""
+KILLS = 10
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"file:{tmp_path}/store"
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+async def scrape(port: int) -> dict[str, dict[tuple[str, ...], float]]:
+    """The values of each sample, by name and values of labels."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"}
+    )
+
+    def read() -> str:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+            return str(answer.read().decode())
+
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(await asyncio.to_thread(read)):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return found
+
+
+async def counted(port: int) -> float:
+    """The requests that the page has."""
+    return sum((await scrape(port)).get("arco_requests_total", {}).values())
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+async def test_a_page_has_all_metrics_of_all_processes(store: str, port: int, count: str) -> None:
+    async with serving(store, "--workers", count, "--metrics-port", str(port)) as server:
+        await server.call("POST", NS, {"namespace": ["db"]})
+        await server.call("POST", f"{NS}/db/tables", {"name": "t", "schema": schema("x")})
+        for _ in range(10):
+            await server.call("GET", f"{NS}/db/tables/t")
+        found = await scrape(port)
+        ended = await server.stop()
+
+    series = {metric.series.name: metric.series for metric in METRICS if metric.series is not None}
+    missing = {name for name in series if name not in found and f"{name}_count" not in found}
+    assert missing == {"arco_conflicts_total", "arco_denials_total"}, "those have labels, and did not happen"
+    assert sum(found["arco_requests_total"].values()) == 12
+    assert sum(found["arco_request_duration_seconds_count"].values()) == 12
+    assert found["arco_outcomes_total"][("moved",)] == 2
+    assert found["arco_workers"] == {(): float(count)}
+    assert found["arco_connections_limit"] == {(): 512.0 * float(count)}
+    assert list(found["arco_build_info"].values()) == [1.0]
+    assert f"Metrics for Prometheus are at http://127.0.0.1:{port}/metrics\n" in ended.out
+    assert (ended.code, ended.err) == (0, "")
+
+
+async def test_there_is_no_page_unless_a_port_is_given_and_never_at_the_catalogs(store: str, port: int) -> None:
+    async with serving(store, "--metrics-port", str(port)) as server:
+        assert (await server.call("GET", "/metrics"))[0] == 404
+    async with serving(store) as server:
+        assert (await server.call("GET", "/metrics"))[0] == 404
+
+
+@asynccontextmanager
+async def serving_patiently(store: str, port: int) -> AsyncIterator[Server]:
+    """A server with two workers, which goes on however many die."""
+    options = ("--store", store, "--port", "0", "--workers", "2", "--quiet", "--metrics-port", str(port))
+    command = (sys.executable, "-c", PATIENT, "serve", *options)
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env=environment_of({}))
+    assert process.stdout is not None
+    try:
+        first = (await process.stdout.readline()).decode()
+        yield Server(process, first.partition(" at ")[2].partition(" ")[0], first)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def test_counters_equal_the_requests_sent_beside_ten_killed_workers(store: str, port: int) -> None:
+    async with serving_patiently(store, port) as server:
+        sent = 0
+        for number in range(KILLS):
+            for _ in range(5):
+                assert (await server.call("GET", "/v1/config"))[0] == 200
+                sent += 1
+            gone = sorted(workers(server))[number % 2]
+            os.kill(gone, signal.SIGKILL)
+            while gone in workers(server) or len(workers(server)) < 2:
+                await asyncio.to_thread(children_of, server.process.pid)
+        found = await scrape(port)
+
+    assert sum(found["arco_requests_total"].values()) == sent
+    assert sum(found["arco_request_duration_seconds_count"].values()) == sent
+    assert found["arco_worker_deaths_total"] == {(): float(KILLS)}
+
+
+async def test_no_answered_request_is_missing_where_workers_die_over_requests(store: str, port: int) -> None:
+    answered = lost = 0
+
+    async def call(server: Server) -> None:
+        nonlocal answered, lost
+        try:
+            await server.call("GET", "/v1/config")
+            answered += 1
+        except (OSError, HTTPException):  # no connection, or one that ended before the answer did
+            lost += 1
+
+    async def client(server: Server, ended: asyncio.Event) -> None:
+        while not ended.is_set():
+            await call(server)
+
+    async with serving_patiently(store, port) as server:
+        ended = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(client(server, ended))
+            for number in range(3):
+                before = answered
+                while answered < before + 20:
+                    await call(server)
+                gone = sorted(workers(server))[number % 2]
+                os.kill(gone, signal.SIGKILL)
+                while gone in workers(server) or len(workers(server)) < 2:
+                    await call(server)
+            ended.set()
+        count = await counted(port)
+
+    assert answered >= 60
+    assert answered <= count <= answered + lost
+
+
+async def test_a_scrape_calls_no_store(store: str, port: int) -> None:
+    async with serving(store, "--workers", "2", "--metrics-port", str(port), "--tasks", "false") as server:
+        await server.call("GET", "/v1/config")
+        shutil.rmtree(store.removeprefix("file:"))
+        assert await counted(port) == 1
+
+
+async def test_the_folder_of_workers_goes_with_the_server(store: str, port: int) -> None:
+    def folders() -> set[Path]:
+        return {path for path in Path("/dev/shm").glob("arco-metrics-*") if path.is_dir()}
+
+    async with serving(store, "--workers", "2", "--metrics-port", str(port)) as server:
+        open_files = {
+            os.readlink(f"/proc/{server.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{server.process.pid}/fd")
+        }
+        [mine] = [folder for folder in folders() if str(folder) in open_files]
+        assert (await server.stop()).code == 0
+
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+async def test_a_port_of_metrics_in_use_is_one_clear_line(store: str, count: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        ended = await arco(*("serve", "--store", store, "--port", "0", "--workers", count, "--metrics-port", port))
+
+    assert ended.code == 1
+    assert ended.err == f"arco: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
+class TestHostileScrapes:
+    @pytest.fixture
+    async def address(self) -> AsyncIterator[tuple[str, int]]:
+        port = free_port()
+        async with answering_scrapes("127.0.0.1", port, lambda accept: (accept.encode(), "text/plain")) as uri:
+            assert uri == f"http://127.0.0.1:{port}/metrics"
+            yield "127.0.0.1", port
+
+    async def exchange(self, address: tuple[str, int], sent: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection(*address)
+        try:
+            writer.write(sent)
+            return await reader.read()
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    @pytest.mark.parametrize(
+        ("sent", "status"),
+        [
+            (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", b"200 OK"),
+            (b"GET /metrics?name=x HTTP/1.0\r\n\r\n", b"200 OK"),
+            (b"HEAD /metrics HTTP/1.1\r\n\r\n", b"200 OK"),
+            (b"GET / HTTP/1.1\r\n\r\n", b"404 Not Found"),
+            (b"GET /metrics/../v1/config HTTP/1.1\r\n\r\n", b"404 Not Found"),
+            (b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", b"405 Method Not Allowed"),
+            (b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"403 Forbidden"),
+            (b"GET /metrics HTTP/1.1\r\nOrigin: http://evil.example\r\n\r\n", b"403 Forbidden"),
+            (b"\xff\x00 no request\r\n\r\n", b"404 Not Found"),
+            (b"\r\n\r\n", b"404 Not Found"),
+        ],
+    )
+    async def test_get_an_answer(self, address: tuple[str, int], sent: bytes, status: bytes) -> None:
+        answer = await self.exchange(address, sent)
+
+        assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert (b"Content-Length: 0" in head) == (body == b"") or sent.startswith(b"HEAD")
+
+    async def test_with_a_head_that_is_too_long_get_none(self, address: tuple[str, int]) -> None:
+        assert await self.exchange(address, b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 2 * MAX_HEAD_BYTES) == b""
+
+    async def test_that_send_nothing_are_cut_off(
+        self, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(metrics_server, "SECONDS", 0.01)
+        assert await self.exchange(address, b"GET /metrics") == b""
+
+    async def test_are_few_at_once(self, address: tuple[str, int]) -> None:
+        held = [await asyncio.open_connection(*address) for _ in range(AT_ONCE)]
+        try:
+            assert await self.exchange(address, b"GET /metrics HTTP/1.1\r\n\r\n") == b""
+        finally:
+            for _, writer in held:
+                writer.close()
+        while not await self.exchange(address, b"GET /metrics HTTP/1.1\r\n\r\n"):
+            continue  # the others' ends have not arrived yet
+
+    async def test_get_no_reason_why_a_page_could_not_be_made(self, caplog: pytest.LogCaptureFixture) -> None:
+        def fail(accept: str) -> tuple[bytes, str]:
+            raise RuntimeError("secret")
+
+        port = free_port()
+        async with answering_scrapes("127.0.0.1", port, fail):
+            answer = await self.exchange(("127.0.0.1", port), b"GET /metrics HTTP/1.1\r\n\r\n")
+
+        assert answer.startswith(b"HTTP/1.1 500 ")
+        assert b"secret" not in answer
+        assert "no page of metrics for a scrape" in caplog.text

@@ -1,0 +1,138 @@
+"""The files in which workers count: one set for each place, however many workers it has had."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
+from prometheus_client.parser import text_string_to_metric_families
+
+from arco_catalog.cli import worker_metrics
+from arco_catalog.cli.worker_metrics import PREFIX, WorkerMetrics, metrics_directory
+from arco_catalog.telemetry.metrics import OF_REQUESTS
+
+HELP = {metric.series.name: metric.help for metric in OF_REQUESTS if metric.series is not None}
+KILLED_WORKER = """
+import os, signal, sys
+from arco_catalog.cli.server_metrics import ServerMetrics
+from arco_catalog.tasks.work_stats import WorkStats
+metrics = ServerMetrics(int(sys.argv[1]), lambda: 1_000)
+for _ in range(int(sys.argv[2])):
+    metrics.tasks.count("wh", WorkStats(executed=1, oldest_due_ms=2_000))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def work(metrics: WorkerMetrics, place: int, tasks: int) -> None:
+    """A worker at this place counts tasks, and is killed."""
+    command = [sys.executable, "-c", KILLED_WORKER, str(place), str(tasks)]
+    assert subprocess.run(command, env={**os.environ, **metrics.environment}, check=False).returncode == -9
+
+
+def values(metrics: WorkerMetrics, name: str) -> list[float]:
+    body, _ = metrics.page("")
+    families = text_string_to_metric_families(body.decode())
+    return [sample.value for family in families for sample in family.samples if sample.name == name]
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where folders of workers are made."""
+    monkeypatch.setattr(worker_metrics, "IN_MEMORY", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def folder(folders: Path) -> Iterator[Path]:
+    with metrics_directory() as made:
+        yield made
+
+
+def test_workers_count_together_and_go_on_where_dead_ones_stopped(folder: Path) -> None:
+    metrics = WorkerMetrics(folder)
+    for place, tasks in ((1, 3), (2, 4), (1, 5)):
+        metrics.began()
+        work(metrics, place, tasks)
+        assert values(metrics, "arco_tasks_due_age_seconds") == [2.0]
+        metrics.died(place, served=True)
+
+    assert values(metrics, "arco_tasks_executed_total") == [12.0]
+    assert values(metrics, "arco_worker_deaths_total") == [3.0]
+    assert values(metrics, "arco_workers") == [0.0]
+
+
+def test_facts_of_a_dead_worker_are_gone(folder: Path) -> None:
+    metrics = WorkerMetrics(folder)
+    work(metrics, 1, 1)
+    metrics.died(1, served=False)
+
+    assert values(metrics, "arco_connections_limit") == []
+    assert values(metrics, "arco_tasks_due_age_seconds") == []
+
+
+def count_as(folder: Path, place: int, by: float) -> None:
+    """Counts as a process at a place does, and dies: its file is neither flushed nor closed by it."""
+    name = "arco_server_errors"
+    file = MmapedDict(str(folder / f"counter_{place}.db"))
+    key = mmap_key(name, f"{name}_total", [], [], HELP[f"{name}_total"])
+    file.write_value(key, file.read_value(key)[0] + by, 0.0)
+    file.close()
+
+
+def test_a_thousand_deaths_leave_as_many_files_as_none_and_lose_no_count(folder: Path) -> None:
+    metrics = WorkerMetrics(folder)
+    for death in range(1_000):
+        count_as(folder, death % 4, 1.0)
+        metrics.died(death % 4, served=False)
+
+    assert values(metrics, "arco_server_errors_total") == [1_000.0]
+    assert values(metrics, "arco_worker_deaths_total") == [1_000.0]
+    assert sorted(file.name for file in folder.iterdir()) == [f"counter_{place}.db" for place in range(4)]
+    assert sum(file.stat().st_size for file in folder.iterdir()) == 4 << 16
+
+
+def test_a_file_that_a_worker_has_just_made_is_no_fault(folder: Path) -> None:
+    metrics = WorkerMetrics(folder)
+    count_as(folder, 1, 2.0)
+    (folder / "counter_2.db").touch()
+    (folder / "histogram_2.db").write_bytes(bytes(1 << 16))  # cut to size, but without its first number
+
+    assert values(metrics, "arco_server_errors_total") == [2.0]
+    count_as(folder, 2, 1.0)
+    assert values(metrics, "arco_server_errors_total") == [3.0]
+
+
+def test_a_folder_is_its_owners_and_goes_with_its_supervisor(folders: Path) -> None:
+    with metrics_directory() as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        count_as(folder, 1, 1.0)
+    assert list(folders.iterdir()) == []
+
+
+def test_folders_of_killed_supervisors_are_removed_and_those_of_living_ones_are_not(folders: Path) -> None:
+    killed = folders / f"{PREFIX}killed"
+    killed.mkdir()
+    count_as(killed, 1, 1.0)
+    (folders / "other").mkdir()
+    with metrics_directory() as living, metrics_directory() as second:
+        assert {path.name for path in folders.iterdir()} == {living.name, second.name, "other"}
+
+
+def test_a_link_that_looks_like_a_folder_is_not_followed(folders: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    (folders / f"{PREFIX}link").symlink_to(kept)
+    with metrics_directory():
+        assert (kept / "file").exists()
+
+
+def test_without_a_folder_in_memory_the_temporary_one_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_metrics, "IN_MEMORY", tmp_path / "none")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    with metrics_directory() as folder:
+        assert folder.parent == tmp_path
