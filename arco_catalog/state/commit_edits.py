@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
-from arco_catalog.state.index import Edits, Index
 
 WHOLE_EVERY = 64
 """At least one of so many successive commit objects is whole."""
@@ -34,17 +33,23 @@ def ancestor_in(commits: Sequence[JsonValue], ancestor: str | None) -> str | Non
     return ancestor if any(item_id(item) == ancestor for item in commits[1:WHOLE_EVERY]) else None
 
 
-def changes_of(before: Index, after: Index, edits: Edits) -> JsonObject:
-    """Returns the changes between the JSON of two successive states of the index: embedded edits, and segments
-    of the directory, that were added or replaced, and those that were removed. `edits` are those of the commit."""
-    changes: JsonObject = {"embedded": {key: after.edits[key] for key in edits if key in after.edits}}
-    removed = before.edits.keys() - after.edits.keys()
+def changes_of(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Returns the changes between two successive stored forms of the index: embedded edits, and items of the directory
+    of segments, that were added or replaced, and the keys and ids of those that were removed.
+
+    An entry that is the same object in both forms is unchanged. Any other counts as replaced, since two that are equal
+    may have different bytes.
+    """
+    embedded, known = mapping(after, "embedded"), mapping(before, "embedded")
+    added = {key: entry for key, entry in embedded.items() if key not in known or entry is not known[key]}
+    changes: JsonObject = {"embedded": added}
+    removed = known.keys() - embedded.keys()
     if removed:
         changes["removed"] = [*sorted(removed)]
-    if after.directory is not before.directory:
-        known, still = {*before.directory.refs}, {*after.directory.refs}
-        changes["segments"] = [ref.to_json() for ref in after.directory.refs if ref not in known]
-        changes["removed_segments"] = [ref.id for ref in before.directory.refs if ref not in still]
+    refs, old_refs = _refs_in(after), _refs_in(before)
+    if refs != old_refs:
+        changes["segments"] = [ref for segment, ref in refs.items() if ref != old_refs.get(segment)]
+        changes["removed_segments"] = [segment for segment in old_refs if segment not in refs]
     return changes
 
 
@@ -75,7 +80,7 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
         raise InternalError(f"registry commit {text(later[-1], 'before')}, to which later ones add edits, is not whole")
     index, parent = mapping(ancestor, "index"), ancestor
     embedded: JsonObject = {**mapping(index, "embedded")}
-    refs: Refs = {item_id(ref): ref for ref in sequence(index, "segments")}
+    refs = _refs_in(index)
     for each in later:
         if each.get("parent") != parent.get("id"):
             raise InternalError(f"registry commit {each.get('id')} does not follow commit {parent.get('id')}")
@@ -89,11 +94,15 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
     return {**_history_of(ancestor, newest), "index": whole}
 
 
+def _refs_in(index: JsonObject) -> Refs:
+    return {item_id(ref): ref for ref in sequence(index, "segments")}
+
+
 def _changed(embedded: JsonObject, refs: Refs, commit: JsonObject) -> tuple[JsonObject, Refs]:
     """Returns the embedded edits and the directory after a commit, from those before it."""
     if is_whole(commit):  # a repair has written it from HEAD
         index = mapping(commit, "index")
-        return {**mapping(index, "embedded")}, {item_id(ref): ref for ref in sequence(index, "segments")}
+        return {**mapping(index, "embedded")}, _refs_in(index)
     changes = mapping(commit, "changes")
     embedded |= mapping(changes, "embedded")
     for key in texts(changes, "removed"):

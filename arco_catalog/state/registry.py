@@ -203,7 +203,7 @@ class RegistryState(CommitRecord):
             "writers": self.writers.after(LastCommit(commit, at_ms), NEWEST_VERSION).to_json(),
             "index": {**stored, **index.to_json()},
         }
-        changes = self._add_ancestor(document, index, edits)
+        changes = self._add_ancestor(document)
         document.pop("cancelled", None)
         if cancelled:
             recent = {item_id(item) for item in commits[:listed]}
@@ -211,22 +211,17 @@ class RegistryState(CommitRecord):
             document |= {"cancelled": still} if still else {}
         return RegistryState(document, index, None, segments, changes=changes)
 
-    def _add_ancestor(self, document: JsonObject, index: Index, edits: Edits) -> JsonObject | None:
+    def _add_ancestor(self, document: JsonObject) -> JsonObject | None:
         """Records in the new commit with this document the last commit with a whole object, if its own object can have
         only edits. Returns then its changes of the index; None if its object must be whole."""
         document.pop("ancestor", None)
         if not self.allows_cancellations:
             return None
         ancestor = ancestor_in(sequence(document, "recent"), self.ancestor or self.id)
-        stored = mapping(self.document, "index")
-        if ancestor is None or (
-            # The index was replaced, as by the drop of a realm: the edits do not name what went.
-            mapping(stored, "embedded").keys() != self.index.edits.keys()
-            or len(sequence(stored, "segments")) != len(self.index.directory.refs)
-        ):
+        if ancestor is None:
             return None
         document["ancestor"] = ancestor
-        return changes_of(self.index, index, edits)
+        return changes_of(mapping(self.document, "index"), mapping(document, "index"))
 
     def index_after(self, edits: Edits, spilling: Spilling) -> Steps[tuple[Index, Sequence[Segment]]]:
         """Returns the index after edits, and the segments that a commit with them must write."""

@@ -8,6 +8,7 @@ of the whole; what is kept in memory is the bytes. Segments never cross from one
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
 from heapq import merge
 
@@ -127,13 +128,14 @@ class Ref:
     the end of its range. The first item of a range begins where the range does.
 
     `shallowest` is the least depth of the segment's locations that do not end in an entity's id; None if there are
-    none.
+    none. `later` are elements of the stored item that this version of the program does not know.
     """
 
     id: str
     first: str
     size: int
     shallowest: int | None
+    later: Sequence[JsonValue] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, segment: Segment, first: str) -> "Ref":
@@ -142,14 +144,14 @@ class Ref:
 
     def to_json(self) -> list[JsonValue]:
         """Returns the JSON of the directory's item for a segment."""
-        return [self.id, self.first, self.size, self.shallowest]
+        return [self.id, self.first, self.size, self.shallowest, *self.later]
 
     @classmethod
     def parse(cls, item: JsonValue) -> "Ref":
         """Reads the directory's item for a segment from its JSON. Raises `InternalError`."""
         match item:
-            case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
-                return cls(segment, first, size, depth)
+            case [str(segment), str(first), int(size), (None | int()) as depth, *later]:
+                return cls(segment, first, size, depth, later)
         raise InternalError(
             "an item in HEAD's list of the registry's segments is damaged, or has a format that this version of the "
             "program cannot read"

@@ -18,6 +18,7 @@ from arco_catalog.protocol.proposed_commit import ProposedCommit
 from arco_catalog.protocol.registry_execution import RegistryExecution
 from arco_catalog.state import commit_edits, registry
 from arco_catalog.state.access import State
+from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Steps, immediately
@@ -169,8 +170,9 @@ def a_later_base_without_a_walk(patch: pytest.MonkeyPatch) -> None:
 def a_shared_commit_without_the_edits_of_others(patch: pytest.MonkeyPatch) -> None:
     """The object of a commit has the edits of one change, and HEAD those of all."""
 
-    def changes_of(before: Index, after: Index, edits: Edits) -> JsonObject:
-        return commit_edits.changes_of(before, after, dict([*edits.items()][:2]))
+    def changes_of(before: JsonObject, after: JsonObject) -> JsonObject:
+        changes = commit_edits.changes_of(before, after)
+        return {**changes, "embedded": dict([*mapping(changes, "embedded").items()][:2])}
 
     patch.setattr(registry, "changes_of", changes_of)
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state import commit_edits, registry
-from arco_catalog.state.commit_edits import WHOLE_EVERY, chain_of, head_of, is_whole
+from arco_catalog.state.commit_edits import WHOLE_EVERY, chain_of, changes_of, head_of, is_whole
 from arco_catalog.state.commit_record import CommitRecord
+from arco_catalog.state.fields import mapping, sequence
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import Operation, RegistryState
@@ -178,7 +179,6 @@ def test_a_commit_that_empties_the_index_removes_all_of_it(limits: Limits) -> No
     for number in range(3):
         made.commit(Step({f"relation\na\nt{number}": {"pad": "x" * 60}}))
     commit = made.commit(Step({"k": {}}, emptied=True))
-    assert is_whole(made.document(commit))
     assert head_as_of(commit, made.objects.get, PATHS) == made.heads[commit]
 
 
@@ -188,6 +188,44 @@ def test_an_object_with_only_edits_is_not_taken_for_a_registry() -> None:
     commit = made.commit(Step({"k": {}}))
     with pytest.raises(InternalError, match="only edits"):
         RegistryState.parse(made.objects[PATHS.registry_commit(commit)], None, "commit")
+
+
+def spilled_with_later_items(commits: int) -> Registry:
+    """A registry whose directory has items with an element more, which a later version of the program wrote."""
+    made = Registry(Limits(embedded=0, least=0, segment=60))
+    for number in range(commits):
+        made.commit(Step({f"relation\na\nt{number}": {"pad": "x" * 60}}))
+    index = mapping(made.head.document, "index")
+    later: list[JsonValue] = [[*ref, {"x": 1}] for ref in sequence(index, "segments") if isinstance(ref, list)]
+    assert len(later) == commits
+    made.head = RegistryState.of({**made.head.document, "index": {**index, "segments": later}})
+    made.objects[PATHS.registry_commit(made.head.id or "")] = made.heads[made.head.id or ""] = made.head.body
+    return made
+
+
+def test_an_item_of_the_directory_that_has_an_element_more_keeps_it() -> None:
+    made = spilled_with_later_items(3)
+    commit = made.commit(Step({"relation\na\nt1": {"pad": "y" * 60}}))
+    items = sequence(mapping(made.head.document, "index"), "segments")
+    assert [len(item) for item in items if isinstance(item, list)] == [5, 4, 5]
+    assert not is_whole(made.document(commit))
+    assert head_as_of(commit, made.objects.get, PATHS) == made.heads[commit]
+
+
+def test_changes_have_an_item_of_the_directory_of_which_an_element_changed() -> None:
+    before: JsonObject = {"embedded": {}, "segments": [["s1", "a", 3, None, "x"], ["s2", "b", 3, None, "x"]]}
+    after: JsonObject = {"embedded": {}, "segments": [["s1", "a", 3, None], ["s2", "b", 3, None, "x"]]}
+    assert changes_of(before, after) == {
+        "embedded": {},
+        "segments": [["s1", "a", 3, None]],
+        "removed_segments": [],
+    }
+
+
+def test_changes_have_an_entry_that_is_equal_and_has_other_bytes() -> None:
+    before: JsonObject = {"embedded": {"a": {"n": 1}, "b": {"n": 2}}}
+    after: JsonObject = {"embedded": {"a": {"n": True}, "b": mapping(before, "embedded")["b"]}}
+    assert dumps(changes_of(before, after)) == b'{"embedded":{"a":{"n":true}}}'
 
 
 def three() -> Mapping[str, JsonObject]:
