@@ -17,7 +17,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.name_intents import pending_transactions
@@ -27,7 +27,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.instant import one_instant
 from arco_catalog.protocol.lookup import carry_out, entries_in, load
-from arco_catalog.protocol.past_heads import name_for_pages, read_named
+from arco_catalog.protocol.past_heads import past_head
 from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.entries import find_namespace
 from arco_catalog.state.index import Index, Namespace, level, namespace_key, namespaces_in, relations_in
@@ -44,8 +44,7 @@ ITEMS_AT_ONCE = 4_096
 ITEM_BYTES = 640
 """Estimated memory of an item, as a value and in the answer."""
 DEFAULT_PAGE = 1000
-_HEAD = re.compile(r"(head-)?[0-9A-Z]{26}")
-"""The names of `name_for_pages`."""
+_COMMIT = re.compile(r"[0-9A-Z]{26}")
 _BITS = re.compile(r"[1-9a-f][0-9a-f]*")
 EMPTY_SEGMENTS = 8
 """Maximum number of segments that one page reads; all but the last had no item of the listing."""
@@ -134,14 +133,13 @@ async def computed_page(
     end = len(items) if paging.token is None else start + min(paging.size or DEFAULT_PAGE, DEFAULT_PAGE)
     if end >= len(items):
         return items[start:], None
-    name = await name_for_pages(session.state, head, is_first=not paging.token)
-    return items[start:end], await _sealed(session, _encoded([name, end]))
+    return items[start:end], await _sealed(session, _encoded([head.id, end]))
 
 
 async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
     match _decoded(await _unsealed(session, token)):
-        case [str(name), int(start)] if _HEAD.fullmatch(name) and start > 0:
-            return await _head_as_of(session, name), start
+        case [str(commit), int(start)] if _COMMIT.fullmatch(commit) and start > 0:
+            return await _head_as_of(session, commit), start
     raise BadRequest("The page token belongs to another listing: list again from the start")
 
 
@@ -206,8 +204,6 @@ class _ListedState:
     head: RegistryState
     waiting: Sequence[str]
     committed: Collection[str]
-    is_first: bool = True
-    """Whether no page token has named this state yet."""
 
     def is_committed(self, entry: JsonObject) -> bool:
         """Whether an entry of the index is in the state that all pages of a listing show: it is no intent, or its
@@ -286,11 +282,16 @@ async def _page(session: Session, level: _Level, state: _ListedState, start: str
     return ListingPage(items, None)
 
 
-async def _head_as_of(session: Session, name: str) -> RegistryState:
-    head = await read_named(session.state, name)
-    if head is None:
-        raise _expired()
-    return head
+async def _head_as_of(session: Session, commit: str) -> RegistryState:
+    """Returns HEAD as of the commit that a page token names. Raises `BadRequest` if the commit, or one of those that it
+    needs, was deleted."""
+    known = session.state.cached_head()
+    if known is not None and known.id == commit:
+        return known
+    try:
+        return await past_head(session.state, commit)
+    except CommitStateUnknown as gone:
+        raise _expired() from gone
 
 
 def _expired() -> BadRequest:
@@ -298,12 +299,10 @@ def _expired() -> BadRequest:
 
 
 async def _token(session: Session, state: _ListedState, start: str) -> str:
-    """Returns the page token: the name of HEAD as of the commit, the key, and one bit for each transaction in
-    `waiting`, 1 if it had committed. It has bits instead of ids because there may be many, and a token is part of a
-    URL; HEAD has the ids."""
+    """Returns the page token: the id of the commit, the key, and one bit for each transaction in `waiting`, 1 if it had
+    committed. It has bits instead of ids because there may be many, and a token is part of a URL; HEAD has the ids."""
     bits = int("".join("1" if each in state.committed else "0" for each in reversed(state.waiting)) or "0", 2)
-    name = await name_for_pages(session.state, state.head, is_first=state.is_first)
-    return await _sealed(session, _encoded([name, start, *([f"{bits:x}"] if bits else [])]))
+    return await _sealed(session, _encoded([state.head.id, start, *([f"{bits:x}"] if bits else [])]))
 
 
 def _encoded(token: list[JsonValue]) -> str:
@@ -347,19 +346,19 @@ async def _seal_of(session: Session, token: str) -> str | None:
 async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedState, str]:
     """Decodes a page token: returns the state that all pages of the listing show, and the key at which the page starts.
     Raises `BadRequest` for a token that is invalid, expired, or of another listing."""
-    name, start, bits = _decode(await _unsealed(session, token), level.prefix)
-    head = await _head_as_of(session, name)
+    commit, start, bits = _decode(await _unsealed(session, token), level.prefix)
+    head = await _head_as_of(session, commit)
     waiting = pending_transactions(head.index, level.lists)
     committed = {each for each, bit in zip(waiting, reversed(f"{bits:b}"), strict=False) if bit == "1"}
-    return _ListedState(head, waiting, committed, is_first=False), start
+    return _ListedState(head, waiting, committed), start
 
 
 def _decode(token: str, prefix: str) -> tuple[str, str, int]:
     match _decoded(token):
-        case [str(name), str(start), *rest] if _HEAD.fullmatch(name) and start.startswith(prefix):
+        case [str(commit), str(start), *rest] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
             match rest:
                 case []:
-                    return name, start, 0
+                    return commit, start, 0
                 case [str(bits)] if _BITS.fullmatch(bits):
-                    return name, start, int(bits, 16)
+                    return commit, start, int(bits, 16)
     raise BadRequest("The page token belongs to another listing: list again from the start")

@@ -13,7 +13,7 @@ from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.bell import Bell
 from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.commit_record import CommitRecord, commit_id
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import mapping, parse_record, text
 from arco_catalog.state.index import Edits, SegmentLookup, no_segments
 from arco_catalog.state.key_settings import KeyPolicy, KeySettings
@@ -75,6 +75,12 @@ def nothing_is_made(there: bytes) -> bool:
     return False
 
 
+def commit_gone(commit_id: str) -> CommitStateUnknown:
+    """Returns the error for a commit of the registry's history whose object does not exist."""
+    message = f"The registry's history no longer reaches back to commit {commit_id}: old commits are deleted"
+    return CommitStateUnknown(message, "evidence-lost")
+
+
 T = TypeVar("T")
 
 _instants = count(1)
@@ -109,26 +115,28 @@ class CacheEntry(Generic[T]):
 
 @dataclass
 class Caches:
-    """The records of one catalog that a process has cached. Values and segments never change, so they are used without
-    a call of the store. HEAD and pointers are revalidated with the store before an answer depends on them."""
+    """The records of one catalog that a process has cached. Values, segments and HEAD as of earlier commits never
+    change, so they are used without a call of the store. HEAD and pointers are revalidated with the store before an
+    answer depends on them."""
 
     segments: ByteCache[str, Segment]
     pointers: ByteCache[str, CacheEntry[Pointer]]
     values: ByteCache[str, JsonObject]
+    past_heads: ByteCache[str, RegistryState]
+    """HEAD as of earlier commits, by the keys of these."""
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""
     write_interval_ms: int = 0
     """How long the store makes a writer of HEAD wait after another write."""
-    stored_past_head: str | None = None
-    """The id of the commit of which this process has written a copy of HEAD last."""
     logged_policy: KeyPolicy | None = None
     """The policy of keys for which the log has a warning that the server's differs."""
 
     @classmethod
     def of(cls, limit: int) -> "Caches":
         """Returns empty caches that take at most `limit` bytes together, without HEAD, whose size spilling bounds."""
-        return cls(ByteCache(limit * 32 // 52), ByteCache(limit * 16 // 52), ByteCache(limit * 4 // 52))
+        unit = limit // 52
+        return cls(ByteCache(28 * unit), ByteCache(16 * unit), ByteCache(4 * unit), ByteCache(4 * unit))
 
 
 class State:
@@ -290,18 +298,21 @@ class State:
         """Reads the object of one commit of the registry's history. Raises `CommitStateUnknown` if it was deleted."""
         found = await self.store.get(self.paths.registry_commit(commit_id))
         if not isinstance(found, Found):
-            message = f"The registry's history no longer reaches back to commit {commit_id}: old commits are deleted"
-            raise CommitStateUnknown(message, "evidence-lost")
+            raise commit_gone(commit_id)
         return found.body
 
-    async def store_past_head(self, head: RegistryState) -> None:
-        """Stores a copy of HEAD under the id of its commit, for page tokens, unless this process has just done so.
-        Raises as `create` does."""
-        commit = head.id or ""
-        if self._caches.stored_past_head != commit:
-            key = self.paths.past_head(commit)
-            await self.create(key, head.body, made_from_ours=lambda there: commit_id(there, key) == commit)
-            self._caches.stored_past_head = commit
+    def cached_past_head(self, commit_id: str) -> RegistryState | None:
+        """Returns the cached HEAD as of a commit, without a version; None if there is none. It never changes."""
+        known = self._caches.past_heads.get(self.paths.registry_commit(commit_id))
+        return None if known is None else known.with_segments(self.loaded_segment)
+
+    def cache_past_head(self, commit_id: str, head: RegistryState, size: int) -> RegistryState:
+        """Caches HEAD as of a commit, and returns it with the segments that this request has loaded. `size` is about
+        that of its JSON in bytes."""
+        self._caches.past_heads.put(
+            self.paths.registry_commit(commit_id), head.with_segments(no_segments), PARSED_SIZE * size
+        )
+        return head.with_segments(self.loaded_segment)
 
     async def bell(self) -> Bell:
         """Reads the bell of the registry, and caches it. A damaged one has not rung: it is only a hint."""

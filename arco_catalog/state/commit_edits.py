@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
+from arco_catalog.state.fields import integer, mapping, sequence, text, texts
 
 WHOLE_EVERY = 64
 """At least one of so many successive commit objects is whole."""
@@ -19,6 +19,8 @@ _FIELDS_OF_HEAD = frozenset({"index", "ancestor", "recent", "before", "cancelled
 """The fields of HEAD that an object with only edits lacks, or in which it lists fewer commits."""
 Refs = Mapping[str | None, JsonValue]
 """The items of a directory by the ids of their segments."""
+_LISTS = ("recent", "cancelled")
+"""The fields of HEAD with lists of its commits."""
 _FIELDS_OF_CHANGES = frozenset({"embedded", "removed", "segments", "removed_segments"})
 
 
@@ -73,12 +75,14 @@ def chain_of(document: JsonObject) -> Sequence[str]:
 
 
 def head_of(chain: Sequence[JsonObject]) -> JsonObject:
-    """Returns HEAD as of a commit, given the objects of the chain that ends in it. Raises `InternalError` if they are
-    not the objects of successive commits of which the first is whole and the last has only edits."""
-    ancestor, *later = chain
-    if not is_whole(ancestor) or optional_text(ancestor, "id") != text(later[-1], "before"):
-        raise InternalError(f"registry commit {text(later[-1], 'before')}, to which later ones add edits, is not whole")
-    index, parent = mapping(ancestor, "index"), ancestor
+    """Returns HEAD as of a commit, given the objects of the chain that ends in it, at least from the last whole one on.
+    Raises `InternalError` if they are not the objects of successive commits of which one is whole and the last has only
+    edits."""
+    start = max((place for place, each in enumerate(chain) if is_whole(each)), default=None)
+    if start is None:
+        raise InternalError(f"registry commit {chain[0].get('id')}, to which later ones add edits, is not whole")
+    first, *later = chain[start:]
+    index, parent = mapping(first, "index"), first
     embedded: JsonObject = {**mapping(index, "embedded")}
     refs = _refs_in(index)
     for each in later:
@@ -91,7 +95,7 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
     whole: JsonObject = {**unknown, "embedded": embedded}
     if refs:
         whole["segments"] = sorted(refs.values(), key=_first_key)
-    return {**_history_of(ancestor, newest), "index": whole}
+    return {**_history_of(first, newest), "index": whole}
 
 
 def _refs_in(index: JsonObject) -> Refs:
@@ -100,9 +104,6 @@ def _refs_in(index: JsonObject) -> Refs:
 
 def _changed(embedded: JsonObject, refs: Refs, commit: JsonObject) -> tuple[JsonObject, Refs]:
     """Returns the embedded edits and the directory after a commit, from those before it."""
-    if is_whole(commit):  # a repair has written it from HEAD
-        index = mapping(commit, "index")
-        return {**mapping(index, "embedded")}, _refs_in(index)
     changes = mapping(commit, "changes")
     embedded |= mapping(changes, "embedded")
     for key in texts(changes, "removed"):
@@ -112,18 +113,19 @@ def _changed(embedded: JsonObject, refs: Refs, commit: JsonObject) -> tuple[Json
     return embedded, {**left, **{item_id(ref): ref for ref in sequence(changes, "segments")}}
 
 
-def _history_of(ancestor: JsonObject, newest: JsonObject) -> JsonObject:
-    """Returns HEAD as of the commit `newest` without the index: it lists the commits since the ancestor, and as many of
-    those that the ancestor lists as HEAD did."""
-    commits = [*sequence(newest, "recent"), *sequence(ancestor, "recent")]
+def _history_of(first: JsonObject, newest: JsonObject) -> JsonObject:
+    """Returns HEAD as of the commit `newest` without the index: it lists the commits since `first`, which has a whole
+    object, and as many of those that `first` lists as HEAD did."""
+    earlier = {item_id(item) for item in sequence(first, "recent")}
+    since = [[item for item in sequence(newest, name) if item_id(item) not in earlier] for name in _LISTS]
+    commits, cancelled = [[*new, *sequence(first, name)] for new, name in zip(since, _LISTS, strict=True)]
     count = integer(newest, "listed")
     kept = {item_id(item) for item in commits[:count]}
-    cancelled = [*sequence(newest, "cancelled"), *sequence(ancestor, "cancelled")]
     head: JsonObject = {name: value for name, value in newest.items() if name not in ("changes", "listed", "cancelled")}
     head |= {
-        "ancestor": ancestor["id"],
+        "ancestor": text(newest, "before"),
         "recent": commits[:count],
-        "before": item_id(commits[count]) if count < len(commits) else ancestor.get("before"),
+        "before": item_id(commits[count]) if count < len(commits) else first.get("before"),
     }
     still = [item for item in cancelled if item_id(item) in kept]
     return {**head, "cancelled": still} if still else head

@@ -60,11 +60,6 @@ class Paths:
         """Returns the key of one segment, an immutable run of entries of the registry's index."""
         return f"{self.index_segments}{segment}.json"
 
-    def past_head(self, commit_id: str) -> str:
-        """Returns the key of HEAD as of one commit, the copy that page tokens name. Collections delete it as they do
-        segments."""
-        return f"{self.index_segments}head-{commit_id}.json"
-
     @property
     def entity_values(self) -> str:
         """Prefix of the keys of the values of all kinds of entities."""

@@ -78,6 +78,20 @@ async def test_head_as_of_every_commit_can_be_read(settings: Settings) -> None:
     assert len(whole) == 2
 
 
+async def test_a_head_is_computed_from_the_last_whole_object(fixture: CountingFixture) -> None:
+    for number in range(3):
+        await fixture.table(f"t{number}")
+    state, paths = fixture.another().session().state, fixture.catalog.paths
+    head = await head_of(fixture)
+    commits = [commit for commit, _ in head.recent()]
+    expected = await body(fixture, paths.manifest)
+    repaired = await past_head_body(state, commits[1])
+    for commit in commits[1:]:
+        await fixture.store.delete(paths.registry_commit(commit))
+    await state.create(paths.registry_commit(commits[1]), repaired)
+    assert await past_head_body(state, commits[0]) == expected
+
+
 async def test_a_past_head_costs_two_rounds_of_reads(fixture: CountingFixture) -> None:
     for number in range(3):
         await fixture.table(f"t{number}")
@@ -151,49 +165,44 @@ async def first_page(fixture: CountingFixture) -> str:
     return page.next_page_token
 
 
-async def test_a_later_page_takes_one_or_two_calls() -> None:
-    for settings, calls in ((Settings("wh"), 1), (TINY, 2)):
-        fixture = await catalog(settings)
-        token: str | None = await first_page(fixture)
-        pages = 0
+async def pages_after(fixture: CountingFixture, token: str | None, *, in_one_process: bool) -> list[tuple[int, int]]:
+    """Depth and calls of each page of one item, from a token on."""
+    costs, process = [], fixture.another()
+    while token is not None:
+        process = process if in_one_process else fixture.another()
+        with fixture.store.measure() as measured:
+            page = await list_relations(process.session(), NS, "table", Paging(token, 1))
+        costs.append((measured.depth, measured.calls))
+        token = page.next_page_token
+    return costs
+
+
+@pytest.mark.parametrize("settings", [Settings("wh"), TINY], ids=["embedded", "spilled"])
+async def test_a_later_page_reads_the_chain_of_its_head_once_a_process(settings: Settings) -> None:
+    fixture = await catalog(settings)
+    token = await first_page(fixture)
+    segment = 1 if settings is TINY else 0
+    assert await pages_after(fixture, token, in_one_process=True) == [(2 + segment, 4 + segment), (segment, segment)]
+    assert await pages_after(fixture, token, in_one_process=False) == 2 * [(2 + segment, 4 + segment)]
+
+
+async def test_the_next_page_reads_nothing_more_while_head_stands(fixture: CountingFixture) -> None:
+    await fixture.table("u")
+    process = fixture.another()
+    page = await list_relations(process.session(), NS, "table", Paging("", 1))
+    with fixture.store.measure() as measured:
+        await list_relations(process.session(), NS, "table", Paging(page.next_page_token, 1))
+    assert measured.calls == 0
+
+
+async def test_pages_write_nothing(fixture: CountingFixture) -> None:
+    with fixture.store.measure() as measured:
+        token: str | None = ""
         while token is not None:
-            with fixture.store.measure() as measured:
-                page = await list_relations(fixture.another().session(), NS, "table", Paging(token, 1))
-            assert measured.calls <= calls
-            assert measured.depth <= calls
-            pages, token = pages + len(page.items), page.next_page_token
-        assert pages == 2
-
-
-async def test_the_first_page_stores_head_once(fixture: CountingFixture) -> None:
-    await first_page(fixture)
-    with fixture.store.measure() as measured:
-        await list_relations(fixture.session(), NS, "table", Paging("", 1))
-        await list_relations(fixture.session(), NS, "table", Paging("", 1))
-    assert [kind for kind, _ in measured.log] == ["get", "put", "get"]
-    with fixture.store.measure() as measured:
-        await list_relations(fixture.another().session(), NS, "table", Paging("", 1))
-    assert [kind for kind, _ in measured.log] == ["get", "put", "get"], "the object is there already"
-
-
-async def test_a_listing_of_one_page_stores_nothing(fixture: CountingFixture) -> None:
-    await first_page(fixture)
-    with fixture.store.measure() as measured:
-        await list_relations(fixture.another().session(), NS, "table", Paging("", 100))
-        await list_relations(fixture.another().session(), NS, "table", Paging(None, None))
+            page = await list_relations(fixture.another().session(), NS, "table", Paging(token, 1))
+            token = page.next_page_token
+        await pages_after(fixture, "", in_one_process=True)
     assert {kind for kind, _ in measured.log} == {"get"}
-
-
-async def test_the_first_page_of_a_whole_commit_stores_nothing(fixture: CountingFixture) -> None:
-    number = 0
-    while (await head_of(fixture)).ancestor is not None:
-        number += 1
-        await fixture.table(f"t{number}")
-    with fixture.store.measure() as measured:
-        page = await list_relations(fixture.another().session(), NS, "table", Paging("", 1))
-    assert {kind for kind, _ in measured.log} == {"get"}
-    await fixture.table("later")
-    assert await list_relations(fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
 
 
 def renamed(token: str, name: str) -> str:
@@ -203,9 +212,19 @@ def renamed(token: str, name: str) -> str:
     return base64.urlsafe_b64encode(dumps([name, *decoded[1:]])).decode().rstrip("=")
 
 
-async def test_a_token_that_names_an_object_with_only_edits_is_refused(fixture: CountingFixture) -> None:
-    token, head = await first_page(fixture), await head_of(fixture)
-    assert head.ancestor is not None
-    for name in (head.id or "", f"head-{head.id}"):
+async def test_a_token_that_names_no_commit_is_refused(fixture: CountingFixture) -> None:
+    token = await first_page(fixture)
+    with pytest.raises(BadRequest, match="expired"):
+        await list_relations(fixture.another().session(), NS, "table", Paging(renamed(token, 26 * "0"), 1))
+    with pytest.raises(BadRequest, match="another listing"):
+        await list_relations(fixture.another().session(), NS, "table", Paging(renamed(token, f"head-{26 * '0'}"), 1))
+
+
+async def test_a_token_ends_with_a_commit_that_its_head_needs(fixture: CountingFixture) -> None:
+    token = await first_page(fixture)
+    for commit, _ in (await head_of(fixture)).recent()[2:4]:
+        body_there = await body(fixture, fixture.catalog.paths.registry_commit(commit))
+        await fixture.store.delete(fixture.catalog.paths.registry_commit(commit))
         with pytest.raises(BadRequest, match="expired"):
-            await list_relations(fixture.another().session(), NS, "table", Paging(renamed(token, name), 1))
+            await list_relations(fixture.another().session(), NS, "table", Paging(token, 1))
+        await fixture.session().state.create(fixture.catalog.paths.registry_commit(commit), body_there or b"")

@@ -9,7 +9,9 @@ from arco_catalog.planning.collection import Fate, fate_of, is_older
 from arco_catalog.protocol import evidence
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.idempotency import IdempotencyGuard
-from arco_catalog.state.access import State
+from arco_catalog.protocol.past_heads import past_head
+from arco_catalog.state.access import State, commit_gone
+from arco_catalog.state.commit_edits import is_whole
 from arco_catalog.state.index import Edits, Index, location_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Steps
@@ -186,19 +188,25 @@ def commits_that_later_ones_need(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(registry, "_needed_from", unneeded)
 
 
-def the_head_that_a_page_needs(patch: pytest.MonkeyPatch) -> None:
-    """Copies of HEAD of any age go."""
-    any_age(patch, lambda run: run.paths.index_segments)
-    patch.setattr(registry, "COPY", "none-")
+def commits_that_a_page_needs(patch: pytest.MonkeyPatch) -> None:
+    """Commits of any age go, but for those that HEAD needs."""
+
+    async def needed_by_head(run: Run, history: registry.History, pipeline: object) -> int:
+        return history.head.sequence - registry.WHOLE_EVERY + 1
+
+    patch.setattr(registry, "is_older", lambda written_ms, now_ms, limit_ms: is_older(written_ms, now_ms, 0))
+    patch.setattr(registry, "_needed_from", needed_by_head)
 
 
-def page_tokens_that_name_edits(patch: pytest.MonkeyPatch) -> None:
+def pages_of_whole_objects_alone(patch: pytest.MonkeyPatch) -> None:
     """No rule of a collection, but of what a page reads beside one (docs/design/registry.md#rule-18)."""
 
-    async def of_the_commit(state: State, head: RegistryState, *, is_first: bool) -> str:
-        return head.id or ""
+    async def whole(state: State, commit: str) -> RegistryState:
+        if not is_whole((await state.registry_commit(commit)).document):
+            raise commit_gone(commit)
+        return await past_head(state, commit)
 
-    patch.setattr(listing, "name_for_pages", of_the_commit)
+    patch.setattr(listing, "past_head", whole)
 
 
 def views_before_they_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -282,8 +290,8 @@ BUGS: list[Mutation] = [
     segments_that_a_page_needs,
     commits_of_a_head_that_has_not_moved,
     commits_that_later_ones_need,
-    the_head_that_a_page_needs,
-    page_tokens_that_name_edits,
+    commits_that_a_page_needs,
+    pages_of_whole_objects_alone,
     views_before_they_are_forgotten,
     tasks_that_have_not_ended,
     hints_that_nobody_puts_again,

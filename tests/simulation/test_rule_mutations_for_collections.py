@@ -111,8 +111,8 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault], Sequence[str]]] = [
         CLIENTS,
     ),
     (bugs.commits_that_later_ones_need, collecting.a_collector_beside_creates_far_apart, (), ()),
-    (bugs.the_head_that_a_page_needs, collecting.a_collector_beside_a_listing_on_edits, (), ()),
-    (bugs.page_tokens_that_name_edits, collecting.a_collector_beside_a_listing_on_edits, (), ()),
+    (bugs.commits_that_a_page_needs, collecting.a_collector_beside_a_listing_on_edits, (), ()),
+    (bugs.pages_of_whole_objects_alone, collecting.a_collector_beside_a_listing_on_edits, (), ()),
     (bugs.views_before_they_are_forgotten, collecting.a_collector_beside_a_view, (), ()),
     (bugs.tasks_that_have_not_ended, purging_beside_collections.a_purge_beside_a_collector, (), ()),
     (

@@ -2,13 +2,14 @@
 (docs/design/registry.md#whole-commit-objects)."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.listing import Paging, list_relations
-from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.planning.collection import DAY_MS, HOUR_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head_body
 from arco_catalog.state import commit_edits
@@ -214,26 +215,47 @@ async def test_an_idle_registry_keeps_what_its_head_needs() -> None:
     assert max(counts[20:]) == max(counts[15:20]), "it grows without end"
 
 
-async def test_a_copy_of_head_stays_as_long_as_page_tokens_and_then_goes() -> None:
+async def test_a_page_token_of_a_standing_head_is_valid_for_a_week() -> None:
     made = await catalog(Settings("wh", spill=Limits(embedded=300, segment=700, least=300)))
-    for number in range(4):
+    for number in range(4 * CHAIN):
         await made.fixture.table(f"t{number}")
-    while (await head_of(made)).ancestor is None:
-        await made.fixture.table("u")
-    copy = PATHS.past_head((await head_of(made)).id or "")
-    await list_relations(made.fixture.another().session(), NS, "table", Paging("", 1))
-    made.days(30)  # the registry stands, and a token names a HEAD whose copy is old
+    while len(objects := (await head_of(made)).recent()) and (await head_of(made)).ancestor != objects[CHAIN - 1][0]:
+        await made.fixture.table(f"u{len(objects)}")
+    made.days(300)  # the registry stands, and a token names a HEAD whose objects are old
     page = await list_relations(made.fixture.another().session(), NS, "table", Paging("", 1))
     await made.fixture.another().table("later")
-    made.days(6.5)
-    await made.collect()
-    assert copy in made.listed()
-    assert await list_relations(made.fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
+    for _ in range(3):
+        made.days(2.2)
+        await made.collect()
+        assert await list_relations(made.fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
     made.days(9)
     await made.fixture.another().table("last")
-    made.days(9)
+    made.days(100)
     await made.collect()
-    assert copy not in made.listed()
+    with pytest.raises(BadRequest, match="expired"):
+        await list_relations(made.fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
+
+
+async def test_commits_that_become_a_week_old_during_a_collection_keep_what_they_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = await catalog(Settings("wh", retention=Retention(receipts_ms=7 * DAY_MS)))
+    while (await head_of(made)).ancestor != (await head_of(made)).recent()[:CHAIN][-1][0]:
+        await made.fixture.table(f"t{len((await head_of(made)).recent())}")
+    made.days(6)
+    page = await list_relations(made.fixture.another().session(), NS, "table", Paging("", 1))
+    await made.fixture.another().table("later")
+    made.runtime.ms += DAY_MS + HOUR_MS - 60_000
+    needed_from = collected_registry._needed_from
+
+    async def slowly(*arguments: Any) -> int:
+        found = await needed_from(*arguments)
+        made.runtime.ms += 120_000
+        return found
+
+    monkeypatch.setattr(collected_registry, "_needed_from", slowly)
+    assert (await made.collect()).unreadable == []
+    assert await list_relations(made.fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
 
 
 # Backups.

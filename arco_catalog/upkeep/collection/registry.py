@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from arco_catalog.planning.collection import Kind, has_moved_past, is_older
 from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.lookup import entries_in
-from arco_catalog.protocol.past_heads import COPY, past_head
+from arco_catalog.protocol.past_heads import past_head
 from arco_catalog.state.commit_edits import WHOLE_EVERY
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import NamespaceEntry
@@ -121,10 +121,11 @@ async def _needed_from(run: Run, history: History, pipeline: PipelineProgress) -
                 sequence = history.sequences.get(_id(prefix, each))
                 if sequence is None:
                     continue
-                if is_older(each.written_ms, now_ms, run.retention.with_margin(run.retention.orphans_ms)):
-                    week_old = max(week_old, sequence)
+                is_week_old = is_older(each.written_ms, now_ms, run.retention.with_margin(run.retention.orphans_ms))
                 expired = is_older(each.written_ms, now_ms, run.retention.receipts_ms)
-                if not expired or not pipeline.has_read_commit(sequence):
+                if is_week_old:
+                    week_old = max(week_old, sequence)
+                if not (is_week_old and expired and pipeline.has_read_commit(sequence)):
                     kept = min(kept, sequence)
     return min(kept, week_old or kept) - WHOLE_EVERY + 1
 
@@ -142,10 +143,7 @@ def _id(prefix: str, listed: Listed) -> str:
 
 
 async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
-    """Deletes segments, and copies of HEAD for page tokens. A page token that is valid names one of these HEADs, or one
-    whose copy is younger."""
     named = {ref.id for head in heads for key_range in head.index.key_ranges("") if (ref := key_range.ref) is not None}
-    named |= {f"{COPY}{head.id}" for head in heads}
     await _collect_unnamed(run, Kind.REGISTRY_SEGMENT, run.paths.index_segments, named)
 
 
