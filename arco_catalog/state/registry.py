@@ -73,7 +73,8 @@ class RegistryState(CommitRecord):
 
     `spilled` are the segments of a new commit, which must be written before it becomes HEAD, and `changes` what the
     commit changes in the stored index, None if its object must be whole. `place` is the number of changes that were
-    planned before for the same commit; the index contains them already.
+    planned before for the same commit; the index contains them already. With `next_is_whole` the object of the next
+    commit must be whole.
     """
 
     index: Index
@@ -81,6 +82,7 @@ class RegistryState(CommitRecord):
     spilled: Sequence[Segment] = ()
     place: int = 0
     changes: JsonObject | None = None
+    next_is_whole: bool = False
 
     @classmethod
     def empty(cls, version: int = FIRST_VERSION) -> Self:
@@ -215,7 +217,7 @@ class RegistryState(CommitRecord):
         """Records in the new commit with this document the last commit with a whole object, if its own object can have
         only edits. Returns then its changes of the index; None if its object must be whole."""
         document.pop("ancestor", None)
-        if not self.allows_cancellations:
+        if self.next_is_whole or not self.allows_cancellations:
             return None
         ancestor = ancestor_in(sequence(document, "recent"), self.ancestor or self.id)
         if ancestor is None:

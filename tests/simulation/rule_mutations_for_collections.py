@@ -10,6 +10,7 @@ from arco_catalog.protocol import evidence
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.protocol.past_heads import past_head
+from arco_catalog.state import commit_edits
 from arco_catalog.state.access import State, commit_gone
 from arco_catalog.state.commit_edits import is_whole
 from arco_catalog.state.index import Edits, Index, location_key, relation_key
@@ -192,7 +193,7 @@ def commits_that_a_page_needs(patch: pytest.MonkeyPatch) -> None:
     """Commits of any age go, but for those that HEAD needs."""
 
     async def needed_by_head(run: Run, history: registry.History, pipeline: object) -> int:
-        return history.head.sequence - registry.WHOLE_EVERY + 1
+        return history.head.sequence - commit_edits.WHOLE_EVERY + 1
 
     patch.setattr(registry, "is_older", lambda written_ms, now_ms, limit_ms: is_older(written_ms, now_ms, 0))
     patch.setattr(registry, "_needed_from", needed_by_head)

@@ -152,6 +152,48 @@ async def test_the_object_of_head_that_a_check_writes_anew_is_whole_and_part_of_
     assert await findings(made) == []
 
 
+async def damage(made: Collections, key: str, way: str) -> None:
+    """Deletes the object of a commit, cuts it in half, or puts another commit in its place."""
+    there = await body(made, key)
+    others = [each for each in made.listed(PATHS.registry_commits) if each != key]
+    await made.store.delete(key)
+    if way != "gone":
+        made_of = there[: len(there) // 2] if way == "cut" else await body(made, others[-1])
+        await made.fixture.session().state.create(key, made_of)
+
+
+@pytest.mark.parametrize("way", ["gone", "cut", "another"])
+@pytest.mark.parametrize("place", range(4))
+async def test_a_repair_makes_a_commit_with_a_whole_object_where_the_chain_of_head_is_broken(
+    place: int, way: str
+) -> None:
+    made = await catalog()
+    for number in range(2):
+        await made.fixture.table(f"t{number}")
+    lost = PATHS.registry_commit((await head_of(made)).recent()[place][0])
+    await damage(made, lost, way)
+    repairs = [each.repair for each in await findings(made) if each.repair is not None]
+    assert repairs
+    done = [await repair(made.fixture.another().session()) for repair in repairs]
+    assert done == [True, *([False] * (len(done) - 1))]
+    assert all(each.repair is None for each in await findings(made))
+    await made.fixture.another().table("later", key=made.fixture.key())
+    before = await body(made, PATHS.manifest)
+    await made.store.delete(PATHS.manifest)
+    assert (await restored(made))["ok"] is True
+    assert await body(made, PATHS.manifest) == before
+
+
+async def test_a_lost_commit_that_head_does_not_need_has_no_repair() -> None:
+    made = await catalog()
+    for number in range(CHAIN):
+        await made.fixture.table(f"t{number}")
+    head = await head_of(made)
+    await made.store.delete(PATHS.registry_commit([commit for commit, _ in head.recent()][CHAIN]))
+    [finding] = await findings(made)
+    assert (finding.code.value, finding.repair) == ("commit-missing", None)
+
+
 async def test_a_check_reports_a_chain_that_gives_another_head() -> None:
     made = await catalog()
     for number in range(2):
@@ -199,7 +241,7 @@ async def test_a_check_reports_an_ancestor_that_was_collected(monkeypatch: pytes
     await old_and_new(made)
     found = await findings(made)
     assert {each.code.value for each in found} == {"commit-missing"}
-    assert all("needs it" in each.found for each in found)
+    assert all("without it manifest.json could not be restored" in each.found for each in found)
 
 
 async def test_an_idle_registry_keeps_what_its_head_needs() -> None:

@@ -1,7 +1,7 @@
 """Examines the registry for a check: HEAD, the commits of its history, and commits on HEAD that may have become
 HEAD."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -20,10 +20,11 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.entries import examine_entries
 from arco_catalog.upkeep.fsck.examination import AT_ONCE, Examination, Findings
 from arco_catalog.upkeep.fsck.findings import Finding
-from arco_catalog.upkeep.fsck.repairs import CopyHead, SettleNames
+from arco_catalog.upkeep.fsck.repairs import CopyHead, SettleNames, WriteWholeCommit
 
 NEWEST = 100
 """The number of newest commits in which the last known HEAD is searched, if HEAD can't be read."""
+_LOST = "no such object, and without it manifest.json could not be restored if it were lost"
 
 
 async def examine_registry(examination: Examination) -> Findings:
@@ -53,9 +54,10 @@ async def examine_registry(examination: Examination) -> Findings:
         return
     if head.copy_of is not None:
         yield Finding(Code.CATALOG_COPY, paths.manifest, f"the original is at {head.copy_of}")
-    async for finding in _examine_history(examination, head):
+    needed = await _needed_by(examination, own)
+    async for finding in _examine_history(examination, head, needed):
         yield finding
-    async for finding in _examine_own_commit(examination, head, found.body):
+    async for finding in _examine_own_commit(examination, head, found.body, needed):
         yield finding
     for attempt in [each for attempts in head.cancelled().values() for each in attempts]:
         if (commit := head.commit_of(attempt)) is not None:
@@ -73,31 +75,46 @@ async def examine_registry(examination: Examination) -> Findings:
         yield Finding(Code.CATALOG_CLOSED, paths.root, f"catalog {name} still has its name")
 
 
-async def _examine_own_commit(examination: Examination, head: RegistryState, body: bytes) -> Findings:
-    """Examines whether HEAD, which has these bytes, could be made of the objects of its commit and of those that this
-    one needs. Yields a finding for each that is missing, except those that are findings of the history."""
+async def _needed_by(examination: Examination, own: str) -> Mapping[str, CommitRecord | None]:
+    """Reads the commits from which HEAD would be restored, given the id of HEAD's own: that one, and those before it up
+    to the last with a whole object. Returns them by their ids, the last first, with None for those that are missing or
+    can't be read."""
+    last = await _commit(examination, own)
+    needed = {own: last}
+    if last is None or is_whole(last.document) or last.before is None:
+        return needed
+    earlier = [*reversed(chain_of(last.document)[:-1])]
+    for commit, each in zip(earlier, await gather(*(_commit(examination, each) for each in earlier)), strict=True):
+        needed[commit] = each
+        if each is not None and is_whole(each.document):
+            break
+    return needed
+
+
+async def _examine_own_commit(
+    examination: Examination, head: RegistryState, body: bytes, needed: Mapping[str, CommitRecord | None]
+) -> Findings:
+    """Examines whether HEAD, which has these bytes, could be restored from the commits `needed`. Yields a finding for
+    each that is missing or can't be read, except those that are findings of the history."""
     own = head.id or ""
     key, differs = examination.paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
-    found, last = await examination.read(key), await _commit(examination, own)
+    found = await examination.read(key)
     if found is None or found.body == body:
         return
-    if last is None or is_whole(last.document) or last.before is None:
-        yield Finding(Code.COMMIT_FOREIGN, key, differs)
-        return
-    needed, floor = chain_of(last.document)[:-1], await _floor(examination, head)
-    chain = await gather(*(_commit(examination, commit) for commit in needed))
-    for place, (commit, each) in enumerate(zip(needed, chain, strict=True)):
-        if each is None and head.sequence - len(needed) + place < floor:
-            lost = examination.paths.registry_commit(commit)
-            yield Finding(Code.COMMIT_MISSING, lost, f"no such object, and commit {own} needs it")
-    there = [each.document for each in (*chain, last) if each is not None]
-    if len(there) <= len(needed):
+    chain = [each.document for each in needed.values() if each is not None]
+    if len(needed) > max(1, len(chain)):
+        floor = await _floor(examination, head)
+        for place, (commit, each) in enumerate(needed.items()):
+            if each is None and head.sequence - place < floor:
+                for finding in await _look_at(examination, commit, own, needed):
+                    yield finding
         return
     try:
-        if dumps(head_of(there), sort_keys=True) != body:
-            yield Finding(Code.COMMIT_FOREIGN, key, differs)
+        if len(chain) > 1 and dumps(head_of([*reversed(chain)]), sort_keys=True) == body:
+            return
     except InternalError as error:
-        yield Finding(Code.COMMIT_FOREIGN, key, error.message)
+        differs = error.message
+    yield Finding(Code.COMMIT_FOREIGN, key, differs, WriteWholeCommit())
 
 
 async def _floor(examination: Examination, head: RegistryState) -> int:
@@ -108,23 +125,14 @@ async def _floor(examination: Examination, head: RegistryState) -> int:
         return head.sequence  # the floor is unknown; the corrupt object is a finding of the records
 
 
-async def _examine_history(examination: Examination, head: RegistryState) -> Findings:
+async def _examine_history(examination: Examination, head: RegistryState, needed: Container[str]) -> Findings:
     """Examines the stored objects of `head` and of the commits that were HEAD before it, back to the first commit, or
     to the oldest that the collection has left. Yields a finding for each that is missing, can't be read, or is another
-    commit."""
+    commit, with a repair if it is among those from which HEAD would be restored (`needed`)."""
     floor = await _floor(examination, head)
 
     async def look(commit: str) -> Sequence[Finding]:
-        key = examination.paths.registry_commit(commit)
-        found = await examination.read(key)
-        if found is None:
-            repair = CopyHead(commit) if commit == text(head.document, "id") else None
-            return [Finding(Code.COMMIT_MISSING, key, "no such object", repair)]
-        try:
-            named = commit_id(found.body, key)
-        except InternalError as error:
-            return [Finding(Code.COMMIT_UNREADABLE, key, error.message)]
-        return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it is commit {named}")]
+        return await _look_at(examination, commit, head.id or "", needed)
 
     listing: CommitRecord | None = head
     while listing is not None:
@@ -136,6 +144,21 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
             if listing.before is None or kept <= len(listing.recent())
             else await _commit(examination, listing.before)
         )
+
+
+async def _look_at(examination: Examination, commit: str, own: str, needed: Container[str]) -> Sequence[Finding]:
+    """Returns the finding for a commit that is missing, can't be read, or is another commit. It has a repair if the
+    commit is HEAD's `own`, or among those from which HEAD would be restored (`needed`)."""
+    key, repair = examination.paths.registry_commit(commit), WriteWholeCommit() if commit in needed else None
+    found = await examination.read(key)
+    if found is None:
+        gone = "no such object" if repair is None or commit == own else _LOST
+        return [Finding(Code.COMMIT_MISSING, key, gone, CopyHead(commit) if commit == own else repair)]
+    try:
+        named = commit_id(found.body, key)
+    except InternalError as error:
+        return [Finding(Code.COMMIT_UNREADABLE, key, error.message, repair)]
+    return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it is commit {named}", repair)]
 
 
 async def _examine_intents(examination: Examination, index: Index) -> Findings:

@@ -1,17 +1,22 @@
 """The repairs of `arco fsck --repair --apply`. Each reads the object again, uses the protocol of writers, and does
 nothing if it is not necessary any more."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.tasks import missing_hint
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
+from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.internal_commits import settle_decided
+from arco_catalog.protocol.past_heads import past_head_body
+from arco_catalog.state.access import State
 from arco_catalog.state.commit_record import commit_id
 from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import put_hint, read_task, remove_hint
 from arco_catalog.state.transaction import committed
@@ -79,6 +84,28 @@ class CopyHead:
             return False
         await state.create(state.paths.registry_commit(self.commit), head.body)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class WriteWholeCommit:
+    """Repair that makes a registry commit with a whole object, where HEAD can't be computed from the objects of its
+    commits, so that it can be restored again if it is lost."""
+
+    async def __call__(self, session: Session) -> bool:
+        has_committed = False
+        while not await _can_be_restored(session.state, head := await session.state.head()):
+            session.check_deadline()
+            await fence_registry(session, replace(head, next_is_whole=True))
+            has_committed = True
+        return has_committed
+
+
+async def _can_be_restored(state: State, head: RegistryState) -> bool:
+    """Whether the objects of commits give HEAD. Raises `StoreError`."""
+    try:
+        return head.version is None or await past_head_body(state, head.id or "") == head.body
+    except (CommitStateUnknown, InternalError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)
