@@ -14,7 +14,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.fields import mapping, objects
+from arco_catalog.state.fields import mapping, objects, texts
 from arco_catalog.upkeep.recovery.restore import Choices, restore
 from arco_catalog.upkeep.recovery.rewind import rewind
 from storage_backends.open import open_versions
@@ -114,16 +114,39 @@ def _head(head: JsonObject, *, dry: bool) -> str:
     if head.get("found") == "live" and not head.get("candidates"):
         return f"HEAD is there: commit {format_text(head.get('chosen'))}."
     what = f"HEAD is {format_text(head.get('found'))}."
+    if head.get("error") is not None:
+        return f"{what} It was commit {format_text(head.get('chosen'))}, which can't be restored.\n{_lost(head)}"
     if head.get("chosen") is not None:
         return f"{what} {_done(head, dry=dry)} commit {format_text(head.get('chosen'))}.{_kept(head)}"
     candidates = objects(head, "candidates")
     if not candidates:
         return f"{what} No commit object is left: restore the objects from a backup."
-    lines = [line for each in candidates for line in _commit_lines(each)]
-    return (
-        f"{what} It was one of these, and no record proves which:\n{table(COMMITS, lines)}\n"
+    choice = (
+        f"{what} It was one of these, and no record proves which:\n{_commits(candidates)}\n"
         "Choose by what clients know to have been done: arco restore --head COMMIT"
     )
+    return f"{choice}\n{_lost(head)}" if texts(head, "lost") else choice
+
+
+def _lost(head: JsonObject) -> str:
+    """Describes the objects without which a commit can't be restored, and the commits that can be restored instead."""
+    lost, earlier = texts(head, "lost"), objects(head, "earlier")
+    parts = [
+        f"Missing or damaged: {', '.join(map(format_text, lost))}. Restore this from an older version of it, or from a "
+        "backup, then run: arco restore"
+    ]
+    if earlier:
+        parts += [
+            "If that is not possible, the last commit that can be restored is one of these; all changes since are then "
+            "lost, so register the tables that were made since from their metadata files:",
+            _commits(earlier),
+            "Choose it: arco restore --head COMMIT",
+        ]
+    return "\n".join(parts)
+
+
+def _commits(candidates: Sequence[JsonObject]) -> str:
+    return table(COMMITS, [line for each in candidates for line in _commit_lines(each)])
 
 
 def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.cli.restore import as_text
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.listing import Paging, list_relations
@@ -13,6 +14,7 @@ from arco_catalog.planning.collection import DAY_MS, HOUR_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head_body
 from arco_catalog.state import commit_edits
+from arco_catalog.state.fields import mapping, objects, text
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.collection import registry as collected_registry
@@ -65,6 +67,16 @@ async def restored(made: Collections, choices: Choices | None = None) -> JsonObj
     return await restore(made.fixture.another().session(), choices or Choices(), dry=False)
 
 
+async def damage(made: Collections, key: str, way: str) -> None:
+    """Deletes the object of a commit, cuts it in half, or puts another commit in its place."""
+    there = await body(made, key)
+    others = [each for each in made.listed(PATHS.registry_commits) if each != key]
+    await made.store.delete(key)
+    if way != "gone":
+        made_of = there[: len(there) // 2] if way == "cut" else await body(made, others[-1])
+        await made.fixture.session().state.create(key, made_of)
+
+
 # Restores.
 
 
@@ -112,16 +124,70 @@ async def test_an_older_head_can_be_put_back_and_goes_on(monkeypatch: pytest.Mon
         assert await past_head_body(state, head.id or "") == await body(made, PATHS.manifest)
 
 
-async def test_a_head_whose_chain_has_a_gap_is_not_restored() -> None:
+@pytest.mark.parametrize("way", ["gone", "cut", "another"])
+@pytest.mark.parametrize("place", [1, 2, 3, 4])
+async def test_a_head_whose_chain_has_a_gap_is_reported_with_the_last_that_can_be_restored(
+    place: int, way: str
+) -> None:
     made = await catalog()
-    for number in range(3):
+    heads = {(await head_of(made)).id: await body(made, PATHS.manifest)}
+    for number in range(2 * CHAIN + 3):
+        await made.fixture.table(f"t{number}", key=made.fixture.key())
+        heads[(await head_of(made)).id] = await body(made, PATHS.manifest)
+    head = await head_of(made)
+    commits = [commit for commit, _ in head.recent()]
+    assert commits[4] == head.ancestor
+    await damage(made, PATHS.registry_commit(commits[place]), way)
+    await made.store.delete(PATHS.manifest)
+    before = made.listed()
+
+    report = await restore(made.fixture.another().session(), Choices(), dry=True)
+
+    found = mapping(report, "head")
+    assert report["ok"] is False
+    assert found["chosen"] == head.id
+    assert "does not exist or is damaged" in text(found, "error")
+    assert found["lost"] == [PATHS.registry_commit(commits[place])]
+    [earlier] = [each["commit"] for each in objects(found, "earlier")]
+    assert earlier == commits[place + 1]
+    assert commits[place] in as_text(report)
+    assert f"{earlier}" in as_text(report)
+    assert made.listed() == before
+    with pytest.raises(BadRequest, match="does not exist or is damaged: choose another"):
+        await restored(made, Choices(head=head.id))
+    assert (await restored(made, Choices(head=str(earlier))))["ok"] is True
+    assert await body(made, PATHS.manifest) == heads[str(earlier)]
+
+
+async def test_without_evidence_the_commits_that_may_have_been_head_and_those_before_a_gap_are_named() -> None:
+    made = await catalog()
+    for number in range(CHAIN + 3):
+        await made.fixture.table(f"t{number}")
+    commits = [commit for commit, _ in (await head_of(made)).recent()]
+    await made.fixture.session().state.store.delete(PATHS.registry_commit(commits[2]))
+    for pointer in made.listed(PATHS.pointers):
+        await made.store.delete(pointer)
+    await made.store.delete(PATHS.manifest)
+    report = await restore(made.fixture.another().session(), Choices(), dry=True)
+    found = mapping(report, "head")
+    assert (found["chosen"], found["error"]) == (None, None)
+    assert [each["commit"] for each in objects(found, "candidates")] == [commits[1], commits[0]]
+    assert [each["commit"] for each in objects(found, "earlier")] == [commits[3]]
+    assert commits[3] in as_text(report)
+    assert PATHS.registry_commit(commits[2]) in as_text(report)
+
+
+async def test_an_earlier_commit_is_named_where_the_whole_object_is_lost_too() -> None:
+    made = await catalog()
+    for number in range(2 * CHAIN + 2):
         await made.fixture.table(f"t{number}", key=made.fixture.key())
     head = await head_of(made)
-    assert head.ancestor is not None
-    await made.store.delete(PATHS.registry_commit(head.ancestor))
+    commits = [commit for commit, _ in head.recent()]
+    for commit in (head.ancestor or "", commits[1]):
+        await made.store.delete(PATHS.registry_commit(commit))
     await made.store.delete(PATHS.manifest)
-    with pytest.raises(BadRequest, match="whose edits it needs, does not exist: choose another"):
-        await restored(made)
+    found = mapping(await restore(made.fixture.another().session(), Choices(), dry=True), "head")
+    assert [each["commit"] for each in objects(found, "earlier")] == [commits[commits.index(head.ancestor or "") + 1]]
 
 
 # Checks.
@@ -150,16 +216,6 @@ async def test_the_object_of_head_that_a_check_writes_anew_is_whole_and_part_of_
     assert await body(made, lost) == await body(made, PATHS.manifest)
     await made.fixture.table("b")
     assert await findings(made) == []
-
-
-async def damage(made: Collections, key: str, way: str) -> None:
-    """Deletes the object of a commit, cuts it in half, or puts another commit in its place."""
-    there = await body(made, key)
-    others = [each for each in made.listed(PATHS.registry_commits) if each != key]
-    await made.store.delete(key)
-    if way != "gone":
-        made_of = there[: len(there) // 2] if way == "cut" else await body(made, others[-1])
-        await made.fixture.session().state.create(key, made_of)
 
 
 @pytest.mark.parametrize("way", ["gone", "cut", "another"])

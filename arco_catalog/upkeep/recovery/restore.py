@@ -63,8 +63,9 @@ async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObjec
 
 async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tuple[RegistryState | None, JsonObject]:
     """Restores HEAD if it is missing or can't be read, or if the operator replaces it. Returns the registry as it is
-    afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit.
-    Raises `BadRequest` if the chosen commit does not exist, or if HEAD can be read and may not be replaced."""
+    afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit, or
+    the only one that may have been HEAD can't be restored. Raises `BadRequest` if the commit that the operator has
+    chosen can't be restored, or if HEAD can be read and may not be replaced."""
     key = session.state.paths.manifest
     stored = await session.state.read(key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
@@ -74,17 +75,17 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
         return head.with_segments(session.state.loaded_segment), {"found": state, "chosen": head.id, "restored": False}
     search = await find_head(session)
     chosen = choices.head or (search.certain.commit if search.certain is not None else None)
-    report = _head_report(state, search, chosen)
+    report = _head_report(session, state, search, chosen)
     if chosen is None:
         return None, report
     commit = session.state.paths.registry_commit(chosen)
     try:
         body = await past_head_body(session.state, chosen)
-    except CommitStateUnknown as error:
-        raise BadRequest(
-            f"the registry commit {commit}, or one of those before it whose edits it needs, does not exist: choose "
-            f"another with --head ({error.message})"
-        ) from error
+    except (CommitStateUnknown, InternalError) as error:
+        found = f"the registry commit {commit}, or one of those before it that it needs, does not exist or is damaged"
+        if choices.head is not None:
+            raise BadRequest(f"{found}: choose another with --head ({error.message})") from error
+        return None, {**report, "error": f"{found} ({error.message})"}
     registry = RegistryState.parse(body, None, commit).with_segments(session.state.loaded_segment)
     if not dry:
         report["kept"] = await _replace(session, key, body, stored)
@@ -92,14 +93,18 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     return registry, report
 
 
-def _head_report(state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
+def _head_report(session: Session, state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
+    lost = sorted({each.lacks for each in search.candidates if each.lacks is not None})
     return {
         "found": state,
         "candidates": [each.to_json() for each in search.candidates],
+        "earlier": [each.to_json() for each in search.earlier],
+        "lost": [session.state.paths.registry_commit(commit) for commit in lost],
         "unreadable": [*search.unreadable],
         "chosen": chosen,
         "restored": False,
         "kept": None,
+        "error": None,
     }
 
 
