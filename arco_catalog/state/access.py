@@ -77,7 +77,10 @@ def nothing_is_made(there: bytes) -> bool:
 
 def commit_gone(commit_id: str) -> CommitStateUnknown:
     """Returns the error for a commit of the registry's history whose object does not exist."""
-    message = f"The registry's history no longer reaches back to commit {commit_id}: old commits are deleted"
+    message = (
+        f"The registry's history no longer reaches back to commit {commit_id}: old commits are deleted (`arco fsck` "
+        "reports one that was lost)"
+    )
     return CommitStateUnknown(message, "evidence-lost")
 
 

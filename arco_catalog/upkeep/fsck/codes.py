@@ -16,6 +16,7 @@ class Severity(StrEnum):
 
 
 _RESTORE = "restore the object from an older version of it, or from a backup"
+_WHOLE = "makes a commit from which manifest.json can be restored"
 _NONE = "none is needed"
 _ROLL_BACK = "restore the file; or expire the snapshot, or roll the table back to another"
 _REPORT = "report it: this is a defect"
@@ -81,12 +82,20 @@ class Code(StrEnum):
         "commit-missing",
         "a commit of the registry's history is gone: the outcome of late retries stays unknown, and listings that "
         "began on it end",
-        "for HEAD itself: copy manifest.json to this key; for an older one: restore it",
-        "for HEAD itself: writes it again from manifest.json",
+        f"{_RESTORE}; if manifest.json needs it, run `arco fsck --repair --apply`",
+        f"for HEAD itself: writes it again from manifest.json; for an older one: {_WHOLE}",
     )
-    COMMIT_UNREADABLE = _warning("commit-unreadable", "a commit of the registry's history is damaged", _RESTORE)
+    COMMIT_UNREADABLE = _warning(
+        "commit-unreadable",
+        "a commit of the registry's history is damaged",
+        f"{_RESTORE}; if manifest.json needs it, run `arco fsck --repair --apply`",
+        _WHOLE,
+    )
     COMMIT_FOREIGN = _warning(
-        "commit-foreign", "a commit object has another id than its key, or that of HEAD differs from HEAD", _RESTORE
+        "commit-foreign",
+        "a commit object has another id than its key, or that of HEAD differs from HEAD",
+        f"{_RESTORE}; if manifest.json needs it, run `arco fsck --repair --apply`",
+        _WHOLE,
     )
     COMMIT_CANCELLED = _error(
         "commit-cancelled",

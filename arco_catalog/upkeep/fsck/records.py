@@ -240,7 +240,7 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
             findings.append(Finding(Code.MARKER_FOREIGN, key, f"it is of attempt {slot.attempt}"))
         commit = examination.unconfirmed.get(slot.attempt) if slot.final else None
         if commit is not None and await examination.head_stands():
-            description = f"{key} has the answer of commit {commit}, a child of HEAD: copy that commit"
+            description = f"{key} has the answer of commit {commit}, a child of HEAD: choose that commit"
             findings.append(Finding(Code.MANIFEST_OLDER, examination.paths.manifest, description))
         before = slot
     return findings
