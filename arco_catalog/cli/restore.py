@@ -115,7 +115,9 @@ def _head(head: JsonObject, *, dry: bool) -> str:
         return f"HEAD is there: commit {format_text(head.get('chosen'))}."
     what = f"HEAD is {format_text(head.get('found'))}."
     if head.get("error") is not None:
-        return f"{what} It was commit {format_text(head.get('chosen'))}, which can't be restored.\n{_lost(head)}"
+        return (
+            f"{what} It was commit {format_text(head.get('chosen'))}, whose objects are not all there.\n{_lost(head)}"
+        )
     if head.get("chosen") is not None:
         return f"{what} {_done(head, dry=dry)} commit {format_text(head.get('chosen'))}.{_kept(head)}"
     candidates = objects(head, "candidates")
@@ -129,17 +131,17 @@ def _head(head: JsonObject, *, dry: bool) -> str:
 
 
 def _lost(head: JsonObject) -> str:
-    """Describes the objects without which a commit can't be restored, and the commits that can be restored instead."""
-    lost, earlier = texts(head, "lost"), objects(head, "earlier")
+    """Describes the objects that are missing, and the commits that the operator may choose instead."""
+    lost, alternatives = texts(head, "lost"), objects(head, "alternatives")
     parts = [
         f"Missing or damaged: {', '.join(map(format_text, lost))}. Restore this from an older version of it, or from a "
         "backup, then run: arco restore"
     ]
-    if earlier:
+    if alternatives:
         parts += [
-            "If that is not possible, the last commit that can be restored is one of these; all changes since are then "
-            "lost, so register the tables that were made since from their metadata files:",
-            _commits(earlier),
+            "If that is not possible, the last commit without a gap is one of these. All changes since are then lost: "
+            "register the tables that were made since from their metadata files:",
+            _commits(alternatives),
             "Choose it: arco restore --head COMMIT",
         ]
     return "\n".join(parts)

@@ -191,7 +191,7 @@ class Realm:
                 caches.segments,
                 caches.pointers,
                 caches.values,
-                caches.past_heads,
+                caches.heads_of,
                 write_interval_ms=write_interval_ms(deployment.base.scheme),
             ),
             files=self._files,

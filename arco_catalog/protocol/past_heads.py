@@ -12,12 +12,12 @@ from arco_catalog.state.registry import RegistryState
 async def past_head(state: State, commit: str) -> RegistryState:
     """Returns HEAD as of a commit, without a version, from memory if it is cached. Raises `CommitStateUnknown` if one
     of the objects that this needs was deleted, `InternalError` if one is corrupt, and `StoreError`."""
-    known = state.cached_past_head(commit)
+    known = state.cached_head_of(commit)
     if known is not None:
         return known
     chain, body = await _chain(state, commit)
     document = chain[0].document if len(chain) == 1 else head_of([each.document for each in chain])
-    return state.cache_past_head(commit, RegistryState.of(document), len(body))
+    return state.cache_head_of(commit, RegistryState.of(document), len(body))
 
 
 async def past_head_body(state: State, commit: str) -> bytes:
@@ -28,14 +28,14 @@ async def past_head_body(state: State, commit: str) -> bytes:
 
 async def _chain(state: State, commit: str) -> tuple[list[CommitRecord], bytes]:
     """Returns the commits from which HEAD as of `commit` is computed, from the last one with a whole object to `commit`
-    itself, and the bytes of that object. All that may be among them are read concurrently."""
+    itself, and the bytes of that object. All that may be needed are read concurrently."""
     body = await state.commit_object(commit)
     chain = [CommitRecord.read(body, state.paths.registry_commit(commit))]
     if is_whole(chain[0].document):
         return chain, body
-    earlier = [*reversed(chain_of(chain[0].document)[:-1])]
-    found = await gather(*(state.read(state.paths.registry_commit(each)) for each in earlier))
-    for name, each in zip(earlier, found, strict=True):
+    before = [*reversed(chain_of(chain[0].document)[:-1])]
+    found = await gather(*(state.read(state.paths.registry_commit(each)) for each in before))
+    for name, each in zip(before, found, strict=True):
         if each is None:
             raise commit_gone(name)
         chain.insert(0, CommitRecord.read(each.body, state.paths.registry_commit(name)))

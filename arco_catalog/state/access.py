@@ -118,15 +118,15 @@ class CacheEntry(Generic[T]):
 
 @dataclass
 class Caches:
-    """The records of one catalog that a process has cached. Values, segments and HEAD as of earlier commits never
+    """The records of one catalog that a process has cached. Values, segments and HEAD as of a commit never
     change, so they are used without a call of the store. HEAD and pointers are revalidated with the store before an
     answer depends on them."""
 
     segments: ByteCache[str, Segment]
     pointers: ByteCache[str, CacheEntry[Pointer]]
     values: ByteCache[str, JsonObject]
-    past_heads: ByteCache[str, RegistryState]
-    """HEAD as of earlier commits, by the keys of these."""
+    heads_of: ByteCache[str, RegistryState]
+    """HEAD as of commits, by the keys of these."""
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""
@@ -304,15 +304,15 @@ class State:
             raise commit_gone(commit_id)
         return found.body
 
-    def cached_past_head(self, commit_id: str) -> RegistryState | None:
+    def cached_head_of(self, commit_id: str) -> RegistryState | None:
         """Returns the cached HEAD as of a commit, without a version; None if there is none. It never changes."""
-        known = self._caches.past_heads.get(self.paths.registry_commit(commit_id))
+        known = self._caches.heads_of.get(self.paths.registry_commit(commit_id))
         return None if known is None else known.with_segments(self.loaded_segment)
 
-    def cache_past_head(self, commit_id: str, head: RegistryState, size: int) -> RegistryState:
+    def cache_head_of(self, commit_id: str, head: RegistryState, size: int) -> RegistryState:
         """Caches HEAD as of a commit, and returns it with the segments that this request has loaded. `size` is about
         that of its JSON in bytes."""
-        self._caches.past_heads.put(
+        self._caches.heads_of.put(
             self.paths.registry_commit(commit_id), head.with_segments(no_segments), PARSED_SIZE * size
         )
         return head.with_segments(self.loaded_segment)

@@ -116,8 +116,8 @@ def _changed(embedded: JsonObject, refs: Refs, commit: JsonObject) -> tuple[Json
 def _history_of(first: JsonObject, newest: JsonObject) -> JsonObject:
     """Returns HEAD as of the commit `newest` without the index: it lists the commits since `first`, which has a whole
     object, and as many of those that `first` lists as HEAD did."""
-    earlier = {item_id(item) for item in sequence(first, "recent")}
-    since = [[item for item in sequence(newest, name) if item_id(item) not in earlier] for name in _LISTS]
+    before = {item_id(item) for item in sequence(first, "recent")}
+    since = [[item for item in sequence(newest, name) if item_id(item) not in before] for name in _LISTS]
     commits, cancelled = [[*new, *sequence(first, name)] for new, name in zip(since, _LISTS, strict=True)]
     count = integer(newest, "listed")
     kept = {item_id(item) for item in commits[:count]}

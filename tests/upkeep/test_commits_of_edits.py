@@ -148,7 +148,7 @@ async def test_a_head_whose_chain_has_a_gap_is_reported_with_the_last_that_can_b
     assert found["chosen"] == head.id
     assert "does not exist or is damaged" in text(found, "error")
     assert found["lost"] == [PATHS.registry_commit(commits[place])]
-    [earlier] = [each["commit"] for each in objects(found, "earlier")]
+    [earlier] = [each["commit"] for each in objects(found, "alternatives")]
     assert earlier == commits[place + 1]
     assert commits[place] in as_text(report)
     assert f"{earlier}" in as_text(report)
@@ -172,7 +172,7 @@ async def test_without_evidence_the_commits_that_may_have_been_head_and_those_be
     found = mapping(report, "head")
     assert (found["chosen"], found["error"]) == (None, None)
     assert [each["commit"] for each in objects(found, "candidates")] == [commits[1], commits[0]]
-    assert [each["commit"] for each in objects(found, "earlier")] == [commits[3]]
+    assert [each["commit"] for each in objects(found, "alternatives")] == [commits[3]]
     assert commits[3] in as_text(report)
     assert PATHS.registry_commit(commits[2]) in as_text(report)
 
@@ -187,7 +187,9 @@ async def test_an_earlier_commit_is_named_where_the_whole_object_is_lost_too() -
         await made.store.delete(PATHS.registry_commit(commit))
     await made.store.delete(PATHS.manifest)
     found = mapping(await restore(made.fixture.another().session(), Choices(), dry=True), "head")
-    assert [each["commit"] for each in objects(found, "earlier")] == [commits[commits.index(head.ancestor or "") + 1]]
+    assert [each["commit"] for each in objects(found, "alternatives")] == [
+        commits[commits.index(head.ancestor or "") + 1]
+    ]
 
 
 # Checks.
@@ -297,7 +299,7 @@ async def test_a_check_reports_an_ancestor_that_was_collected(monkeypatch: pytes
     await old_and_new(made)
     found = await findings(made)
     assert {each.code.value for each in found} == {"commit-missing"}
-    assert all("without it manifest.json could not be restored" in each.found for each in found)
+    assert all("without it manifest.json could not be computed" in each.found for each in found)
 
 
 async def test_an_idle_registry_keeps_what_its_head_needs() -> None:

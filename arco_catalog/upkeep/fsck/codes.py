@@ -16,7 +16,7 @@ class Severity(StrEnum):
 
 
 _RESTORE = "restore the object from an older version of it, or from a backup"
-_WHOLE = "makes a commit from which manifest.json can be restored"
+_WHOLE = "makes a commit from which manifest.json can be computed"
 _NONE = "none is needed"
 _ROLL_BACK = "restore the file; or expire the snapshot, or roll the table back to another"
 _REPORT = "report it: this is a defect"

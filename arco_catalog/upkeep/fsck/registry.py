@@ -24,7 +24,7 @@ from arco_catalog.upkeep.fsck.repairs import CopyHead, SettleNames, WriteWholeCo
 
 NEWEST = 100
 """The number of newest commits in which the last known HEAD is searched, if HEAD can't be read."""
-_LOST = "no such object, and without it manifest.json could not be restored if it were lost"
+_LOST = "no such object, and without it manifest.json could not be computed if it were lost"
 
 
 async def examine_registry(examination: Examination) -> Findings:
@@ -75,16 +75,16 @@ async def examine_registry(examination: Examination) -> Findings:
         yield Finding(Code.CATALOG_CLOSED, paths.root, f"catalog {name} still has its name")
 
 
-async def _needed_by(examination: Examination, own: str) -> Mapping[str, CommitRecord | None]:
-    """Reads the commits from which HEAD would be restored, given the id of HEAD's own: that one, and those before it up
-    to the last with a whole object. Returns them by their ids, the last first, with None for those that are missing or
-    can't be read."""
-    last = await _commit(examination, own)
-    needed = {own: last}
+async def _needed_by(examination: Examination, head: str) -> Mapping[str, CommitRecord | None]:
+    """Reads the commits from which HEAD can be computed, given the id of HEAD's commit: that one, and those before it
+    up to the last with a whole object. Returns them by their ids, the last first, with None for those that are missing
+    or can't be read."""
+    last = await _commit(examination, head)
+    needed = {head: last}
     if last is None or is_whole(last.document) or last.before is None:
         return needed
-    earlier = [*reversed(chain_of(last.document)[:-1])]
-    for commit, each in zip(earlier, await gather(*(_commit(examination, each) for each in earlier)), strict=True):
+    before = [*reversed(chain_of(last.document)[:-1])]
+    for commit, each in zip(before, await gather(*(_commit(examination, each) for each in before)), strict=True):
         needed[commit] = each
         if each is not None and is_whole(each.document):
             break
@@ -94,7 +94,7 @@ async def _needed_by(examination: Examination, own: str) -> Mapping[str, CommitR
 async def _examine_own_commit(
     examination: Examination, head: RegistryState, body: bytes, needed: Mapping[str, CommitRecord | None]
 ) -> Findings:
-    """Examines whether HEAD, which has these bytes, could be restored from the commits `needed`. Yields a finding for
+    """Examines whether HEAD, which has these bytes, can be computed from the commits `needed`. Yields a finding for
     each that is missing or can't be read, except those that are findings of the history."""
     own = head.id or ""
     key, differs = examination.paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
@@ -128,7 +128,7 @@ async def _floor(examination: Examination, head: RegistryState) -> int:
 async def _examine_history(examination: Examination, head: RegistryState, needed: Container[str]) -> Findings:
     """Examines the stored objects of `head` and of the commits that were HEAD before it, back to the first commit, or
     to the oldest that the collection has left. Yields a finding for each that is missing, can't be read, or is another
-    commit, with a repair if it is among those from which HEAD would be restored (`needed`)."""
+    commit, with a repair if HEAD is computed from it (`needed`)."""
     floor = await _floor(examination, head)
 
     async def look(commit: str) -> Sequence[Finding]:
@@ -146,14 +146,14 @@ async def _examine_history(examination: Examination, head: RegistryState, needed
         )
 
 
-async def _look_at(examination: Examination, commit: str, own: str, needed: Container[str]) -> Sequence[Finding]:
+async def _look_at(examination: Examination, commit: str, head: str, needed: Container[str]) -> Sequence[Finding]:
     """Returns the finding for a commit that is missing, can't be read, or is another commit. It has a repair if the
-    commit is HEAD's `own`, or among those from which HEAD would be restored (`needed`)."""
+    commit is `head`, HEAD's commit, or HEAD is computed from it (`needed`)."""
     key, repair = examination.paths.registry_commit(commit), WriteWholeCommit() if commit in needed else None
     found = await examination.read(key)
     if found is None:
-        gone = "no such object" if repair is None or commit == own else _LOST
-        return [Finding(Code.COMMIT_MISSING, key, gone, CopyHead(commit) if commit == own else repair)]
+        gone = "no such object" if repair is None or commit == head else _LOST
+        return [Finding(Code.COMMIT_MISSING, key, gone, CopyHead(commit) if commit == head else repair)]
     try:
         named = commit_id(found.body, key)
     except InternalError as error:

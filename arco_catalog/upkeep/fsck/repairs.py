@@ -89,7 +89,7 @@ class CopyHead:
 @dataclass(frozen=True, slots=True)
 class WriteWholeCommit:
     """Repair that makes a registry commit with a whole object, where HEAD can't be computed from the objects of its
-    commits, so that it can be restored again if it is lost."""
+    commits, so that it is not lost with manifest.json."""
 
     async def __call__(self, session: Session) -> bool:
         has_committed = False

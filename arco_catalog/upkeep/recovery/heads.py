@@ -30,8 +30,8 @@ MIN_COMMITS = 1_000
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A registry commit that may have been the last HEAD. `evidence` is the proof that it was HEAD, None if there is
-    none; `exists` is whether its object can be read. `lacks` is the id of a commit without which HEAD as of this one
-    can't be computed, and whose object is missing or can't be read; None if there is none."""
+    none; `exists` is whether its object can be read. `missing` is the id of a commit without which HEAD as of this
+    one can't be computed, and whose object does not exist or can't be read; None if there is none."""
 
     commit: str
     sequence: int
@@ -39,7 +39,7 @@ class Candidate:
     operations: Sequence[JsonObject] = ()
     evidence: str | None = None
     exists: bool = True
-    lacks: str | None = None
+    missing: str | None = None
 
     def to_json(self) -> JsonObject:
         """Returns the fields of a commit that a report of the search shows."""
@@ -52,20 +52,20 @@ class Candidate:
             "at_ms": self.at_ms,
             "operations": operations,
             "evidence": self.evidence,
-            "lacks": self.lacks,
+            "missing": self.missing,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class HeadSearch:
     """The result of the search for HEAD: the last commit that has a child (`known`), and its children (`leaves`).
-    `unreadable` are the keys of corrupt commit objects. If one of these can't be restored, `earlier` are the last
-    commits that can: the one that is known to have been HEAD, or one of several that may have been."""
+    `unreadable` are the keys of corrupt commit objects. If HEAD as of a candidate can't be computed, `alternatives` are
+    the last commits as of which it can: the one that is known to have been HEAD, or those that may have been."""
 
     known: Candidate | None = None
     leaves: Sequence[Candidate] = ()
     unreadable: Sequence[str] = field(default=())
-    earlier: Sequence[Candidate] = ()
+    alternatives: Sequence[Candidate] = ()
 
     @property
     def candidates(self) -> Sequence[Candidate]:
@@ -82,7 +82,7 @@ class HeadSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _Node:
     """A commit whose object was read, with the id of its parent, and whether the object has the whole index."""
 
     candidate: Candidate
@@ -99,63 +99,63 @@ async def find_head(session: Session) -> HeadSearch:
     read, unreadable = await _newest(session, sorted(names, reverse=True))
     found = _with_gaps(read)
     search = replace(await _search(session, found), unreadable=unreadable)
-    if all(each.lacks is None for each in search.candidates):
+    if all(each.missing is None for each in search.candidates):
         return search
-    restorable = [each for each in found if each.candidate.lacks is None]
+    restorable = [each for each in found if each.candidate.missing is None]
     before = await _search(session, restorable, await _listed(session, search))
-    earlier = before.candidates if before.certain is None else [before.certain]
-    return replace(search, earlier=[each for each in earlier if each not in search.candidates])
+    last = before.candidates if before.certain is None else [before.certain]
+    return replace(search, alternatives=[each for each in last if each not in search.candidates])
 
 
-def _with_gaps(found: Sequence[_Stored]) -> Sequence[_Stored]:
-    """Returns these commits, each with the one that it `lacks`."""
-    lacks: dict[str, str | None] = {}
+def _with_gaps(found: Sequence[_Node]) -> Sequence[_Node]:
+    """Returns these commits, each with the one that is `missing` for it."""
+    missing: dict[str, str | None] = {}
     for each in sorted(found, key=lambda each: each.candidate.sequence):
-        lacks[each.candidate.commit] = None if each.is_whole else lacks.get(each.parent or "", each.parent)
-    return [replace(each, candidate=replace(each.candidate, lacks=lacks[each.candidate.commit])) for each in found]
+        missing[each.candidate.commit] = None if each.is_whole else missing.get(each.parent or "", each.parent)
+    return [replace(each, candidate=replace(each.candidate, missing=missing[each.candidate.commit])) for each in found]
 
 
 async def _listed(session: Session, search: HeadSearch) -> Sequence[str]:
-    """Returns the ids of the commits that the last commit of the result of a search lists as earlier ones: these were
+    """Returns the ids of the commits that the last commit of the result of a search lists before itself, which were
     HEAD."""
     record = await session.state.registry_commit(search.candidates[-1].commit)
     return [commit for commit, _ in record.recent()[1:]]
 
 
-async def _search(session: Session, found: Sequence[_Stored], listed: Sequence[str] = ()) -> HeadSearch:
-    """Finds the commits among these that may have been the last HEAD. Those whose ids are `listed` were HEAD."""
+async def _search(session: Session, found: Sequence[_Node], heads: Sequence[str] = ()) -> HeadSearch:
+    """Finds those of these commits that may have been the last HEAD. Those with the ids `heads` were HEAD."""
     children: dict[str | None, list[Candidate]] = {}
     for each in found:
         children.setdefault(each.parent, []).append(each.candidate)
     readable = {each.candidate.commit: each.candidate for each in found}
     parents = {parent: built[0].sequence - 1 for parent, built in children.items() if parent is not None}
     if not parents:
-        return HeadSearch(None, await _with_evidence(session, children.get(None, []), listed))
+        return HeadSearch(None, await _with_evidence(session, children.get(None, []), heads))
     last = max(parents, key=lambda parent: (parents[parent], parent))
     known = readable.get(last) or Candidate(last, parents[last], None, exists=False)
     known = replace(known, evidence="a later commit was built on it")
-    return HeadSearch(known, await _with_evidence(session, children[last], listed))
+    return HeadSearch(known, await _with_evidence(session, children[last], heads))
 
 
-async def _newest(session: Session, names: Sequence[str]) -> tuple[list[_Stored], list[str]]:
+async def _newest(session: Session, names: Sequence[str]) -> tuple[list[_Node], list[str]]:
     """Reads the newest of these registry commits; `names` are their ids, in that order. Returns the readable ones, and
     the keys of the others."""
-    found: list[_Stored] = []
+    found: list[_Node] = []
     unreadable: list[str] = []
     newest_ms = 0
     for batch in batches(names, AT_ONCE):
         if len(found) >= MIN_COMMITS and batch[0] < ulid_of(max(0, newest_ms - DAY_MS), bytes(10)):
             break
-        for key, stored in await gather(*(_read(session, name) for name in batch)):
-            if stored is None:
+        for key, node in await gather(*(_read(session, name) for name in batch)):
+            if node is None:
                 unreadable.append(key)
                 continue
-            found.append(stored)
-            newest_ms = max(newest_ms, stored.candidate.at_ms or 0)
+            found.append(node)
+            newest_ms = max(newest_ms, node.candidate.at_ms or 0)
     return found, unreadable
 
 
-async def _read(session: Session, name: str) -> tuple[str, _Stored | None]:
+async def _read(session: Session, name: str) -> tuple[str, _Node | None]:
     key = session.state.paths.registry_commit(name)
     body = await session.state.read(key)
     try:
@@ -165,18 +165,18 @@ async def _read(session: Session, name: str) -> tuple[str, _Stored | None]:
         if record.id != name:
             return key, None
         candidate = Candidate(name, record.sequence, record.at_ms, objects(record.document, "operations"))
-        return key, _Stored(candidate, optional_text(record.document, "parent"), is_whole(record.document))
+        return key, _Node(candidate, optional_text(record.document, "parent"), is_whole(record.document))
     except InternalError:
         return key, None
 
 
-async def _with_evidence(session: Session, leaves: Sequence[Candidate], listed: Sequence[str]) -> Sequence[Candidate]:
-    """Returns these commits, each with the proof that it was HEAD: its id is `listed`, or records prove it. Those prove
-    operations, and two commits of the same parent may have the same one (docs/design/registry.md#proposals). So it is a
-    commit with all operations that are proven."""
-    if any(leaf.commit in listed for leaf in leaves):
+async def _with_evidence(session: Session, leaves: Sequence[Candidate], heads: Sequence[str]) -> Sequence[Candidate]:
+    """Returns these commits, each with the proof that it was HEAD: its id is in `heads`, or records prove it. Records
+    prove operations, and two commits of the same parent may have the same one (docs/design/registry.md#proposals). So
+    it is a commit with all operations that are proven."""
+    if any(leaf.commit in heads for leaf in leaves):
         shown = "a later commit lists it"
-        return [replace(leaf, evidence=shown) if leaf.commit in listed else leaf for leaf in leaves]
+        return [replace(leaf, evidence=shown) if leaf.commit in heads else leaf for leaf in leaves]
     attempts = {str(operation.get("id")) for leaf in leaves for operation in leaf.operations}
     since_ms = min((leaf.at_ms or 0 for leaf in leaves), default=0)
     answers = await final_answers(session.state, attempts, since_ms)

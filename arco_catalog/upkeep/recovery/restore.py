@@ -64,8 +64,8 @@ async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObjec
 async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tuple[RegistryState | None, JsonObject]:
     """Restores HEAD if it is missing or can't be read, or if the operator replaces it. Returns the registry as it is
     afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit, or
-    the only one that may have been HEAD can't be restored. Raises `BadRequest` if the commit that the operator has
-    chosen can't be restored, or if HEAD can be read and may not be replaced."""
+    the one that was HEAD has a gap before it. Raises `BadRequest` if the commit that the operator has chosen has one,
+    or if HEAD can be read and may not be replaced."""
     key = session.state.paths.manifest
     stored = await session.state.read(key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
@@ -94,11 +94,11 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
 
 
 def _head_report(session: Session, state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
-    lost = sorted({each.lacks for each in search.candidates if each.lacks is not None})
+    lost = sorted({each.missing for each in search.candidates if each.missing is not None})
     return {
         "found": state,
         "candidates": [each.to_json() for each in search.candidates],
-        "earlier": [each.to_json() for each in search.earlier],
+        "alternatives": [each.to_json() for each in search.alternatives],
         "lost": [session.state.paths.registry_commit(commit) for commit in lost],
         "unreadable": [*search.unreadable],
         "chosen": chosen,
