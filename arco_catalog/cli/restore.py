@@ -96,16 +96,11 @@ def as_text(report: JsonObject) -> str:
     """Formats the report on HEAD, then on each pointer, then the next commands if all is well and anything was
     written."""
     dry = report["dry_run"] is True
-    parts = [_head(mapping(report, "head"), dry=dry)]
-    pointers = objects(report, "pointers")
-    parts += [_pointer(each, dry=dry) for each in pointers]
-    if not pointers and mapping(report, "head").get("chosen") is not None:
+    head, pointers = mapping(report, "head"), objects(report, "pointers")
+    parts = [_head(head, dry=dry), *(_pointer(each, dry=dry) for each in pointers)]
+    if not pointers and head.get("chosen") is not None and head.get("error") is None:
         parts.append("No pointer is missing or damaged.")
-    if (
-        not dry
-        and report["ok"] is True
-        and any(each.get("restored") is True for each in (mapping(report, "head"), *pointers))
-    ):
+    if not dry and report["ok"] is True and any(each.get("restored") is True for each in (head, *pointers)):
         parts.append(NEXT)
     return "\n\n".join(parts)
 
