@@ -68,8 +68,8 @@ class SharedFile(NamedTuple):
 
 class Manifest(NamedTuple):
     """A fact in a row of a purge: another table refers to the manifest at the location in the row's key. `present` is
-    true if the table's present state refers to it, or the state that an undecided transaction would give the table;
-    false if only former states do."""
+    true if the fact is about the table's present state, or the state that an undecided transaction would give the
+    table; false if it is about a former state. A manifest of both has a fact of each kind."""
 
     owner: Owner
     present: bool = True
@@ -93,8 +93,9 @@ class MissingFile(NamedTuple):
 
 
 class UnchangedTable(NamedTuple):
-    """A fact for the driver of a purge: the pointer of another table has not changed since the round before read the
-    table, so a file that was missing then is missing in the table's present state."""
+    """A fact for the driver of a purge: the pointer of another table is the one that the previous round of the purge
+    found when it read the table. So a file that was missing in the table's present state then (`MissingFile.present`)
+    will not appear."""
 
     owner: Owner
 

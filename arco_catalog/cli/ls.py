@@ -96,8 +96,8 @@ async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[
 
 
 async def _refuse_relation(session: Session, levels: Namespace) -> None:
-    """Raises `CliError` if the levels are the name of a table, a view or another object that a namespace holds now;
-    returns if no object has the name."""
+    """Raises `CliError` if the levels are the name of a table, view, generic table or semantic model that there is now;
+    returns otherwise."""
     with suppress(NoSuchTable):
         found = await inspect_relation(session, levels[:-1], levels[-1])
         if found["state"] == "live":

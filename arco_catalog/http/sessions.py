@@ -1,5 +1,6 @@
 """The sessions of one request: with the catalog of its path, with the registry of its realm, or with a catalog that a
-management route names. Each enforces the rights that the request's route requires, in a realm with access control."""
+management route names. In a realm with access control, a session enforces the rights that the request's route requires,
+unless another session has authorized the request."""
 
 from collections.abc import Sequence
 from dataclasses import field

@@ -45,8 +45,8 @@ async def commit(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a table; with `purgeRequested` its files are deleted after the time in which the table can be undropped.
-    Raises the errors of `drop_table`."""
+    """Drops a table; `purgeRequested` requests a purge of its files, which `drop_table` plans. Raises the errors of
+    `drop_table`."""
     purge = context.query.flag("purgeRequested")
     return answer_response(await drop_table(context.sessions.open(), context.namespace, context.table, purge))
 

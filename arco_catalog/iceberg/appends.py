@@ -146,7 +146,7 @@ def _check_table(append: Append, table: TableMetadata) -> None:
     if ref is None or ref["type"] != "branch":
         raise NotRebasable(f"the table has no branch {append.branch}")
     if _retention(ref) != _retention(append.ref):
-        raise NotRebasable(f"the retention of the branch {append.branch} has changed")
+        raise NotRebasable(f"the commit gives the branch {append.branch} another retention than it has")
 
 
 def _check_summary(summary: dict[str, str]) -> None:

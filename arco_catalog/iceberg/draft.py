@@ -109,7 +109,9 @@ class TableDraft:
         wanted = self.metadata["current-schema-id"]
         schema = self.schemas.by_id.get(wanted)
         if schema is None:
-            raise BadRequest(f"Cannot find the current schema: {wanted} is the id of no schema of the table")
+            raise BadRequest(
+                f"Cannot find the current schema: the table has no schema {wanted}: add it before what uses it"
+            )
         known = self._columns.get(wanted)
         if known is None or known[0] is not schema:
             known = self._columns[wanted] = schema, columns_by_id(schema, self.names)

@@ -1,5 +1,5 @@
 """Semantic models: documents that describe the meaning of tables and views. The catalog gives them names and versions,
-and examines only their sources (docs/design/polaris.md#semantic-models)."""
+and checks their form and size, and that their sources exist (docs/design/polaris.md#semantic-models)."""
 
 from functools import partial
 

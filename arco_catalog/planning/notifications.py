@@ -47,6 +47,6 @@ def check_order(notification: Notification, namespace: Namespace, name: str, las
     that was applied to the name, in milliseconds; `last` is None if there was none, and any time will do."""
     if last is not None and notification.at <= last:
         raise AlreadyExists(
-            f"A notification with a newer timestamp has been admitted for table {dotted(namespace, name)}: "
+            f"A notification with the same or a newer timestamp has been admitted for table {dotted(namespace, name)}: "
             f"{last}, and this one has {notification.at}"
         )

@@ -1,4 +1,4 @@
-"""The writes and removals that a plan consists of, as values. protocol/writing.py makes them."""
+"""The writes and removals that a plan consists of, as values. protocol/writing.py carries them out."""
 
 from collections.abc import Sequence
 from typing import TypeAlias

@@ -1,4 +1,5 @@
-"""Runs the last steps of mutations after the answer, in a process that goes on (docs/design/budgets.md)."""
+"""Runs the last steps of mutations in the background, so that answers do not wait for them, in a process that goes on
+(docs/design/budgets.md)."""
 
 import asyncio
 import logging

@@ -256,8 +256,8 @@ class State:
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
         """Commits to the registry by a swap of HEAD from the version `expected`, None for the first commit. Caches the
-        new HEAD if the swap applied; returns `PreconditionFailed` if HEAD has another version. Raises as `swap`
-        does."""
+        new HEAD if the swap applied. Returns `PreconditionFailed` if HEAD has another version, perhaps that of this
+        very commit, if an earlier sending of the swap got no answer. Raises as `swap` does."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
         if isinstance(outcome, Applied):
             self.cache_head(RegistryState(successor.document, successor.index, outcome.version))

@@ -58,7 +58,7 @@ class Step:
     """A procedure that is due for a table: the call, the policy, the reason, and in `gain` what it is expected to
     change, as text. `bytes` is how many bytes it is expected to rewrite, `files` how many data files (0 for procedures
     other than `rewrite_data_files`), and `fewer` by how much the number of the table's files, manifests and snapshots
-    is expected to fall."""
+    is expected to fall (1 for `remove_orphan_files`, which can't be estimated)."""
 
     call: Call
     policy: Policy

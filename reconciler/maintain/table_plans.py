@@ -103,7 +103,8 @@ class TablePlan:
 async def plan_table(session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now) -> TablePlan | None:
     """Reads a table, and plans every maintenance procedure for it; a procedure that may do harm to another table is
     held back. Returns None if the table does not exist, or a transaction is changing the name. Raises `NotFound` if the
-    metadata file does not exist, `Refusal` or `Unreadable` for a file that can't be read, and `StoreError`."""
+    metadata file does not exist, `InternalError`, `Refusal` or `Unreadable` for a file that can't be read, and
+    `StoreError`."""
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)
     if figures is None or entry is None:
@@ -126,7 +127,8 @@ async def decide_now(
     """Reads the policies, the metadata and the manifests of a table anew, and decides about one procedure. Returns the
     figures (None if the table does not exist, or a transaction is changing the name) and the decision (None if the
     procedure is not due). Raises `NotFound` if the metadata file does not exist, `InvalidPolicy` for a policy with
-    content that is no JSON object, `Refusal` or `Unreadable` for a file that can't be read, and `StoreError`."""
+    content that is no JSON object, `InternalError`, `Refusal` or `Unreadable` for a file that can't be read, and
+    `StoreError`."""
     policies = await policies_of(session, table)
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)

@@ -97,8 +97,9 @@ def endpoint_of(container: str, config: AzureConfig) -> ContainerEndpoint:
 
 
 def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
-    """Returns the storage account in a host of the form `ACCOUNT.dfs.core.windows.net`, and the host of that account's
-    blob endpoint. Raises `ValueError` for any other host; `text` is the URL for the message."""
+    """Returns the storage account in a host of the form `ACCOUNT.dfs.core.windows.net` (also of another Azure cloud, or
+    with a DNS zone), and the host of that account's blob endpoint. Raises `ValueError` for a host of another form;
+    `text` is the URL for the message."""
     if (match := _DFS_HOST.fullmatch(host)) or (match := _ZONED_HOST.fullmatch(host)):
         return match[1], host.replace(".dfs.", ".blob.", 1)
     raise ValueError(

@@ -16,7 +16,7 @@ UNIVERSE = "googleapis.com"
 
 
 class GcsClient(StrEnum):
-    """The client that sends requests to GCS: connections of our own, or google-cloud-storage."""
+    """Which client sends requests to GCS: `WIRE`, connections of our own, or `SDK`, google-cloud-storage."""
 
     WIRE = "wire"
     SDK = "sdk"

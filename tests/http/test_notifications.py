@@ -109,7 +109,7 @@ async def test_what_is_not_later_than_the_last_is_refused(
     late = await client.post(NOTIFICATIONS, notification(owned, event, at, second))
 
     assert refused(late) == (409, "AlreadyExistsException")
-    assert "A notification with a newer timestamp has been admitted for table db.t" in late.message
+    assert "A notification with the same or a newer timestamp has been admitted for table db.t" in late.message
     assert await current(client) == first
 
 

@@ -456,7 +456,7 @@ async def test_an_append_to_a_branch_whose_retention_has_changed_is_refused(made
     ahead = await table.append(2)
     ahead["updates"][1]["max-ref-age-ms"] = 5
     await table.commit(ahead)
-    with pytest.raises(CommitFailed, match="the retention of the branch main has changed"):
+    with pytest.raises(CommitFailed, match="gives the branch main another retention"):
         await table.commit(late)
 
 

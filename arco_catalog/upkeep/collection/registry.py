@@ -157,8 +157,8 @@ async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:
-    """Deletes the objects of a kind under a prefix that were written well before the HEAD of a week ago with ids that
-    are not in `named`, the ids to which that HEAD or the current one refers."""
+    """Deletes the objects of a kind under a prefix that are older than `orphans_ms` and two margins, and whose ids are
+    not in `named`, the ids to which the current HEAD, or the newest of more than `orphans_ms` ago, refers."""
     async with aclosing(
         run.older(prefix, run.retention.with_margin(run.retention.with_margin(run.retention.orphans_ms)))
     ) as batches:
