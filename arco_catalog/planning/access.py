@@ -162,7 +162,7 @@ def judge(
     unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     allowed_any = False
     for requirement in requirements:
-        chain, exists = yield from _found(index, requirement.on)
+        chain, exists = yield from find_chain(index, requirement.on)
         if not exists and requirement.if_there:
             continue
         held = yield from _held_on(index, chain, roles)
@@ -270,15 +270,25 @@ def reserved(standing: Standing) -> Forbidden:
 
 def lacking(standing: Standing, privilege: Privilege, on: Securable) -> Forbidden:
     """Returns the error for a missing privilege on a securable of which the caller may know."""
-    return Forbidden(f"Principal {standing.name} lacks the privilege {privilege} on {on}")
+    return Forbidden(describe_lack(standing.name, privilege, on))
+
+
+def describe_lack(principal: str, privilege: Privilege, on: Securable) -> str:
+    """Returns the message about a privilege on a securable that a principal lacks."""
+    return f"Principal {principal} lacks the privilege {privilege} on {on}"
+
+
+def rotation_required(standing: Standing) -> Forbidden:
+    """Returns the error for a principal that must rotate its credentials before it does anything else."""
+    return Forbidden(
+        f"Principal {standing.name} must rotate credentials first, by its management route `rotate`, before it may do "
+        "anything else"
+    )
 
 
 def _check_rotated(standing: Standing) -> None:
     if standing.must_rotate:
-        raise Forbidden(
-            f"Principal {standing.name} must rotate credentials first, by its management route `rotate`, before it "
-            "may do anything else"
-        )
+        raise rotation_required(standing)
 
 
 def allowed_by(names: Iterable[str]) -> frozenset[Privilege]:
@@ -320,7 +330,7 @@ def _type(index: Index, securable: Securable) -> str:
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
     """Returns the ids of a securable and of all that contain it, outermost first; None if one of them does not exist. A
     dropped table or view, given by an id, counts as existing."""
-    chain, exists = yield from _found(index, securable)
+    chain, exists = yield from find_chain(index, securable)
     return chain if exists else None
 
 
@@ -343,7 +353,7 @@ _KINDS: Mapping[str, Sequence[str]] = {
 }
 
 
-def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
+def find_chain(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
     """Returns two things: the ids of a securable and of all that contain it, outermost first and up to the first that
     does not exist, and whether all exist. A dropped table or view, given by an id, counts as existing."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]

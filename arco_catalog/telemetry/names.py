@@ -128,6 +128,7 @@ OPERATIONS: Mapping[str, str] = {
     f"POST {_GOVERNED}/tables/{{table}}/governance": "updateCatalogTableGovernance",
     f"GET {_GOVERNED}/views/{{view}}/governance": "getCatalogViewGovernance",
     f"POST {_GOVERNED}/views/{{view}}/governance": "updateCatalogViewGovernance",
+    f"POST {_CATALOG}/check": "checkPrivileges",
 }
 """The names of operations by endpoint, in the form of the endpoints in `/v1/config`."""
 

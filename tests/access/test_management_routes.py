@@ -92,6 +92,7 @@ ATTEMPTS: Mapping[str, Attempt] = {
     "updateCatalogTableGovernance": Attempt(GOVERNORS, OWNED),
     "getCatalogViewGovernance": Attempt(LOOKERS),
     "updateCatalogViewGovernance": Attempt(GOVERNORS, OWNED),
+    "checkPrivileges": Attempt(GRANTORS, {"checks": [{**on_namespace("TABLE_LIST", "db"), "principal": "subject"}]}),
 }
 CALLERS: Mapping[str, tuple[JsonObject, ...]] = {
     "subject": (on_namespace("NAMESPACE_LIST", "db"),),

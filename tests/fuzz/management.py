@@ -148,11 +148,19 @@ def right_bodies(label: str, address: RealmAddress) -> Bodies | None:
         "PUT /catalogs/{catalogName}/catalog-roles/{catalogRoleName}": changes,
         "PUT /catalogs/{catalogName}/catalog-roles/{catalogRoleName}/grants": _grants().map(_granted),
         "POST /catalogs/{catalogName}/catalog-roles/{catalogRoleName}/grants": _grants().map(_granted),
+        "POST /catalogs/{catalog}/check": _checks(),
     }
     method, _, template = label.partition(" ")
     if template.endswith("/governance") and method == "POST":
         return patches
     return known.get(f"{method} {template.removeprefix(MANAGEMENT_BASE)}")
+
+
+def _checks() -> Bodies:
+    """Checks of the caller and of others, some of which are there."""
+    principals: Values = st.sampled_from([None, None, *PRINCIPALS, "n0"])
+    check = st.builds(lambda grant, principal: {**grant, "principal": principal}, _grants(), principals)
+    return st.lists(check, max_size=3).map(lambda checks: {"checks": [*checks]})
 
 
 def _granted(grant: JsonObject) -> JsonObject:

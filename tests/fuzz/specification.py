@@ -37,17 +37,18 @@ def operations() -> Mapping[str, Operation]:
 
 @lru_cache
 def management_operations() -> Mapping[str, Operation]:
-    """Every operation of the specification of management, and those of governance beside them, which only our own
-    document has."""
+    """Every operation of the specification of management, and those of governance and checks beside them, which only
+    our own document has."""
     ours, management = document(), documents()[2]
-    governance = {path: item for path, item in ours["paths"].items() if path.startswith(GOVERNED)}
+    beside = {path: item for path, item in ours["paths"].items() if path.startswith(GOVERNED) or path == CHECK}
     known = {kind: {**ours["components"].get(kind, {}), **components()[kind]} for kind in components()}
-    whole = {**ours, "paths": {**management["paths"], **governance}, "components": known}
+    whole = {**ours, "paths": {**management["paths"], **beside}, "components": known}
     found: list[Operation] = [*schemathesis.openapi.from_dict(corrected(whole)).get_all_operations()]
     return {operation.label: operation for operation in (each.ok() for each in found)}
 
 
 GOVERNED = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/namespaces/"
+CHECK = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/check"
 UNDESCRIBED = {
     400: "the request is wrong",
     401: "the caller has no (valid) identity",

@@ -1,6 +1,6 @@
-"""The API of management, driven from its specification, and governance beside it: never a failure, an undocumented
-status, or an answer that is not as described; and everything that is listed can be read. The same requests each
-time; `make fuzz` sends others."""
+"""The API of management, driven from its specification, and governance and checks beside it: never a failure, an
+undocumented status, or an answer that is not as described; and everything that is listed can be read. The same requests
+each time; `make fuzz` sends others."""
 
 import asyncio
 from collections.abc import Callable

@@ -4,6 +4,8 @@ return beyond the specifications (docs/decisions/0054-the-openapi-document-is-ma
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.planning.governance import MAX_CHANGES, MAX_TAG_NAME, MAX_TEXT, NOT_CONTROL, OWNER, QUALITY
+from arco_catalog.planning.privilege_check import MAX_CHECKS
+from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
 TAG = "Arco API"
@@ -60,6 +62,13 @@ OPERATIONS: Mapping[str, Json] = {
     **_governance("CatalogNamespace", _GOVERNED, "catalog", "namespace"),
     **_governance("CatalogTable", f"{_GOVERNED}/tables/{{table}}", "catalog", "namespace", "table"),
     **_governance("CatalogView", f"{_GOVERNED}/views/{{view}}", "catalog", "namespace", "view"),
+    f"POST {MANAGEMENT_BASE}/catalogs/{{catalog}}/check": {
+        "tags": [TAG],
+        "operationId": "checkPrivileges",
+        "parameters": _in_path("catalog"),
+        "requestBody": _json(_reference("schemas", "PrivilegeChecks")),
+        "responses": {"200": _json(_reference("schemas", "PrivilegeCheckResults"))},
+    },
     "GET /health": _health("health"),
     "HEAD /health": _health("healthExists"),
     "GET /openapi.json": {
@@ -154,7 +163,47 @@ def _said(least: int) -> Json:
     return {"type": ["string", "null"], "minLength": least, "maxLength": MAX_TEXT, "pattern": _NO_CONTROLS}
 
 
+_CHECK: Json = {
+    "description": "A privilege on a securable, of a principal or, without one, of the caller.",
+    "type": "object",
+    "required": ["type", "privilege"],
+    "properties": {
+        "type": {"enum": [*GRANTABLE]},
+        "privilege": {"enum": [*Privilege]},
+        "namespace": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+        **{f"{kind}Name": {"type": "string", "minLength": 1} for kind in ("table", "view", "policy")},
+        "principal": {"type": "string", "minLength": 1},
+    },
+}
+_RESULT: Json = {
+    "description": "Whether the privilege is there, and by which roles and grant, or what is lacking.",
+    "type": "object",
+    "required": ["allowed", "principal"],
+    "properties": {
+        "allowed": {"type": "boolean"},
+        "principal": {"type": ["string", "null"]},
+        "reason": {"type": "string"},
+        "principalRole": {"type": "string"},
+        "catalogRole": {"type": "string"},
+        "grant": {
+            "type": "object",
+            "required": ["type", "privilege"],
+            "properties": {"type": {"enum": ["realm", *GRANTABLE]}, "privilege": {"type": "string"}},
+        },
+    },
+}
+
 SCHEMAS: Mapping[str, Json] = {
+    "PrivilegeChecks": {
+        "type": "object",
+        "required": ["checks"],
+        "properties": {"checks": {"type": "array", "maxItems": MAX_CHECKS, "items": _CHECK}},
+    },
+    "PrivilegeCheckResults": {
+        "type": "object",
+        "required": ["results"],
+        "properties": {"results": {"type": "array", "items": _RESULT}},
+    },
     "Governance": {
         "description": "Owner, quality and tags of a namespace, table or view; of columns by their field ids.",
         **_STRINGS,

@@ -1,13 +1,14 @@
 """Reads the bodies of requests to the management API."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.shapes import BOOLEAN, INT, LONG, OBJECT, STRING, STRINGS, Fields, list_of, one_of
-from arco_catalog.planning.access import Securable, SecurableKind
-from arco_catalog.planning.privileges import GRANTABLE
+from arco_catalog.iceberg.shapes import BOOLEAN, INT, LONG, NAME, OBJECT, STRING, STRINGS, Fields, list_of, one_of
+from arco_catalog.planning.access import Requirement, Securable, SecurableKind
+from arco_catalog.planning.privilege_check import MAX_CHECKS, Check
+from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from storage_backends.lazy_dataclass import dataclass
 
 
@@ -95,13 +96,16 @@ class GrantBody:
 
 def read_grant(context: DecodedRequest) -> GrantBody:
     """Returns the grant in the body. Raises `BadRequest`."""
-    fields = GRANT.value(context.fields)
+    return _grant_in(GRANT.value(context.fields), context.options.namespace_separator)
+
+
+def _grant_in(fields: Fields, separator: str) -> GrantBody:
     at = fields.at
     kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
     if kind == "catalog":
         return GrantBody(kind, Securable(), privilege)
     levels = fields.required("namespace", list_of(STRING))
-    namespace = check_namespace(levels, f"{at}.namespace", context.options.namespace_separator)
+    namespace = check_namespace(levels, f"{at}.namespace", separator)
     if kind == "namespace":
         return GrantBody(kind, Securable(namespace), privilege)
     name = check_name(fields.required(f"{kind}Name", STRING), f"{at}.{kind}Name")
@@ -114,6 +118,28 @@ _KINDS: Mapping[str, SecurableKind] = {"table": "table", "view": "view", "policy
 def granted_on(context: DecodedRequest) -> Securable:
     """Returns the securable of the grant in the body. Raises `BadRequest`."""
     return read_grant(context).securable
+
+
+def read_batch(context: DecodedRequest) -> Sequence[Check]:
+    """Returns the batch in the body, of privileges to check. Raises `BadRequest`, also for more than `MAX_CHECKS`."""
+    listed = context.fields.required("checks", list_of(OBJECT))
+    if len(listed) > MAX_CHECKS:
+        raise BadRequest(f"Invalid request.checks: there may be {MAX_CHECKS:,} at most, not {len(listed):,}")
+    separator = context.options.namespace_separator
+    return [_check_in(Fields(each, f"request.checks[{place}]"), separator) for place, each in enumerate(listed)]
+
+
+def _check_in(fields: Fields, separator: str) -> Check:
+    body = _grant_in(fields, separator)
+    privilege = Privilege(fields.required("privilege", one_of(*Privilege)))
+    return Check(privilege, body.kind, body.securable, fields.optional("principal", NAME))
+
+
+def checked_for_others(context: DecodedRequest) -> Sequence[Requirement]:
+    """Returns the requirements of a batch to check: CATALOG_MANAGE_ACCESS on each securable for which it names a
+    principal. Raises `BadRequest` as `read_batch` does."""
+    others = (check.on for check in read_batch(context) if check.principal is not None)
+    return [Requirement(Privilege.CATALOG_MANAGE_ACCESS, on) for on in dict.fromkeys(others)]
 
 
 def read_update(context: DecodedRequest) -> tuple[int, dict[str, str]]:

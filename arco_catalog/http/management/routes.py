@@ -1,6 +1,6 @@
-"""The routes of the management API (`polaris-management-service.yml`), and the governance routes next to it. The rights
-to principals and principal roles, and to list and create catalogs, are verified in the realm's registry; the rights
-to one catalog, its catalog roles, grants and governance in the catalog's registry."""
+"""The routes of the management API (`polaris-management-service.yml`), and our own next to it.
+The rights to principals and principal roles, and to list and create catalogs, are verified in the realm's registry; the
+rights to one catalog, its catalog roles, grants and governance in the catalog's registry."""
 
 from collections.abc import Sequence
 
@@ -125,5 +125,6 @@ SPECIFIED: Sequence[Route] = (
 MANAGEMENT: Sequence[Route] = (
     *SPECIFIED,
     *governance_of(f"{CATALOG}/namespaces/{{namespace}}", advertised=False),
+    _route("POST", f"{CATALOG}/check", "privilege_check.check", bodies.checked_for_others, Effect.READS),
 )
-"""The specified routes, and those of governance, which no specification has."""
+"""The specified routes, and our own, which no specification has."""

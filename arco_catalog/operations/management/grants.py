@@ -60,22 +60,30 @@ def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
     yield Needs(keys=keys)
     live = {text(entry, "entity") for entry in index.get_all(keys).values()}
     shown = (each for each in grants if each.name is None or each.securable in live)
-    return listing("grants", [_shown(each, name) for each in shown for name in each.privileges])
+    return listing(
+        "grants",
+        [
+            shown_grant(each.kind, each.namespace, each.name, privilege)
+            for each in shown
+            for privilege in each.privileges
+        ],
+    )
 
 
 def _key(kind: str) -> Callable[[Namespace, str], str]:
     return policy_key if kind == "policy" else relation_key
 
 
-def _shown(grant: GrantEntry, privilege: str) -> JsonObject:
-    namespace: list[JsonValue] = [*grant.namespace]
-    match grant.kind:
+def shown_grant(kind: str, namespace: Namespace, name: str | None, privilege: str) -> JsonObject:
+    """Returns a grant as answers show it: the privilege, and the type, the namespace and the name of the securable."""
+    levels: list[JsonValue] = [*namespace]
+    match kind:
         case "catalog":
             return {"type": "catalog", "privilege": privilege}
         case "namespace":
-            return {"type": "namespace", "namespace": namespace, "privilege": privilege}
-        case kind:
-            return {"type": kind, "namespace": namespace, f"{kind}Name": grant.name, "privilege": privilege}
+            return {"type": "namespace", "namespace": levels, "privilege": privilege}
+        case _:
+            return {"type": kind, "namespace": levels, f"{kind}Name": name, "privilege": privilege}
 
 
 async def add_grant(session: Session, role: str, grant: Grant) -> None:

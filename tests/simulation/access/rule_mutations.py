@@ -112,13 +112,13 @@ def a_dropped_principal_that_keeps_its_roles(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_grant_by_name(patch: pytest.MonkeyPatch) -> None:
-    rightly = access._found
+    rightly = access.find_chain
 
     def found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
         chain, exists = yield from rightly(index, securable)
         return ([*chain[:-1], str(securable)] if exists and securable.name is not None else chain), exists
 
-    patch.setattr(access, "_found", found)
+    patch.setattr(access, "find_chain", found)
 
 
 def a_rename_that_leaves_the_old_name_in_grants(patch: pytest.MonkeyPatch) -> None:

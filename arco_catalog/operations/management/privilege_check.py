@@ -1,0 +1,128 @@
+"""Answers which privileges principals have in a catalog, by the `Access` that judges requests, and explains each
+outcome (docs/design/access.md#checks)."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.grants import shown_grant
+from arco_catalog.operations.realms import Realm
+from arco_catalog.planning.access import (
+    Identity,
+    Requirement,
+    Standing,
+    describe_lack,
+    reserved,
+    rotation_required,
+)
+from arco_catalog.planning.privilege_check import Check, GrantPath, path_in_catalog, path_in_realm
+from arco_catalog.protocol.access import Access
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import carry_out, load
+from arco_catalog.protocol.mutation import Freshness
+from arco_catalog.protocol.rights import CatalogAccess
+from arco_catalog.state.access import State
+from arco_catalog.state.needs import Needs
+from arco_catalog.state.realm import find_principal, principal_key
+from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The principal of a check: its name, None for a caller who need not be one; the access by which it is judged, and
+    its standing in the realm, each None for a principal that does not exist."""
+
+    name: str | None
+    access: Access | None
+    standing: Standing | None
+
+
+async def check_rights(session: Session, realm: Realm, batch: Sequence[Check]) -> JsonObject:
+    """Returns the outcome of each check, in order, as the answer that lists them: all by one HEAD of the catalog and
+    one of the realm. A principal that does not exist gets the outcome of one without privileges. Raises the errors of
+    `Session.head`, and `StoreUnavailable` if the deadline passes."""
+    head, registry = await session.head(), realm.lookups()
+    # A session that is restricted has read the realm's HEAD for this request.
+    cached = registry.cached_head() if session.is_restricted else None
+    state = _Batch(session, head, realm, registry, cached or await registry.head())
+    subjects = await state.subjects({check.principal for check in batch})
+    results: list[JsonValue] = []
+    for check in batch:
+        session.check_deadline()
+        await asyncio.sleep(0)  # noqa: TID251 - no time passes: a batch may be large
+        results.append(await state.result(subjects[check.principal], check))
+    return {"results": results}
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """The state by which one batch is answered: a HEAD of the catalog and one of the realm, which is in `registry`."""
+
+    session: Session
+    head: RegistryState
+    realm: Realm
+    registry: State
+    realm_head: RegistryState
+
+    async def subjects(self, principals: Collection[str | None]) -> Mapping[str | None, _Subject]:
+        """Returns the subjects by the names of their principals, that of the caller under None."""
+        own = self.session.access
+        standing = own.standing if isinstance(own, CatalogAccess) else None
+        caller = _Subject(None if standing is None else standing.name, own, standing)
+        names = sorted(name for name in principals if name is not None)
+        await load(self.registry, self.realm_head.index, Needs(keys=[*map(principal_key, names)]))
+        return {None: caller, **{name: await self._subject(name) for name in names}}
+
+    async def _subject(self, name: str) -> _Subject:
+        principal, entry = find_principal(self.realm_head.index, name), self.session.catalog.entry
+        if principal is None or entry is None:
+            return _Subject(name, None, None)
+        identity, warehouse = Identity(principal.entity), self.session.settings.warehouse
+        access = CatalogAccess(self.registry, self.realm.judgements, warehouse, entry, identity, ())
+        await access.read(Freshness.MOVED)
+        return _Subject(name, access, access.standing)
+
+    async def result(self, subject: _Subject, check: Check) -> JsonObject:
+        """Returns the outcome of one check as answers show it."""
+        shown: JsonObject = {"allowed": False, "principal": subject.name}
+        if subject.access is None:
+            return {**shown, "reason": describe_lack(str(subject.name), check.privilege, check.on)}
+        index, required = self.head.index, Requirement(check.privilege, check.on)
+        allowed = await carry_out(self.session.state, index, subject.access.holds(index, required))
+        if subject.standing is None:
+            return {**shown, "allowed": allowed, "reason": "The rights of this caller are not checked"}
+        path = await self._path(subject.standing, check)
+        if not allowed:
+            return {**shown, "reason": _why_not(subject.standing, required, path)}
+        return {**shown, "allowed": True, **_shown_path(path, check)}
+
+    async def _path(self, standing: Standing, check: Check) -> GrantPath | None:
+        if check.privilege in standing.service:
+            index = self.realm_head.index
+            return await carry_out(self.registry, index, path_in_realm(index, standing, check.privilege))
+        index = self.head.index
+        return await carry_out(self.session.state, index, path_in_catalog(index, standing, check.privilege, check.on))
+
+
+def _why_not(standing: Standing, required: Requirement, path: GrantPath | None) -> str:
+    """Returns why a principal may not do what is required, although it may have a grant for it by `path`."""
+    if path is not None and standing.must_rotate:
+        return rotation_required(standing).message
+    if path is not None and required.reserved:
+        return reserved(standing).message
+    return describe_lack(standing.name, required.privilege, required.on)
+
+
+def _shown_path(path: GrantPath | None, check: Check) -> JsonObject:
+    """Returns the fields that show by which grant a check is allowed; none if that is gone by now."""
+    if path is None:
+        return {}
+    if path.on is None:
+        return {"principalRole": path.principal_role, "grant": {"type": "realm", "privilege": path.granted}}
+    kind = check.kind if path.on == check.on else "namespace" if path.on.namespace else "catalog"
+    return {
+        "principalRole": path.principal_role,
+        "catalogRole": path.catalog_role,
+        "grant": shown_grant(kind, path.on.namespace, path.on.name, path.granted),
+    }
