@@ -27,7 +27,7 @@ class Command:
     """One command of `arco`, with a summary and examples for the help. `add_arguments` declares the options, with
     defaults from the environment. `run` executes the command and returns the exit code; it imports the command's
     modules inside the function, so that --help is quick. A command that `needs_store` is wrong usage if both --store
-    and ARCO_STORE are missing."""
+    and ARCO_STORE are missing, unless it has an option --url, and that is given."""
 
     name: str
     summary: str
@@ -41,6 +41,14 @@ def add_catalog(parser: argparse.ArgumentParser, environment: Mapping[str, str])
     """Declares the options that select a catalog: --store, --realm, --warehouse and --allowed-location."""
     for option in (STORE, REALM, WAREHOUSE, ALLOWED):
         option.add_to(parser, environment)
+
+
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Declares the options that select a server in place of the store: --url and --token-file."""
+    parser.add_argument(
+        "--url", metavar="URL", help="send the requests to this server, in place of working on the store"
+    )
+    parser.add_argument("--token-file", metavar="FILE", help="of --url: a file with the token to send")
 
 
 def add_json(parser: argparse.ArgumentParser, prints: str) -> None:
@@ -79,3 +87,19 @@ class CatalogOptions:
     def of(cls, parsed: argparse.Namespace) -> "CatalogOptions":
         """Returns the values of the options that `add_catalog` declares."""
         return cls(parsed.store, parsed.warehouse, parsed.allowed_location, parsed.realm, parsed.environment)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagementOptions:
+    """Where a command that manages a realm sends its requests: to the server at `url`, with the token in `token_file`
+    if that is given; if `url` is None, to the realm in the store of `catalog`. The warehouse of `catalog` names the
+    catalog in both cases."""
+
+    catalog: CatalogOptions
+    url: str | None = None
+    token_file: str | None = None
+
+    @classmethod
+    def of(cls, parsed: argparse.Namespace) -> "ManagementOptions":
+        """Returns the values of the options that `add_server` and `add_catalog` declare."""
+        return cls(CatalogOptions.of(parsed), parsed.url, parsed.token_file)

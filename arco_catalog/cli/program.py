@@ -11,10 +11,13 @@ from arco_catalog.cli import (
     completion_command,
     delegation_command,
     governance_command,
+    grant_commands,
     operator_commands,
     pipeline_command,
+    principal_commands,
     realm_commands,
     recovery_commands,
+    role_commands,
     serve_command,
     table_commands,
     upgrade_command,
@@ -46,6 +49,9 @@ COMMANDS = (
     pipeline_command.COMMAND,
     catalog_commands.COMMAND,
     realm_commands.COMMAND,
+    principal_commands.COMMAND,
+    role_commands.COMMAND,
+    grant_commands.COMMAND,
     governance_command.COMMAND,
     delegation_command.COMMAND,
     completion_command.COMMAND,
@@ -79,7 +85,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         parser.print_help()
         return 0
     command = next(each for each in COMMANDS if each.name == parsed.command)
-    if command.needs_store and parsed.store is None:
+    if command.needs_store and parsed.store is None and getattr(parsed, "url", None) is None:
         parsed.parser.error(f"--store or {STORE.name} is required: {STORES}")
     parsed.arguments, parsed.build_parser = arguments, build_parser
     if getattr(parsed, "listener", None) is None:  # a worker's supervisor has printed them

@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from arco_catalog.authentication.gateway import printable
-from arco_catalog.http.asgi import Asgi, Message, Scope
+from arco_catalog.http.asgi import Asgi, Scope
+from arco_catalog.http.buffered_exchange import BufferedExchange
 from arco_catalog.http.errors import described
 from arco_catalog.http.principal import AUTHENTICATED_CALLER, GATEWAY_EVENT, NO_CALLER, Caller
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
@@ -96,9 +97,9 @@ async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) 
         AUTHENTICATED_CALLER: caller_in(headers, endpoint),
         GATEWAY_EVENT: event_in(headers, endpoint),
     }
-    exchange = _BufferedExchange(request.get_body())
+    exchange = BufferedExchange(request.get_body())
     await app(scope, exchange.receive, exchange.send)
-    return Answer(exchange.status, exchange.headers, b"".join(exchange.pieces))
+    return Answer(exchange.status, exchange.headers, exchange.answer)
 
 
 def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller:
@@ -159,25 +160,3 @@ def _claim(claim: JsonValue) -> tuple[str, str] | None:
         case {"typ": str(name), "val": str(value)}:
             return name, value
     return None
-
-
-class _BufferedExchange:
-    """The ASGI `receive` and `send` of one request, with all of the body at once and the response collected in
-    memory."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.status = 500
-        self.headers: dict[str, str] = {}
-        self.pieces: list[bytes] = []
-
-    async def receive(self) -> Message:
-        body, self._body = self._body, b""
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}
-        else:
-            self.pieces.append(message.get("body", b""))

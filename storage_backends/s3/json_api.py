@@ -53,7 +53,7 @@ async def call(
     sent = json.dumps(body).encode()
     stamp = signing_stamp(now_ms())
     headers = signed(keys, Scope(region, service.name), stamp, "POST", parts.path, "", named, sent)
-    return await fetch(url, headers, now_ms, max_bytes, plain_loopback=configured is not None, post=sent)
+    return await fetch(url, headers, now_ms, max_bytes, method="POST", body=sent, plain_loopback=configured is not None)
 
 
 def refusal(what: str, response: Response) -> StoreError:

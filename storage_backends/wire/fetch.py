@@ -19,13 +19,15 @@ async def fetch(
     now_ms: Callable[[], int],
     max_bytes: int,
     *,
+    method: str = "GET",
+    body: bytes = b"",
     plain_loopback: bool = False,
     tls: ssl.SSLContext | None = None,
-    post: bytes | None = None,
+    timeouts: Timeouts = TIMEOUTS,
 ) -> Response:
-    """Sends a GET, or a POST of the bytes `post`, and returns the answer, whatever its status. It follows no redirects,
-    uses no proxy, and never waits longer than 3 s to connect and 5 s for the answer. `plain_loopback` allows `http` to
-    this machine; `tls` replaces the context that trusts the system's authorities.
+    """Sends a request once and returns the answer, whatever its status. It follows no redirects, uses no proxy, and
+    never waits longer than `timeouts` allow. `plain_loopback` allows `http` to this machine; `tls` replaces the context
+    that trusts the system's authorities.
 
     Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a complete answer of at most
     `max_bytes`.
@@ -33,11 +35,10 @@ async def fetch(
     parts = checked_url(url, plain_loopback=plain_loopback)
     secure = parts.scheme == "https"
     context = None if not secure else tls or await asyncio.to_thread(tls_context, None)
-    pool = Pool(parts.hostname or "", parts.port or (443 if secure else 80), context, 1, TIMEOUTS, now_ms, max_bytes)
+    pool = Pool(parts.hostname or "", parts.port or (443 if secure else 80), context, 1, timeouts, now_ms, max_bytes)
     target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
     sent = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog", **headers}
     try:
-        method, body = ("GET", b"") if post is None else ("POST", post)
         return await pool.send(method, request_head(method, target, sent, len(body)), body)
     except (NeverSent, AnswerLost) as error:
         raise StoreUnavailable(f"no complete answer of {parts.netloc} came: {error}") from error

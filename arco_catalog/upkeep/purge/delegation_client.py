@@ -102,9 +102,10 @@ class HttpDelegationClient:
             {**headers, **credentials},
             self._now_ms,
             MAX_ANSWER_BYTES,
+            method="GET" if body is None else "POST",
+            body=body or b"",
             plain_loopback=True,
             tls=tls,
-            post=body,
         )
 
 

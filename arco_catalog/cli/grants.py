@@ -1,0 +1,133 @@
+"""`arco grants`: lists, adds and revokes the grants of catalog roles, and checks the privileges of principals, by
+requests of the management API."""
+
+from collections.abc import Sequence
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text
+from arco_catalog.cli.command import ManagementOptions
+from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.grant_texts import format_grant, format_securable
+from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
+from arco_catalog.cli.management import Management, open_management
+from arco_catalog.cli.output import facts, table
+from arco_catalog.cli.session import carry_out
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.fields import mapping, objects, optional_text, text
+
+HEADINGS = ("CATALOG ROLE", "PRIVILEGE", "ON")
+CALLER = "-"
+"""The principal of a check of the caller's own privileges."""
+
+
+def parse_grant(privilege: str, what: str | None, kind: str | None) -> JsonObject:
+    """Returns the grant of a privilege in the form of the management API, on the catalog if `what` is None, else on the
+    securable with this name: of the `kind` namespace, view or policy, or by default a table. Raises `CliError` for a
+    malformed name."""
+    if what is None:
+        return {"type": "catalog", "privilege": privilege}
+    if kind == "namespace":
+        return {"type": kind, "namespace": [*parse_namespace(what)], "privilege": privilege}
+    levels, name = parse_identifier(what)
+    kind = kind or "table"
+    return {"type": kind, "namespace": [*levels], f"{kind}Name": name, "privilege": privilege}
+
+
+def run_list(options: ManagementOptions, role: str | None, *, as_json: bool) -> int:
+    """Displays the grants of a catalog role, or of all catalog roles of the catalog if `role` is None. Returns 0.
+    Raises `CliError`, as `NotThere` if there is no such role or catalog."""
+
+    async def work() -> Sequence[JsonObject]:
+        async with open_management(options, "grants list", writes=False) as api:
+            names = [role] if role is not None else await _roles(api, options)
+            return [{**grant, "catalogRole": name} for name in names for grant in await _grants(api, options, name)]
+
+    found = carry_out(work)
+    if as_json:
+        shown: list[JsonValue] = [*found]
+        print(json_text(shown))
+    else:
+        lines = [(text(each, "catalogRole"), text(each, "privilege"), format_securable(each)) for each in found]
+        print(table(HEADINGS, lines) if found else "There are no grants.")
+    return 0
+
+
+async def _roles(api: Management, options: ManagementOptions) -> Sequence[str]:
+    listed = await api.get("catalogs", options.catalog.warehouse, "catalog-roles")
+    return [text(role, "name") for role in objects(listed, "roles")]
+
+
+async def _grants(api: Management, options: ManagementOptions, role: str) -> Sequence[JsonObject]:
+    return objects(await api.get(*_path(options, role)), "grants")
+
+
+def _path(options: ManagementOptions, role: str) -> Sequence[str]:
+    return "catalogs", options.catalog.warehouse, "catalog-roles", role, "grants"
+
+
+def run_change(
+    options: ManagementOptions, action: str, role: str, grant: JsonObject, *, cascade: bool, as_json: bool
+) -> int:
+    """Adds a grant to a catalog role, or revokes it, with `cascade` also on everything inside the securable, and
+    displays it. Returns 0. Raises `CliError`, as `NotThere` if the role, the catalog or the securable does not
+    exist."""
+
+    async def work() -> None:
+        async with open_management(options, f"grants {action}", writes=True) as api:
+            method, query = ("PUT", {}) if action == "add" else ("POST", {"cascade": "true"} if cascade else {})
+            await api.send(method, *_path(options, role), body={"grant": grant}, query=query)
+
+    carry_out(work)
+    if as_json:
+        print(json_text({**grant, "catalogRole": role}))
+    else:
+        verb, preposition = ("Granted", "to") if action == "add" else ("Revoked", "from")
+        print(escaped(f"{verb} {format_grant(grant)} {preposition} catalog role {role!r}."))
+    return 0
+
+
+def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_json: bool) -> int:
+    """Displays whether a principal, or the caller for `CALLER`, has a privilege, and by which roles and grant, or what
+    is lacking. Returns 0 if it has the privilege, else 1. Raises `CliError`, as `NotThere` if there is no such
+    principal or catalog."""
+    named: JsonObject = {} if who == CALLER else {"principal": who}
+
+    async def work() -> JsonObject:
+        async with open_management(options, "grants check", writes=False) as api:
+            body: JsonObject = {"checks": [{**grant, **named}]}
+            answer = await api.send("POST", "catalogs", options.catalog.warehouse, "check", body=body)
+            (result,) = objects(answer, "results")
+            if result["allowed"] is not True and named:
+                await _require_principal(api, who)
+            return result
+
+    found = carry_out(work)
+    print(json_text(found) if as_json else _outcome(found, grant))
+    return 0 if found["allowed"] is True else 1
+
+
+async def _require_principal(api: Management, name: str) -> None:
+    """Raises `NotThere` if there is no such principal, as far as the caller may know: the answer to a check does not
+    tell it."""
+    try:
+        await api.get("principals", name)
+    except NotThere:
+        raise
+    except CliError:
+        return
+
+
+def _outcome(found: JsonObject, grant: JsonObject) -> str:
+    allowed = found["allowed"] is True
+    lines = [
+        ("principal", format_text(found.get("principal"))),
+        ("privilege", format_grant(grant)),
+        ("allowed", "yes" if allowed else "no"),
+    ]
+    for label, field in (("principal role", "principalRole"), ("catalog role", "catalogRole"), ("reason", "reason")):
+        value = optional_text(found, field)
+        lines += [] if value is None else [(label, value)]
+    if "grant" in found:
+        lines.append(("grant", format_grant(mapping(found, "grant"))))
+    return facts(lines)

@@ -1,0 +1,154 @@
+"""Sends the requests of commands that manage a realm to the management API: of a server, or of an app over the store in
+this process, where a command acts as the operator and no grants are checked. Both serve the same routes, so a command
+does the same in both."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
+from arco_catalog.authentication.secrets import Secrets
+from arco_catalog.cli.command import ManagementOptions
+from arco_catalog.cli.errors import CliError, NotThere, describe_os_error
+from arco_catalog.cli.finders import find_realm
+from arco_catalog.cli.session import OPERATOR, open_session
+from arco_catalog.http.app import create_app
+from arco_catalog.http.buffered_exchange import BufferedExchange
+from arco_catalog.http.realms import RealmService
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
+from arco_catalog.operations.realms import Realm
+from arco_catalog.planning.access import Identity
+from arco_catalog.state.fields import mapping, optional_text
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import StoreError
+
+BASE = "/api/management/v1"
+MAX_ANSWER_BYTES = 64 << 20
+"""Maximum size of an answer in bytes: more than a list of a hundred thousand principals takes."""
+SECONDS = 60.0
+"""The time in which a server must answer."""
+NO_QUERY: Mapping[str, str] = {}
+CHANGES = ("PUT", "POST", "DELETE")
+
+Exchange = Callable[[str, str, Mapping[str, str], bytes], Awaitable[tuple[int, bytes]]]
+"""Sends a request (method, path, headers, body), and returns the status and the body of the response."""
+
+
+class Management:
+    """A client of the management API."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def get(self, *path: str) -> JsonObject:
+        """Returns the document at a path. Raises as `send` does."""
+        return await self.send("GET", *path)
+
+    async def send(
+        self, method: str, *path: str, body: JsonObject | None = None, query: Mapping[str, str] = NO_QUERY
+    ) -> JsonObject:
+        """Sends a request with the segments of a path and a query, and returns the document in the answer, an empty one
+        if the answer has no body. Raises `NotThere` if a principal, role or catalog does not exist, and `CliError` for
+        every other failure, with the message of the server."""
+        target = "/".join([BASE, *(quote(segment, safe="") for segment in path)])
+        target += f"?{urlencode(query)}" if query else ""
+        headers = {} if body is None else {"content-type": "application/json"}
+        status, answer = await self._exchange(method, target, headers, b"" if body is None else dumps(body))
+        document = _document(answer)
+        if status < 300:
+            return document
+        error = mapping(document, "error")
+        reason = optional_text(error, "message") or f"the server answered status {status}"
+        raise NotThere(reason) if error.get("type") == "NotFoundException" else CliError(reason)
+
+
+def _document(body: bytes) -> JsonObject:
+    try:
+        document = loads(body) if body else {}
+    except MalformedJson:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+@asynccontextmanager
+async def open_management(options: ManagementOptions, command: str, *, writes: bool) -> AsyncIterator[Management]:
+    """Yields the client of the management API that the options name. Raises `CliError` for a URL that is not https or
+    loopback, and for a token file that can't be read; for a store as `open_session` and `find_realm` do."""
+    if options.url is not None:
+        yield Management(_server(options.url, _token(options)))
+        return
+    async with open_session(options.catalog, command, find_realm, writes=writes) as (realm, _):
+        yield Management(_in_process(realm))
+
+
+def _token(options: ManagementOptions) -> str | None:
+    if options.token_file is None:
+        return None
+    try:
+        return Path(options.token_file).read_text().strip()
+    except OSError as error:
+        raise CliError(f"the token was not read: {describe_os_error(error)}") from error
+
+
+class _Operator:
+    """The authenticator of commands at the store: every request is the operator's."""
+
+    def __init__(self, realm: str) -> None:
+        self._realm = realm
+
+    async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult:
+        return AuthenticationResult(self._realm, Identity(OPERATOR), OPERATOR)
+
+
+def _in_process(realm: Realm) -> Exchange:
+    """Returns the exchange with an app over a realm that checks no grants."""
+    entropy = SystemRuntime().entropy
+    authentication = Authentication([_Operator(realm.name)])
+    service = RealmService({realm.name: realm}, realm.name, Secrets(entropy), entropy, authentication, judged=False)
+    app = create_app({}, realms=service)
+
+    async def exchange(method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        path, _, query = target.partition("?")
+        sent = {"user-agent": "arco", "content-length": str(len(body)), **headers}
+        scope = {
+            "type": "http",
+            "method": method,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+        }
+        buffered = BufferedExchange(body)
+        await app(scope, buffered.receive, buffered.send)
+        return buffered.status, buffered.answer
+
+    return exchange
+
+
+def _server(url: str, token: str | None) -> Exchange:
+    """Returns the exchange with the server at a URL. A redirect is not followed: the token is for this server alone."""
+    from storage_backends.wire.fetch import fetch  # needs httptools, which a command at a store may lack
+    from storage_backends.wire.pool import Timeouts
+
+    timeouts, now_ms = Timeouts(5.0, SECONDS, SECONDS), SystemRuntime().now_ms
+    credentials = {} if token is None else {"authorization": f"Bearer {token}"}
+
+    async def exchange(method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        try:
+            answer = await fetch(
+                url.rstrip("/") + target,
+                {**credentials, **headers},
+                now_ms,
+                MAX_ANSWER_BYTES,
+                method=method,
+                body=body,
+                plain_loopback=True,
+                timeouts=timeouts,
+            )
+        except StoreError as error:
+            unknown = ": it is unknown whether the change was made" if method in CHANGES else ""
+            raise CliError(f"{error}{unknown}") from error
+        return answer.status, answer.body
+
+    return exchange

@@ -1,0 +1,137 @@
+"""`arco roles`: lists, makes, displays, assigns, revokes and drops principal roles and catalog roles, by requests of
+the management API."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text, format_time
+from arco_catalog.cli.command import ManagementOptions
+from arco_catalog.cli.grant_texts import format_grant
+from arco_catalog.cli.management import Management, open_management
+from arco_catalog.cli.options import parse_pairs
+from arco_catalog.cli.output import facts, table
+from arco_catalog.cli.session import carry_out
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.fields import mapping, objects, text, texts
+
+HEADINGS = ("NAME", "VERSION", "CHANGED (UTC)")
+READS = ("list", "show")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleArguments:
+    """The arguments of an action of `arco roles`: whether it is about a catalog role, the principal or principal role
+    that gets or loses the role, and the properties of a new role."""
+
+    catalog_role: bool
+    holder: str | None
+    properties: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The paths of the management API for one kind of roles: of all roles of the kind, and of those that a holder has.
+    `field` is the name of a role in bodies, `holders` the last segment of the path that lists who has a role, which is
+    also the field of that list."""
+
+    name: str
+    field: str
+    path: Sequence[str]
+    holders: str
+    listed: str
+    held: Sequence[str]
+
+
+def _kind(options: ManagementOptions, arguments: RoleArguments) -> _Kind:
+    holder, catalog = arguments.holder or "", options.catalog.warehouse
+    if arguments.catalog_role:
+        path, held = ("catalogs", catalog, "catalog-roles"), ("principal-roles", holder, "catalog-roles", catalog)
+        return _Kind("catalog role", "catalogRole", path, "principal-roles", "roles", held)
+    has: Sequence[str] = ("principals", holder, "principal-roles")
+    return _Kind("principal role", "principalRole", ("principal-roles",), "principals", "principals", has)
+
+
+def run(options: ManagementOptions, action: str, name: str | None, arguments: RoleArguments, *, as_json: bool) -> int:
+    """Carries out the action and displays the result. All actions but a list, which is of all roles of the kind, need a
+    `name`. Returns 0. Raises `CliError`, as `NotThere` if there is no such role, catalog, principal or principal
+    role."""
+    kind = _kind(options, arguments)
+
+    async def work() -> JsonObject:
+        async with open_management(options, f"roles {action}", writes=action not in READS) as api:
+            if name is None:
+                return await api.get(*kind.path)
+            return await _one(api, kind, action, name, arguments)
+
+    shown = carry_out(work)
+    if as_json:
+        document: JsonValue = shown["roles"] if name is None else shown
+        print(json_text(document))
+    else:
+        print(_as_text(kind, action, shown))
+    return 0
+
+
+async def _one(api: Management, kind: _Kind, action: str, name: str, arguments: RoleArguments) -> JsonObject:
+    named: JsonObject = {kind.field: {"name": name}}
+    match action:
+        case "create":
+            properties: JsonObject = {**parse_pairs("--property", "team=sales", arguments.properties)}
+            return await api.send("POST", *kind.path, body={kind.field: {"name": name, "properties": properties}})
+        case "show":
+            return await _show(api, kind, name)
+        case "assign":
+            await api.send("PUT", *kind.held, body=named)
+            return {"name": name, "assignee": arguments.holder}
+        case "revoke":
+            await api.send("DELETE", *kind.held, name)
+            return {"name": name, "assignee": arguments.holder}
+        case _:
+            await api.send("DELETE", *kind.path, name)
+            return {"name": name}
+
+
+async def _show(api: Management, kind: _Kind, name: str) -> JsonObject:
+    """Returns a role with the names of who has it and, of a catalog role, its grants."""
+    role = await api.get(*kind.path, name)
+    holders = objects(await api.get(*kind.path, name, kind.holders), kind.listed)
+    shown: JsonObject = {**role, "assignees": [text(each, "name") for each in holders]}
+    if kind.field == "catalogRole":
+        shown["grants"] = [*objects(await api.get(*kind.path, name, "grants"), "grants")]
+    return shown
+
+
+def _as_text(kind: _Kind, action: str, shown: JsonObject) -> str:
+    name, assignee = shown.get("name"), shown.get("assignee")
+    match action:
+        case "list":
+            found = objects(shown, "roles")
+            return table(HEADINGS, [*map(_row, found)]) if found else f"There are no {kind.name}s."
+        case "show":
+            return _facts(kind, shown)
+        case "assign":
+            return escaped(f"Assigned {kind.name} {name!r} to {assignee!r}.")
+        case "revoke":
+            return escaped(f"Revoked {kind.name} {name!r} from {assignee!r}.")
+        case _:
+            return escaped(f"{'Made' if action == 'create' else 'Dropped'} {kind.name} {name!r}.")
+
+
+def _row(shown: JsonObject) -> tuple[str, ...]:
+    version = format_text(shown.get("entityVersion"))
+    return text(shown, "name"), version, format_time(shown.get("lastUpdateTimestamp"))
+
+
+def _facts(kind: _Kind, shown: JsonObject) -> str:
+    lines = [
+        ("name", text(shown, "name")),
+        ("version", format_text(shown.get("entityVersion"))),
+        ("made", format_time(shown.get("createTimestamp"))),
+        ("changed", format_time(shown.get("lastUpdateTimestamp"))),
+        *((kind.holders.replace("-", " ").removesuffix("s"), name) for name in texts(shown, "assignees")),
+        *(("grant", format_grant(each)) for each in objects(shown, "grants")),
+        *(("property", f"{key}={format_text(value)}") for key, value in mapping(shown, "properties").items()),
+    ]
+    return facts(lines)
