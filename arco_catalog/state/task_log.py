@@ -123,10 +123,12 @@ async def remove_hint(state: State, key: str) -> None:
 @dataclass(frozen=True, slots=True)
 class DueHints:
     """A page of the hints about tasks that are due. `after` is the argument of `due_hints` for the next page; None for
-    the last page."""
+    the last page. `scheduled` is the number of hints that were listed with it, and are not due yet: of all of them, or
+    at most a page of a store that lists keys in order."""
 
     hints: Sequence[Hint]
     after: Cursor | Hint | None
+    scheduled: int = 0
 
 
 async def due_hints(state: State, after: Cursor | Hint | None = None) -> DueHints:
@@ -140,19 +142,21 @@ async def due_hints(state: State, after: Cursor | Hint | None = None) -> DueHint
         return await _oldest_due(state, None)
     hints = _hints(state, page)
     due = [hint for hint in hints if hint.is_due]
-    return DueHints(due, page.after if len(due) == len(hints) else None)
+    return DueHints(due, page.after if len(due) == len(hints) else None, len(hints) - len(due))
 
 
 async def _oldest_due(state: State, after: Hint | None) -> DueHints:
     due: list[Hint] = []
+    scheduled = 0
     async with aclosing(all_hints(state)) as hints:
         async for hint in hints:
+            scheduled += not hint.is_due
             if hint.is_due and (after is None or _age(hint) > _age(after)):
                 due.append(hint)
             if len(due) >= 2 * AT_A_TIME:
                 due = heapq.nsmallest(AT_A_TIME, due, _age)
     due = heapq.nsmallest(AT_A_TIME, due, _age)
-    return DueHints(due, due[-1] if len(due) == AT_A_TIME else None)
+    return DueHints(due, due[-1] if len(due) == AT_A_TIME else None, scheduled)
 
 
 async def all_hints(state: State) -> AsyncGenerator[Hint, None]:

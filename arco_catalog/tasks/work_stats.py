@@ -8,8 +8,10 @@ from storage_backends.lazy_dataclass import dataclass
 class WorkStats:
     """Counts of a worker's executions of tasks, and of their results. `leases_lost` counts tasks that this worker took
     over because the lease of the worker before had run out, `given_back` those that it scheduled for others when it was
-    stopped. `oldest_due_ms` is the longest time for which a task had been due without a worker. `stopped`: the time was
-    over before all due tasks were executed. `error` is the reason why a catalog's tasks could not be executed."""
+    stopped. `oldest_due_ms` is the longest time for which a task had been due without a worker. `due` and `scheduled`
+    are the numbers of tasks that were due (those under way included) and that were not due yet when all hints were
+    listed last; None if they were not. `stopped`: the time was over before all due tasks were executed. `error` is the
+    reason why a catalog's tasks could not be executed."""
 
     executed: int = 0
     completed: int = 0
@@ -18,6 +20,8 @@ class WorkStats:
     given_back: int = 0
     leases_lost: int = 0
     oldest_due_ms: int = 0
+    due: int | None = None
+    scheduled: int | None = None
     stopped: bool = False
     error: str | None = None
 
@@ -27,8 +31,8 @@ class WorkStats:
         self.oldest_due_ms = max(self.oldest_due_ms, due_ms)
 
     def add(self, other: "WorkStats") -> None:
-        """Adds the counts of another worker to these. `oldest_due_ms` becomes the longer of both, `stopped` is whether
-        either stopped, and `error` stays if there is one."""
+        """Adds the counts of another worker to these. `oldest_due_ms` becomes the longer of both, `due` and `scheduled`
+        those of the other, `stopped` is whether either stopped, and `error` stays if there is one."""
         self.executed += other.executed
         self.completed += other.completed
         self.failed += other.failed
@@ -36,11 +40,12 @@ class WorkStats:
         self.given_back += other.given_back
         self.leases_lost += other.leases_lost
         self.waits(other.oldest_due_ms)
+        self.due, self.scheduled = other.due, other.scheduled
         self.stopped = self.stopped or other.stopped
         self.error = self.error or other.error
 
     def to_json(self) -> JsonObject:
-        """Returns the counts, `oldest_due_ms` and `stopped`, without `error`, for people and logs."""
+        """Returns the counts of executions, `oldest_due_ms` and `stopped`, for people and logs."""
         return {
             "executed": self.executed,
             "completed": self.completed,

@@ -119,10 +119,13 @@ class Worker:
         """Yields all due hints, the oldest first. Each page is listed when the hints before it are taken. Raises
         `StoreError`."""
         due = await due_hints(self._session("open").state)
+        count = 0
         while True:
+            count += len(due.hints)
             for hint in due.hints:
                 yield hint
             if due.after is None:
+                self.stats.due, self.stats.scheduled = count, due.scheduled
                 break
             due = await due_hints(self._session("open").state, due.after)
 

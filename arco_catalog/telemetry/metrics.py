@@ -186,6 +186,10 @@ OF_TASKS = (
     Metric(
         "Tasks given back by workers that stopped", "given_back", None, Series("arco_tasks_given_back_total", "counter")
     ),
+    Metric(
+        "Tasks that are due, those under way included, or not due yet",
+        series=Series("arco_tasks", "gauge", ("state",), across="latest"),
+    ),
     Metric("Looks for tasks that failed", "error", None, Series("arco_task_looks_failed_total", "counter")),
     Metric(
         "Unix time of the last look for tasks",

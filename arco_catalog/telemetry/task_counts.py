@@ -1,6 +1,7 @@
 """Counts tasks for Prometheus. This module is imported only by a server with a port for metrics."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
@@ -9,11 +10,21 @@ from arco_catalog.telemetry.collectors import Collectors
 from arco_catalog.telemetry.metrics import OF_TASKS
 
 REMEMBERED_MS = 900_000
-"""How long a catalog's age counts after its last look: the catalog may have been dropped since."""
+"""How long the last look in a catalog counts: the catalog may have been dropped since."""
+
+
+class _Look(NamedTuple):
+    """The numbers of due and scheduled tasks of a catalog, and the longest time for which one was due, when this
+    process looked for due tasks at `at_ms`."""
+
+    at_ms: int
+    due: int
+    scheduled: int
+    oldest_due_ms: int
 
 
 class TaskCounts:
-    """The metrics of tasks in a registry, from the looks of this process for due tasks. The age is that of all catalogs
+    """The metrics of tasks in a registry, from the looks of this process for due tasks. The gauges are of all catalogs
     together, so no catalog is named."""
 
     def __init__(self, registry: CollectorRegistry, now_ms: Callable[[], int]) -> None:
@@ -27,13 +38,14 @@ class TaskCounts:
         self._looks_failed = collectors.counter("arco_task_looks_failed_total")
         self._due_age = collectors.gauge("arco_tasks_due_age_seconds")
         self._observed = collectors.gauge("arco_tasks_observed_timestamp_seconds")
+        self._tasks = collectors.gauge("arco_tasks")
         self._now_ms = now_ms
-        self._due_ms: dict[str, tuple[int, int]] = {}
-        """Of each catalog the time of the last look, and the longest time for which a task was due then."""
+        self._looks: dict[str, _Look] = {}
+        """The last look in each catalog."""
 
     def count(self, warehouse: str, stats: WorkStats) -> None:
-        """Counts the tasks that were executed since the last look in a catalog. A look that failed changes neither the
-        age nor the time of the last one."""
+        """Counts the tasks that were executed since the last look in a catalog. A look that failed changes no
+        gauge."""
         for counter, value in (
             (self._executed, stats.executed),
             (self._completed, stats.completed),
@@ -46,11 +58,14 @@ class TaskCounts:
             if value:
                 counter.inc(value)
         if stats.error is None:
-            self._observe(warehouse, stats.oldest_due_ms)
+            self._observe(warehouse, stats)
 
-    def _observe(self, warehouse: str, due_ms: int) -> None:
+    def _observe(self, warehouse: str, stats: WorkStats) -> None:
         now_ms = self._now_ms()
-        seen = {**self._due_ms, warehouse: (now_ms, due_ms)}
-        self._due_ms = {name: look for name, look in seen.items() if now_ms - look[0] < REMEMBERED_MS}
-        self._due_age.set(max(due for _, due in self._due_ms.values()) / 1000)
+        look = _Look(now_ms, stats.due or 0, stats.scheduled or 0, stats.oldest_due_ms)
+        looks = {**self._looks, warehouse: look}
+        self._looks = {name: look for name, look in looks.items() if now_ms - look.at_ms < REMEMBERED_MS}
+        self._due_age.set(max(look.oldest_due_ms for look in self._looks.values()) / 1000)
+        self._tasks.labels("due").set(sum(look.due for look in self._looks.values()))
+        self._tasks.labels("scheduled").set(sum(look.scheduled for look in self._looks.values()))
         self._observed.set(now_ms / 1000)

@@ -249,8 +249,8 @@ class TestTasks:
         registry, clock = CollectorRegistry(), FakeRuntime()
         counts = TaskCounts(registry, clock.now_ms)
         counts.count("one", WorkStats(executed=3, completed=1, failed=1, retried=1, oldest_due_ms=5_000))
-        counts.count("two", WorkStats(leases_lost=2, given_back=1, oldest_due_ms=9_000))
-        counts.count("one", WorkStats(executed=1, oldest_due_ms=0))
+        counts.count("two", WorkStats(leases_lost=2, given_back=1, oldest_due_ms=9_000, due=2, scheduled=7))
+        counts.count("one", WorkStats(executed=1, oldest_due_ms=0, due=1, scheduled=0))
 
         value = registry.get_sample_value
         assert value("arco_tasks_executed_total") == 4
@@ -258,6 +258,8 @@ class TestTasks:
         assert value("arco_tasks_retried_total") == value("arco_tasks_given_back_total") == 1
         assert value("arco_leases_lost_total") == 2
         assert value("arco_tasks_due_age_seconds") == 9
+        assert value("arco_tasks", {"state": "due"}) == 3
+        assert value("arco_tasks", {"state": "scheduled"}) == 7
         assert value("arco_tasks_observed_timestamp_seconds") == clock.now_ms() / 1000
 
     def test_of_a_catalog_that_is_gone_count_no_longer(self) -> None:

@@ -1,6 +1,8 @@
 """What is left to others is gone past, and is not read again at each look (docs/design/tasks.md#rule-2)."""
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ from arco_catalog.operations.tasks import retry_task
 from arco_catalog.state.task import Status
 from arco_catalog.state.task_log import append_task, put_hint
 from arco_catalog.tasks.execution import Execution
+from storage_backends import Page
 from tests.tasks.test_worker import ID, MINUTE, OTHER, Tasks, never
 
 DAY_MS = 86_400_000
@@ -98,3 +101,28 @@ async def test_a_task_that_is_submitted_again_is_read_by_the_worker_that_left_it
     await retry_task(tasks.fixture.session(), ID, tasks.runtime)
     tasks.runtime.ms += 1
     assert await worker.run_due(lambda: False) == 1
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_a_look_counts_what_is_due_and_what_is_scheduled(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch, in_order: bool
+) -> None:
+    if not in_order:
+        listed = tasks.store.list
+
+        async def list_unordered(*given: Any) -> Page:
+            return replace(await listed(*given), in_order=False)
+
+        monkeypatch.setattr(tasks.store, "list", list_unordered)
+    tasks.executor.takes = lambda task: task.id in (ID, OTHER)  # type: ignore[method-assign]
+    await others_due(tasks, 3)
+    await tasks.hint(ID, MINUTE)
+    await tasks.hint(OTHER, 2 * MINUTE)
+    worker = tasks.worker()
+    assert await worker.run_until_idle() == 0
+    stats = worker.take_stats()
+    assert (stats.due, stats.scheduled) == (3, 2)
+    tasks.runtime.ms += MINUTE
+    assert await worker.run_until_idle() == 1
+    stats = worker.take_stats()
+    assert (stats.due, stats.scheduled) == (3, 1)
