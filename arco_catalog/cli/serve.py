@@ -189,11 +189,12 @@ def _working(
     write = _to_stderr if options.log_format == "json" else None
     lines = TaskLines(write, options.metrics_namespace, catalog.runtime.now_ms)
     delegate = _delegate(options, catalog.runtime)
+    counts = None if parsed.metrics is None else parsed.metrics.task_counts()
 
     def report(warehouse: str, stats: WorkStats) -> None:
         lines.tell(warehouse, stats)
-        if parsed.metrics is not None:
-            parsed.metrics.tasks.count(warehouse, stats)
+        if counts is not None:
+            counts.count(warehouse, stats)
 
     return working(catalog, None if realms is None else realms.realms, parsed.policies, delegate, wake_up, report)
 

@@ -14,7 +14,7 @@ from arco_catalog.telemetry.task_counts import TaskCounts
 
 
 class ServerMetrics:
-    """The counts of requests and tasks of one process, and its connections. `place` is the place of a worker among
+    """The counts of one process and its connections. `place` is the place of a worker among
     those of its supervisor; None for a server without workers, which has those of the server as a whole, too."""
 
     def __init__(self, place: int | None, now_ms: Callable[[], int]) -> None:
@@ -25,11 +25,16 @@ class ServerMetrics:
         else:
             count_in_files(place)
         self.requests = RequestCounts(registry)
-        self.tasks = TaskCounts(registry, now_ms)
         self.page: Page = page_of(registry)
+        self._registry = registry
+        self._now_ms = now_ms
         collectors = Collectors(OF_PROCESSES, registry)
         self._connections = collectors.gauge("arco_connections")
         self._limit = collectors.gauge("arco_connections_limit")
+
+    def task_counts(self) -> TaskCounts:
+        """Returns the counts of tasks. A process that does not work on tasks has none of these metrics."""
+        return TaskCounts(self._registry, self._now_ms)
 
     def watch(self, crowd: Crowd) -> None:
         """Keeps the metrics of connections up to date with those of the process."""

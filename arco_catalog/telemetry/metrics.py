@@ -192,7 +192,7 @@ OF_TASKS = (
     ),
     Metric("Looks for tasks that failed", "error", None, Series("arco_task_looks_failed_total", "counter")),
     Metric(
-        "Unix time of the last look for tasks",
+        "Unix time of the last look for tasks, at first of the start",
         series=Series("arco_tasks_observed_timestamp_seconds", "gauge", across="latest"),
     ),
 )

@@ -14,8 +14,8 @@ REMEMBERED_MS = 900_000
 
 
 class _Look(NamedTuple):
-    """The numbers of due and scheduled tasks of a catalog, and the longest time for which one was due, when this
-    process looked for due tasks at `at_ms`."""
+    """The numbers of due and scheduled tasks of a catalog, and the longest time for which one was due, at a look of
+    this process at the time `at_ms`."""
 
     at_ms: int
     due: int
@@ -42,6 +42,7 @@ class TaskCounts:
         self._now_ms = now_ms
         self._looks: dict[str, _Look] = {}
         """The last look in each catalog."""
+        self._observed.set(now_ms() / 1000)  # the first look follows at once
 
     def count(self, warehouse: str, stats: WorkStats) -> None:
         """Counts the tasks that were executed since the last look in a catalog. A look that failed changes no

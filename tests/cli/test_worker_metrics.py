@@ -20,9 +20,9 @@ KILLED_WORKER = """
 import os, signal, sys
 from arco_catalog.cli.server_metrics import ServerMetrics
 from arco_catalog.tasks.work_stats import WorkStats
-metrics = ServerMetrics(int(sys.argv[1]), lambda: 1_000)
+counts = ServerMetrics(int(sys.argv[1]), lambda: 1_000).task_counts()
 for _ in range(int(sys.argv[2])):
-    metrics.tasks.count("wh", WorkStats(executed=1, oldest_due_ms=2_000))
+    counts.count("wh", WorkStats(executed=1, oldest_due_ms=2_000))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -37,6 +37,7 @@ CALLERS_WITH_CERTIFICATES = {
     TLS_KEY.name: "/tls/tls.key",
     TLS_CLIENT_CA.name: "/tls/ca.crt",
 }
+OF_THE_CATALOG = ("ARCO_PORT", "ARCO_METRICS_PORT", "ARCO_METRICS_HOST")
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 S3 = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": "http://s3:7070"}
 
@@ -59,9 +60,17 @@ def catalog() -> Mapping[str, Any]:
     return found
 
 
-def test_there_is_a_compose_file_for_each_engine_and_for_the_delegation_service() -> None:
-    assert [path.stem for path in COMPOSE] == ["compose", "delegation", "spark", "trino"]
-    assert {name for name, _ in all_services()} == {"catalog", "delegation", "s3", "spark", "trino"}
+def test_there_is_a_compose_file_for_each_engine_for_the_delegation_service_and_for_metrics() -> None:
+    assert [path.stem for path in COMPOSE] == ["compose", "delegation", "metrics", "spark", "trino"]
+    assert {name for name, _ in all_services()} == {
+        "catalog",
+        "delegation",
+        "grafana",
+        "prometheus",
+        "s3",
+        "spark",
+        "trino",
+    }
 
 
 def test_every_service_is_a_fixed_version_and_published_on_loopback_only() -> None:
@@ -76,7 +85,7 @@ def test_every_service_is_a_fixed_version_and_published_on_loopback_only() -> No
 def test_what_a_service_waits_for_is_there_and_has_a_health_check() -> None:
     known = dict(all_services())
     waited = {other for service in known.values() for other in service.get("depends_on", {})}
-    assert waited == {"s3", "catalog"}
+    assert waited == {"s3", "catalog", "prometheus"}
     assert "healthcheck" in known["s3"]
     assert any(instruction.name == "HEALTHCHECK" for instruction in FINAL)
 
@@ -97,7 +106,7 @@ def test_the_delegation_service_runs_as_the_catalog_does_and_lets_in_only_caller
     for field in ("image", "user", "read_only", "tmpfs", "cap_drop", "security_opt"):
         assert service[field] == beside[field], field
     told, of_catalog = service["environment"], beside["environment"]
-    assert told.items() >= {name: each for name, each in of_catalog.items() if name != "ARCO_PORT"}.items()
+    assert told.items() >= {name: each for name, each in of_catalog.items() if name not in OF_THE_CATALOG}.items()
     assert {name for name in told if name.startswith("ARCO_")} <= DELEGATION_VARIABLES
     assert told.items() >= CALLERS_WITH_CERTIFICATES.items()
     port = DELEGATION_PORT.default
