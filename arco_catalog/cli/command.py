@@ -48,7 +48,9 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url", metavar="URL", help="send the requests to this server, in place of working on the store"
     )
-    parser.add_argument("--token-file", metavar="FILE", help="of --url: a file with the token to send")
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="of --url: a file with the token to send, in place of that of `arco login`"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser, prints: str) -> None:
@@ -92,8 +94,8 @@ class CatalogOptions:
 @dataclass(frozen=True, slots=True)
 class ManagementOptions:
     """Where a command that manages a realm sends its requests: to the server at `url`, with the token in `token_file`
-    if that is given; if `url` is None, to the realm in the store of `catalog`. The warehouse of `catalog` names the
-    catalog in both cases."""
+    or else that of `arco login`; if `url` is None, to the realm in the store of `catalog`. The warehouse of `catalog`
+    names the catalog in both cases."""
 
     catalog: CatalogOptions
     url: str | None = None

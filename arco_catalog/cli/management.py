@@ -2,6 +2,7 @@
 this process, where a command acts as the operator and no grants are checked. Both serve the same routes, so a command
 does the same in both."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from arco_catalog.authentication.secrets import Secrets
 from arco_catalog.cli.command import ManagementOptions
 from arco_catalog.cli.errors import CliError, NotThere, describe_os_error
 from arco_catalog.cli.finders import find_realm
+from arco_catalog.cli.login import saved_token
 from arco_catalog.cli.session import OPERATOR, open_session
 from arco_catalog.http.app import create_app
 from arco_catalog.http.buffered_exchange import BufferedExchange
@@ -59,6 +61,8 @@ class Management:
         document = _document(answer)
         if status < 300:
             return document
+        if status == 401:
+            raise CliError("the server knows no such login: `arco login URL` makes one, --token-file names a token")
         error = mapping(document, "error")
         reason = optional_text(error, "message") or f"the server answered status {status}"
         raise NotThere(reason) if error.get("type") == "NotFoundException" else CliError(reason)
@@ -77,17 +81,19 @@ async def open_management(options: ManagementOptions, command: str, *, writes: b
     """Yields the client of the management API that the options name. Raises `CliError` for a URL that is not https or
     loopback, and for a token file that can't be read; for a store as `open_session` and `find_realm` do."""
     if options.url is not None:
-        yield Management(_server(options.url, _token(options)))
+        yield Management(_server(options.url, await _token(options.url, options)))
         return
     async with open_session(options.catalog, command, find_realm, writes=writes) as (realm, _):
         yield Management(_in_process(realm))
 
 
-def _token(options: ManagementOptions) -> str | None:
+async def _token(url: str, options: ManagementOptions) -> str | None:
+    """Returns the token to send: that of the token file, or else that of the saved login at the server, None if there
+    is none."""
     if options.token_file is None:
-        return None
+        return await saved_token(url, options.catalog.environment)
     try:
-        return Path(options.token_file).read_text().strip()
+        return (await asyncio.to_thread(Path(options.token_file).read_text)).strip()
     except OSError as error:
         raise CliError(f"the token was not read: {describe_os_error(error)}") from error
 

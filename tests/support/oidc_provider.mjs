@@ -30,13 +30,24 @@ const serve = () => {
         response_types: [],
         id_token_signed_response_alg: keys[0].alg,
       },
+      {
+        client_id: "arco", // of people, at a command line
+        application_type: "native",
+        token_endpoint_auth_method: "none",
+        grant_types: ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
+        redirect_uris: ["http://127.0.0.1/callback"],
+        response_types: ["code"],
+        id_token_signed_response_alg: keys[0].alg,
+      },
     ],
     features: {
       clientCredentials: { enabled: true },
-      devInteractions: { enabled: false },
+      deviceFlow: { enabled: true },
+      devInteractions: { enabled: true }, // pages on which anybody may log in
       resourceIndicators: {
         enabled: true,
         defaultResource: () => "urn:arco:catalog",
+        useGrantedResource: () => true,
         getResourceServerInfo: () => ({
           audience,
           scope: "",

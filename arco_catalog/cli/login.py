@@ -1,0 +1,122 @@
+"""`arco login`: gets a token for a server and saves it. Commands with --url send that token, and renew it."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arco_catalog.cli.errors import CliError, describe_os_error
+from arco_catalog.cli.loopback import browser_tokens
+from arco_catalog.cli.oauth import Tokens, device_tokens, discover, request_tokens
+from arco_catalog.cli.saved_logins import SavedLogin, forget_login, login_path, read_login, write_login
+from arco_catalog.cli.session import carry_out
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends.wire.fetch import checked_url
+
+TOKENS = "/v1/oauth/tokens"
+RENEWAL_MS = 60_000
+"""A token is renewed this time before it expires, so that it does not expire during a command."""
+MAX_SECRET_BYTES = 4 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRequest:
+    """The arguments of `arco login`: at the server `url`, for a client with the secret in `secret_file`, or with an
+    `issuer` for a person, by a `browser` on this machine or by a device code."""
+
+    url: str
+    client_id: str
+    scope: str
+    issuer: str | None
+    secret_file: str
+    browser: bool
+
+
+def run(request: LoginRequest, environment: Mapping[str, str]) -> int:
+    """Logs in, saves the login, and displays where. Returns 0. Raises `CliError`."""
+    path = login_path(request.url, environment)
+    secret_file = str(Path(request.secret_file).absolute()) if request.secret_file else ""
+
+    async def work() -> SavedLogin:
+        checked_url(request.url, plain_loopback=True)
+        endpoint, tokens = await _tokens(request)
+        blank = SavedLogin(request.url, endpoint, request.client_id, request.scope, "", 0, "", secret_file)
+        return _with_tokens(blank, tokens)
+
+    write_login(path, carry_out(work))
+    print(escaped(f"Logged in to {request.url}. Commands with --url use the token in {path}, which is renewed there."))
+    return 0
+
+
+def run_forget(url: str, environment: Mapping[str, str]) -> int:
+    """Deletes the saved login at a server, and displays whether there was one. Returns 0. Raises `CliError`."""
+    was = forget_login(login_path(url, environment))
+    print(escaped(f"Forgot the login at {url}." if was else f"There is no login at {url}."))
+    return 0
+
+
+async def _tokens(request: LoginRequest) -> tuple[str, Tokens]:
+    """Returns the token endpoint, and the tokens of the login."""
+    if request.issuer is None:
+        endpoint = request.url + TOKENS
+        return endpoint, await request_tokens(
+            endpoint, _client_form(request.client_id, request.scope, request.secret_file)
+        )
+    issuer, runtime = await discover(request.issuer), SystemRuntime()
+    if request.secret_file:
+        form = _client_form(request.client_id, request.scope, request.secret_file)
+        return issuer.token_endpoint, await request_tokens(issuer.token_endpoint, form)
+    if request.browser:
+        return issuer.token_endpoint, await browser_tokens(
+            issuer, request.client_id, request.scope, _show, runtime.entropy
+        )
+    return issuer.token_endpoint, await device_tokens(issuer, request.client_id, request.scope, _show, runtime.sleep)
+
+
+def _show(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _client_form(client_id: str, scope: str, secret_file: str) -> Mapping[str, str]:
+    """Returns the form that requests a token with client credentials. Raises `CliError` if the secret can't be read."""
+    try:
+        with open(secret_file, "rb") as file:
+            secret = file.read(MAX_SECRET_BYTES).decode().strip()
+    except OSError as error:
+        raise CliError(f"the secret was not read: {describe_os_error(error)}") from error
+    except UnicodeDecodeError as error:
+        raise CliError(f"the secret was not read: {secret_file} is no text") from error
+    return {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret, "scope": scope}
+
+
+def _with_tokens(login: SavedLogin, tokens: Tokens) -> SavedLogin:
+    refresh = tokens.refresh_token or login.refresh_token
+    return replace(login, access_token=tokens.access_token, expires_ms=tokens.expires_ms, refresh_token=refresh)
+
+
+async def saved_token(url: str, environment: Mapping[str, str]) -> str | None:
+    """Returns the token of the saved login at a server, None if there is none. A token that expires within `RENEWAL_MS`
+    is renewed first, and saved. Raises `CliError` if it can't be renewed, and as `read_login` does."""
+    path = login_path(url, environment)
+    login = read_login(path)
+    if login is None or login.expires_ms - SystemRuntime().now_ms() > RENEWAL_MS:
+        return None if login is None else login.access_token
+    try:
+        renewed = _with_tokens(login, await request_tokens(login.token_endpoint, _renewal(login)))
+    except CliError as error:
+        other = read_login(path)  # another command may have used the refresh token meanwhile, and saved the next
+        if other is not None and other != login:
+            return other.access_token
+        raise CliError(f"the login at {url} has expired and was not renewed: {error}; log in again") from error
+    write_login(path, renewed)
+    return renewed.access_token
+
+
+def _renewal(login: SavedLogin) -> Mapping[str, str]:
+    """Returns the form that requests the next token of a login. Raises `CliError` if it has nothing to renew it by."""
+    if login.refresh_token:
+        return {"grant_type": "refresh_token", "refresh_token": login.refresh_token, "client_id": login.client_id}
+    if login.secret_file:
+        return _client_form(login.client_id, login.scope, login.secret_file)
+    raise CliError("the issuer gave no refresh token")

@@ -1,0 +1,161 @@
+"""Requests tokens of a token endpoint: with client credentials, a refresh token, a device code or an authorization
+code.
+
+Answers are bounded in bytes and time, redirects are not followed, and no message quotes a token or a secret. Sources:
+RFC 6749; RFC 7636 (PKCE); RFC 8628 (device codes); RFC 9207 (the issuer in the answer); OpenID Connect Discovery 1.0.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from arco_catalog.cli.errors import CliError
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.fields import optional_text
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import StoreError
+from storage_backends.wire.fetch import checked_url, fetch
+from storage_backends.wire.http1 import Response
+from storage_backends.wire.pool import Timeouts
+
+MAX_ANSWER_BYTES = 64 << 10
+MAX_TOKEN = 16 << 10
+"""Maximum number of characters of a token."""
+MAX_LIFETIME_S = 365 * 24 * 3600
+TIMEOUTS = Timeouts(5.0, 30.0, 30.0)
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+MAX_DEVICE_S = 1_800
+"""How long a user may take to confirm a device code, whatever the issuer allows."""
+MAX_INTERVAL_S = 60
+
+
+class TokenFailure(CliError):
+    """An error answer of a token endpoint, with the error code `reason` of RFC 6749, section 5.2."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The answer of a token endpoint: the access token, the time when it expires in milliseconds since 1970, the
+    refresh token if there is one, and the ID token."""
+
+    access_token: str
+    expires_ms: int
+    refresh_token: str = ""
+    id_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """The endpoints of an issuer, each empty if it has none."""
+
+    name: str
+    token_endpoint: str
+    device_endpoint: str
+    authorization_endpoint: str
+
+
+async def discover(issuer: str) -> Issuer:
+    """Returns the endpoints of an issuer, by its discovery document. Raises `CliError` if that can't be had, is that of
+    another issuer, or names a URL that is neither https nor on this machine."""
+    where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+    document = _object(await _exchange(where))
+    if document.get("issuer") != issuer:
+        raise CliError(f"the discovery document at {where} is of another issuer than {issuer}")
+    names = ("token_endpoint", "device_authorization_endpoint", "authorization_endpoint")
+    endpoints = [optional_text(document, name) or "" for name in names]
+    for endpoint in filter(None, endpoints):
+        try:
+            checked_url(endpoint, plain_loopback=True)
+        except StoreError as error:
+            raise CliError(f"the discovery document of {issuer} has a URL that is not allowed: {error}") from error
+    if not endpoints[0]:
+        raise CliError(f"the discovery document of {issuer} has no token endpoint")
+    return Issuer(issuer, *endpoints)
+
+
+async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
+    """Requests tokens of an endpoint, and returns them. Raises `TokenFailure` for an error answer, and `CliError`
+    without an answer or for one that has no bearer token."""
+    response = await _exchange(endpoint, form)
+    answer = _object(response)
+    if response.status != 200:
+        reason = optional_text(answer, "error") or f"status {response.status}"
+        described = optional_text(answer, "error_description") or ""
+        raise TokenFailure(reason, f"{endpoint} answered: {escaped(f'{reason} {described}'.strip()[:300])}")
+    token, seconds = optional_text(answer, "access_token"), answer.get("expires_in", 300)
+    if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token) or not isinstance(seconds, int):
+        raise CliError(f"the answer of {endpoint} has no bearer token of at most {MAX_TOKEN:,} printable characters")
+    refresh = optional_text(answer, "refresh_token") or ""
+    if refresh and not _is_token(refresh):
+        raise CliError(f"the refresh token of {endpoint} has more than {MAX_TOKEN:,} characters, or odd ones")
+    expires_ms = SystemRuntime().now_ms() + 1_000 * max(0, min(seconds, MAX_LIFETIME_S))
+    return Tokens(token or "", expires_ms, refresh, optional_text(answer, "id_token") or "")
+
+
+async def device_tokens(
+    issuer: Issuer, client_id: str, scope: str, show: Callable[[str], None], sleep: Callable[[float], Awaitable[None]]
+) -> Tokens:
+    """Returns the tokens that the user confirms in any browser: `show` displays where, and the code. Polls as the
+    issuer wishes, but no longer than `MAX_DEVICE_S`. Raises `CliError` if the issuer has no device codes, or the user
+    declines or takes too long."""
+    if not issuer.device_endpoint:
+        raise CliError(f"the issuer {issuer.name} has no device codes: use --browser")
+    answer = _object(await _exchange(issuer.device_endpoint, {"client_id": client_id, "scope": scope}))
+    code, user_code = optional_text(answer, "device_code"), optional_text(answer, "user_code")
+    where = optional_text(answer, "verification_uri_complete") or optional_text(answer, "verification_uri")
+    if not code or not user_code or not where:
+        reason = escaped(str(answer.get("error", "no device code"))[:100])
+        raise CliError(f"the issuer {issuer.name} gave no device code: {reason}")
+    show(escaped(f"Open {where[:2_000]} in a browser and confirm the code {user_code[:100]}"))
+    form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id}
+    left, interval = _seconds(answer, "expires_in", MAX_DEVICE_S), _seconds(answer, "interval", MAX_INTERVAL_S, 5)
+    while left > 0:
+        await sleep(interval)
+        left -= interval
+        try:
+            return await request_tokens(issuer.token_endpoint, form)
+        except TokenFailure as failure:
+            if failure.reason not in ("authorization_pending", "slow_down"):
+                raise
+            interval += 5 if failure.reason == "slow_down" else 0
+    raise CliError("the code expired before it was confirmed: log in again")
+
+
+def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = None) -> int:
+    value = answer.get(field)
+    seconds = value if isinstance(value, int) and not isinstance(value, bool) else default or limit
+    return max(1, min(seconds, limit))
+
+
+async def _exchange(url: str, form: Mapping[str, str] | None = None) -> Response:
+    """Gets a document, or posts a form. Raises `CliError` without a complete answer, and for a URL that is neither
+    https nor on this machine."""
+    headers = {} if form is None else {"content-type": "application/x-www-form-urlencoded"}
+    method, body = ("GET", b"") if form is None else ("POST", urlencode(form).encode())
+    now_ms = SystemRuntime().now_ms
+    try:
+        response = await fetch(
+            url, headers, now_ms, MAX_ANSWER_BYTES, method=method, body=body, plain_loopback=True, timeouts=TIMEOUTS
+        )
+    except StoreError as error:
+        raise CliError(str(error)) from error
+    if 300 <= response.status < 400:
+        raise CliError(f"{url} redirects, which is not followed: give the address that it names")
+    return response
+
+
+def _object(response: Response) -> JsonObject:
+    try:
+        document = loads(response.body)
+    except MalformedJson:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _is_token(text: str | None) -> bool:
+    return bool(text) and len(text or "") <= MAX_TOKEN and (text or "").isascii() and (text or "").isprintable()

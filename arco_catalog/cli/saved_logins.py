@@ -1,0 +1,98 @@
+"""Saves the logins that `arco login` makes: one file for each server, which its owner alone may read or write."""
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from arco_catalog.cli.errors import CliError, describe_os_error
+from arco_catalog.iceberg.json import MalformedJson, dumps, loads
+
+MAX_BYTES = 256 << 10
+"""Maximum size of a file."""
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLogin:
+    """The login at the server `url`: an access token, when it expires in milliseconds since 1970, and how another one
+    is requested. That is by the refresh token, or else by the client secret in the file `secret_file`; with neither, by
+    the user. `client_id` requests tokens at `token_endpoint`."""
+
+    url: str
+    token_endpoint: str
+    client_id: str
+    scope: str
+    access_token: str
+    expires_ms: int
+    refresh_token: str = ""
+    secret_file: str = ""
+
+
+def login_path(url: str, environment: Mapping[str, str]) -> Path:
+    """Returns the file with the login at a server: in the folder `arco/logins` of `XDG_CONFIG_HOME`, or of `~/.config`
+    if that is not set or relative."""
+    home = environment.get("XDG_CONFIG_HOME", "")
+    config = Path(home) if os.path.isabs(home) else Path(environment.get("HOME") or Path.home()) / ".config"
+    return config / "arco" / "logins" / f"{hashlib.sha256(url.rstrip('/').encode()).hexdigest()[:32]}.json"
+
+
+def read_login(path: Path) -> SavedLogin | None:
+    """Returns the login in a file, None if the file does not exist. Raises `CliError` if others than its owner, who
+    must be the user, may read or write it, if it is no regular file, and if it has no login."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CliError(f"the login was not read: {describe_os_error(error)}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & OTHERS:
+            raise CliError(
+                f"the login in {path} was not used: it must be a regular file of yours that others may not "
+                "read; remove it, and log in again"
+            )
+        body = file.read(MAX_BYTES)
+    try:
+        document = loads(body)
+        fields = document if isinstance(document, dict) else {}
+        login = SavedLogin(**fields)  # type: ignore[arg-type] # the next line checks the types
+        if not all(isinstance(value, int if name == "expires_ms" else str) for name, value in asdict(login).items()):
+            raise TypeError
+    except (MalformedJson, TypeError) as error:
+        raise CliError(f"the file {path} has no login: remove it, and log in again") from error
+    return login
+
+
+def write_login(path: Path, login: SavedLogin) -> None:
+    """Writes a login to a file with mode 0600, in place of the one that is there, all or nothing. Makes its folders
+    with mode 0700. Raises `CliError`."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, made = tempfile.mkstemp(dir=path.parent)  # which has mode 0600
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(dumps({**asdict(login)}))
+            os.replace(made, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(made)
+            raise
+    except OSError as error:
+        raise CliError(f"the login was not saved: {describe_os_error(error)}") from error
+
+
+def forget_login(path: Path) -> bool:
+    """Deletes a login, and returns whether there was one. Raises `CliError`."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CliError(f"the login was not removed: {describe_os_error(error)}") from error
+    return True

@@ -1,0 +1,389 @@
+"""`arco login`: by a secret, a device code and a browser, at a real issuer; what is saved, and what hostile answers and
+files lead to."""
+
+import asyncio
+import base64
+import http.cookiejar
+import json
+import os
+import re
+import stat
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
+
+import pytest
+
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.loopback import browser_tokens
+from arco_catalog.cli.oauth import Issuer, device_tokens, discover, request_tokens
+from arco_catalog.cli.saved_logins import SavedLogin, login_path, read_login, write_login
+from tests.cli.in_process import arco
+from tests.cli.process import CompletedProcess, Server, serving
+from tests.support.oidc_provider import OidcProvider, oidc_provider
+from tests.support.served_realms import LOGINS, bootstrapped
+
+AUDIENCE = "arco-of-this-test"
+TOKEN = "an-access-token"
+
+
+@dataclass
+class Person:
+    """A user of the commands, with a folder of their own."""
+
+    folder: Path
+
+    async def run(self, *arguments: str, code: int = 0) -> CompletedProcess:
+        ended = await arco(*arguments, XDG_CONFIG_HOME=f"{self.folder}/config")
+        assert ended.code == code, ended
+        return ended
+
+    @property
+    def file(self) -> Path:
+        """The one saved login."""
+        (found,) = (self.folder / "config/arco/logins").iterdir()
+        return found
+
+    @property
+    def saved(self) -> SavedLogin:
+        found = read_login(self.file)
+        assert found is not None
+        return found
+
+    def age(self) -> None:
+        """Lets the saved token expire."""
+        write_login(self.file, SavedLogin(**{**json.loads(self.file.read_text()), "expires_ms": 0}))
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    return Person(tmp_path)
+
+
+class TestSecrets:
+    """A client logs in with its secret."""
+
+    async def test_the_token_is_saved_for_its_owner_and_printed_nowhere(self, person: Person) -> None:
+        store = f"file:{person.folder}/lake"
+        root = await bootstrapped(store)
+        secret = person.folder / "secret"
+        secret.write_text(f"{root.secret}\n")
+        async with serving(store, "--workers", "1", "--quiet", **LOGINS) as server:
+            refused = await person.run("principals", "list", "--url", server.uri, code=1)
+            made = await person.run("login", server.uri, "--client-id", root.client_id, "--secret-file", str(secret))
+            listed = await person.run("principals", "list", "--url", f"{server.uri}/", "--json")
+            first = person.saved
+            person.age()
+            renewed = await person.run("principals", "list", "--url", server.uri, "--json")
+            second = person.saved
+            secret.unlink()
+            person.age()
+            failed = await person.run("principals", "list", "--url", server.uri, code=1)
+            forgotten = await person.run("login", server.uri, "--forget")
+
+        assert "arco login" in refused.err
+        assert [each["name"] for each in json.loads(listed.out)] == ["root"]
+        assert listed.out == renewed.out
+        assert first.access_token != second.access_token
+        assert "has expired and was not renewed: the secret was not read" in failed.err
+        assert [*(person.folder / "config/arco/logins").iterdir()] == []
+        assert forgotten.out.startswith("Forgot the login")
+        printed = "".join(each.out + each.err for each in (refused, made, listed, renewed, failed, forgotten))
+        for hidden in (root.secret, first.access_token, second.access_token):
+            assert hidden not in printed
+
+    async def test_a_wrong_secret_saves_nothing(self, person: Person) -> None:
+        store = f"file:{person.folder}/lake"
+        root = await bootstrapped(store)
+        (person.folder / "secret").write_text("0" * 64)
+        async with serving(store, "--workers", "1", "--quiet", **LOGINS) as server:
+            ended = await person.run(
+                "login", server.uri, "--client-id", root.client_id, "--secret-file", f"{person.folder}/secret", code=1
+            )
+
+        assert "answered: invalid_client" in ended.err
+        assert not (person.folder / "config").exists()
+
+
+def walk(url: str) -> str:
+    """Confirms every form of the issuer's pages, as a person in a browser would, and returns the text at the end."""
+    jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    browser = urllib.request.build_opener(jar)
+    answer = browser.open(url, timeout=60)
+    for _ in range(8):
+        with answer:
+            page, here = answer.read().decode(), answer.geturl()
+        form = re.search(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page, re.DOTALL)
+        if form is None:
+            return str(page)
+        fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form[2]))
+        filled = {"login": "ada", "password": "x"} if 'name="login"' in form[2] else {"confirm": "yes"}
+        answer = browser.open(urljoin(here, unescape(form[1])), urlencode({**fields, **filled}).encode(), timeout=60)
+    raise AssertionError(f"the pages do not end: {page}")
+
+
+@asynccontextmanager
+async def catalog_of_people(person: Person, issuer: OidcProvider) -> AsyncIterator[Server]:
+    """A server that accepts the issuer's tokens, with the principal `ada`, who may list namespaces."""
+    store = f"file:{person.folder}/lake"
+    await bootstrapped(store)
+    for command in (
+        ("principals", "create", "ada", "--property", f"arco.subject={issuer.issuer} ada"),
+        ("roles", "create", "reader"),
+        ("roles", "assign", "reader", "--to", "ada"),
+        ("roles", "create", "lists", "--catalog-role"),
+        ("roles", "assign", "lists", "--catalog-role", "--to", "reader"),
+        ("grants", "add", "lists", "NAMESPACE_LIST"),
+    ):
+        await person.run(*command, "--store", store)
+    accepts = {
+        "ARCO_AUTH": "oidc",
+        "ARCO_OIDC_ISSUERS": issuer.issuer,
+        "ARCO_OIDC_AUDIENCES": AUDIENCE,
+        "ARCO_OIDC_LOOPBACK_HTTP": "true",
+    }
+    async with serving(store, "--workers", "1", "--quiet", **accepts) as server:
+        yield server
+
+
+@pytest.mark.needs("node", "npm")
+class TestPeople:
+    """A person logs in at a real issuer."""
+
+    @pytest.mark.parametrize("way", [(), ("--browser",)], ids=["by a device code", "by a browser"])
+    async def test_a_person_logs_in_and_the_token_is_renewed(self, way: tuple[str, ...], person: Person) -> None:
+        async with oidc_provider(AUDIENCE) as issuer, catalog_of_people(person, issuer) as server:
+            arguments = ("login", server.uri, "--client-id", "arco", "--issuer", issuer.issuer, *way)
+            environment = {"XDG_CONFIG_HOME": f"{person.folder}/config"}
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "arco_catalog.cli", *arguments),
+                env={**os.environ, **environment},
+                stderr=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            assert process.stderr is not None
+            shown = (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
+            url = re.search(r"http://\S+", shown)
+            assert url is not None, shown
+            end = await asyncio.to_thread(walk, url[0])
+            out, err = await asyncio.wait_for(process.communicate(), 60)
+            assert process.returncode == 0, (out, err, end)
+
+            check = ("grants", "check", "-", "NAMESPACE_LIST", "--url", server.uri, "--json")
+            first, before = json.loads((await person.run(*check)).out), person.saved
+            person.age()
+            second, after = json.loads((await person.run(*check)).out), person.saved
+
+        assert first == second
+        assert (first["allowed"], first["principal"]) == (True, "ada")
+        assert before.access_token != after.access_token
+        assert stat.S_IMODE(person.file.stat().st_mode) == 0o600
+        for hidden in (before.access_token, before.refresh_token):
+            assert hidden
+            assert hidden not in shown + out.decode() + err.decode()
+
+
+class TestFiles:
+    """A login is read from a file that its owner alone may read."""
+
+    def login(self, path: Path) -> SavedLogin:
+        made = SavedLogin("https://x", "https://x/token", "id", "scope", TOKEN, 1)
+        write_login(path, made)
+        return made
+
+    def test_it_is_written_for_its_owner_alone(self, tmp_path: Path) -> None:
+        path = login_path("https://x/", {"XDG_CONFIG_HOME": f"{tmp_path}"})
+        made = self.login(path)
+
+        assert read_login(path) == made
+        assert path == login_path("https://x", {"XDG_CONFIG_HOME": f"{tmp_path}"})
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o600, 0o700]
+        assert [*path.parent.iterdir()] == [path]
+
+    def test_each_server_has_its_own_below_the_folder_of_configurations(self, tmp_path: Path) -> None:
+        home = {"HOME": f"{tmp_path}", "XDG_CONFIG_HOME": "relative"}
+
+        assert login_path("https://x", home) != login_path("https://y", home)
+        assert login_path("https://x", home).parent == tmp_path / ".config/arco/logins"
+
+    @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+    def test_one_that_others_may_read_is_not_used(self, tmp_path: Path, mode: int) -> None:
+        self.login(tmp_path / "login")
+        (tmp_path / "login").chmod(mode)
+
+        with pytest.raises(CliError, match="others may not read"):
+            read_login(tmp_path / "login")
+
+    def test_a_link_and_a_pipe_are_not_followed(self, tmp_path: Path) -> None:
+        self.login(tmp_path / "login")
+        (tmp_path / "link").symlink_to(tmp_path / "login")
+        os.mkfifo(tmp_path / "pipe", 0o600)
+
+        for name in ("link", "pipe"):
+            with pytest.raises(CliError):
+                read_login(tmp_path / name)
+
+    @pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": 1}', "{" * 500_000])
+    def test_what_is_no_login_is_refused(self, tmp_path: Path, content: str) -> None:
+        (tmp_path / "login").write_text(content)
+        (tmp_path / "login").chmod(0o600)
+
+        with pytest.raises(CliError, match="has no login"):
+            read_login(tmp_path / "login")
+
+    def test_without_a_file_there_is_no_login(self, tmp_path: Path) -> None:
+        assert read_login(tmp_path / "login") is None
+
+
+@asynccontextmanager
+async def answering(answers: Mapping[str, str]) -> AsyncIterator[str]:
+    """A server that gives each path its answer, in raw HTTP, and its address."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        writer.write(answers[head.split()[1]].encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def response(body: object, status: str = "200 OK", headers: str = "") -> str:
+    text = body if isinstance(body, str) else json.dumps(body)
+    return f"HTTP/1.1 {status}\r\ncontent-length: {len(text)}\r\nconnection: close\r\n{headers}\r\n{text}"
+
+
+class TestHostileIssuers:
+    """An issuer is not believed further than it must be."""
+
+    @pytest.mark.parametrize(
+        ("answer", "problem"),
+        [
+            (response({}, "302 Found", "location: http://127.0.0.1:1/x\r\n"), "redirects"),
+            (response("x" * 70_000), "no complete answer"),
+            (response("no JSON"), "no bearer token"),
+            (response({"access_token": "a\r\nb", "token_type": "bearer"}), "no bearer token"),
+            (response({"access_token": "a" * 17_000, "token_type": "bearer"}), "no bearer token"),
+            (response({"access_token": TOKEN, "token_type": "mac"}), "no bearer token"),
+            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "1"}), "no bearer token"),
+            (response({"access_token": TOKEN, "token_type": "bearer", "refresh_token": "a b\n"}), "refresh token"),
+            (response({"error": "x\x1b[2J", "error_description": "y" * 900}, "400 Bad Request"), "answered: x"),
+        ],
+    )
+    async def test_a_wrong_answer_to_a_request_for_tokens_is_refused(self, answer: str, problem: str) -> None:
+        async with answering({"/token": answer}) as url:
+            with pytest.raises(CliError, match=problem) as refused:
+                await request_tokens(f"{url}/token", {"grant_type": "x", "client_secret": "hidden"})
+
+        assert "hidden" not in str(refused.value)
+        assert str(refused.value).isprintable()
+        assert len(str(refused.value)) < 1_000
+
+    async def test_a_lifetime_is_bounded(self) -> None:
+        right = {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 10**15}
+        async with answering({"/token": response(right)}) as url:
+            tokens = await request_tokens(f"{url}/token", {})
+
+        assert tokens.expires_ms < 10**13
+
+    @pytest.mark.parametrize(
+        ("document", "problem"),
+        [
+            ({"issuer": "https://other", "token_endpoint": "https://other/token"}, "of another issuer"),
+            ({"token_endpoint": "ftp://x/token"}, "not allowed"),
+            ({"token_endpoint": "http://example.com/token"}, "not allowed"),
+            ({"token_endpoint": "https://x/token", "authorization_endpoint": "javascript:x"}, "not allowed"),
+            ({}, "no token endpoint"),
+        ],
+    )
+    async def test_a_wrong_discovery_document_is_refused(self, document: dict[str, str], problem: str) -> None:
+        answers: dict[str, str] = {}
+        async with answering(answers) as url:
+            answers["/.well-known/openid-configuration"] = response({"issuer": url, **document})
+            with pytest.raises(CliError, match=problem):
+                await discover(url)
+
+    async def test_a_device_code_is_polled_for_a_bounded_time(self) -> None:
+        device = {"device_code": "d", "user_code": "u\x1b[2J", "verification_uri": "https://x/\x1b[2J", "interval": 0}
+        pending = response({"error": "slow_down"}, "400 Bad Request")
+        waited: list[float] = []
+        shown: list[str] = []
+
+        async def sleep(seconds: float) -> None:
+            waited.append(seconds)
+
+        async with answering({"/device": response({**device, "expires_in": 10**9}), "/token": pending}) as url:
+            with pytest.raises(CliError, match="expired before it was confirmed"):
+                await device_tokens(Issuer(url, f"{url}/token", f"{url}/device", ""), "arco", "", shown.append, sleep)
+
+        assert (waited[:2], sum(waited) < 2_000, len(waited) < 40) == ([1, 6], True, True)
+        assert [text.isprintable() for text in shown] == [True]
+
+
+class TestCallbacks:
+    """The port of a login by a browser takes one answer: the right one."""
+
+    async def log_in(self, answers: list[dict[str, str]], url: str) -> list[int]:
+        """Starts a login, and brings it these answers after the right ones of state; the statuses."""
+        issuer = Issuer(url, f"{url}/token", "", f"{url}/auth")
+        shown: asyncio.Queue[str] = asyncio.Queue()
+        task = asyncio.create_task(browser_tokens(issuer, "arco", "openid", shown.put_nowait, os.urandom))
+        query = parse_qs(urlsplit((await shown.get()).removeprefix("Open ")).query)
+        redirect, state = query["redirect_uri"][0], query["state"][0]
+        assert query["code_challenge_method"] == ["S256"]
+        statuses = []
+        for answer in answers:
+            sent = {name: state if value == "STATE" else value for name, value in answer.items()}
+            statuses.append(await asyncio.to_thread(status_of, f"{redirect}?{urlencode(sent)}"))
+        await task
+        return statuses
+
+    async def test_only_an_answer_with_the_state_counts(self) -> None:
+        right = {"access_token": TOKEN, "token_type": "bearer"}
+        async with answering({"/token": response(right)}) as url:
+            statuses = await self.log_in(
+                [{"code": "x"}, {"code": "x", "state": "wrong"}, {"code": "x", "state": "STATE"}], url
+            )
+
+        assert statuses == [400, 400, 200]
+
+    @pytest.mark.parametrize(
+        ("answer", "problem"),
+        [
+            ({"state": "STATE", "error": "access_denied"}, "answered: access_denied"),
+            ({"state": "STATE", "code": "x", "iss": "https://other"}, "of another issuer"),
+        ],
+    )
+    async def test_a_refusal_and_an_answer_of_another_issuer_end_the_login(
+        self, answer: dict[str, str], problem: str
+    ) -> None:
+        async with answering({}) as url:
+            with pytest.raises(CliError, match=problem):
+                await self.log_in([answer], url)
+
+    @pytest.mark.parametrize("claims", ['{"iss":"https://other"}', "no JSON", "nonce"])
+    async def test_an_id_token_of_another_login_is_refused(self, claims: str) -> None:
+        answers: dict[str, str] = {}
+        async with answering(answers) as url:
+            text = json.dumps({"iss": url, "aud": "arco", "nonce": "other"}) if claims == "nonce" else claims
+            token = f"x.{base64.urlsafe_b64encode(text.encode()).decode().rstrip('=')}.x"
+            answers["/token"] = response({"access_token": TOKEN, "token_type": "bearer", "id_token": token})
+            with pytest.raises(CliError, match="ID token"):
+                await self.log_in([{"state": "STATE", "code": "x"}], url)
+
+
+def status_of(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
