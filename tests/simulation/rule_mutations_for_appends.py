@@ -78,6 +78,13 @@ def a_time_that_is_not_later_than_the_parents(patch: pytest.MonkeyPatch) -> None
     patch.setattr(append_rebaser, "rebase", rebase)
 
 
+def an_append_whose_snapshot_may_have_been_expired(patch: pytest.MonkeyPatch) -> None:
+    """The snapshots between the one on which the client built and the present one need not be known."""
+    patch.setattr(appends, "_check_descent", lambda *_: None)
+
+
+BY_PROGRAMS: Sequence[Mutation] = (an_append_whose_snapshot_may_have_been_expired,)
+"""Bugs that programs find, and the scenarios do not."""
 BUGS: Sequence[Mutation] = (
     a_rebase_that_loses_the_manifests_of_the_winner,
     a_sequence_number_that_is_not_raised,

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from tests.simulation import (
+    rule_mutations_for_appends,
     rule_mutations_for_collections,
     rule_mutations_for_copies,
     rule_mutations_for_decisions,
@@ -64,6 +65,16 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations.a_name_that_is_free_unless_a_table_has_it, "one_name_that_is_followed_and_made"),
     (rule_mutations_for_polaris.a_version_not_looked_at, "names"),
     (a_purge_that_asks_nobody, "purging"),
+    (rule_mutations_for_appends.a_rebase_that_loses_the_manifests_of_the_winner, "appending"),
+    (rule_mutations_for_appends.a_sequence_number_that_is_not_raised, "appending"),
+    (rule_mutations_for_appends.a_first_row_id_that_is_repeated, "appending"),
+    (rule_mutations_for_appends.a_rebased_merge_that_matched_nothing, "appending"),
+    (rule_mutations_for_appends.two_rebased_coordinators, "appending"),
+    (rule_mutations_for_appends.a_time_that_is_not_later_than_the_parents, "appending"),
+    (
+        rule_mutations_for_appends.an_append_whose_snapshot_may_have_been_expired,
+        "appends_sent_again_after_a_compaction_and_an_expiry",
+    ),
     (rule_mutations.governance_replaced_whole, "governance_of_a_table_that_changes_hands"),
     (rule_mutations.an_undrop_that_forgets_governance, "governance_of_a_table_that_changes_hands"),
     (rule_mutations.labels_of_what_was_remembered, "governing"),
@@ -156,7 +167,7 @@ def _is_found(bug: Mutation, about: str, run: Run) -> bool:
 
 
 def test_what_scenarios_do_not_find_is_looked_for_here() -> None:
-    assert set(BY_PROGRAMS) <= {bug for bug, _ in CASES}
+    assert {*BY_PROGRAMS, *rule_mutations_for_appends.BY_PROGRAMS} <= {bug for bug, _ in CASES}
 
 
 @pytest.mark.parametrize(("bug", "about"), CASES, ids=[bug.__name__ for bug, _ in CASES])

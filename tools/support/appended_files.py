@@ -200,6 +200,47 @@ class Lake:
             snapshot |= {"first-row-id": first_row, "added-rows": rows}
         return commit_of(document, {**snapshot, **(more or {})}, branch)
 
+    async def compact(self, document: Any, snapshot_id: int) -> Any:
+        """The commit that puts the files of main into one manifest, for a table of format version 2."""
+        parent, folder = _head(document, "main"), f"{document['location']}/metadata"
+        files: list[Entry] = []
+        for manifest in await self.manifests(parent):
+            number = manifest["sequence_number"]
+            for each in await self.records(manifest["manifest_path"]):
+                own = each["sequence_number"] or number
+                kept = {"status": 0, "snapshot_id": each["snapshot_id"] or manifest["added_snapshot_id"]}
+                files.append({**each, **kept, "sequence_number": own, "file_sequence_number": own})
+        body = with_metadata(entry_schema(2), files, manifest_metadata(2))
+        await self.write(f"{folder}/{snapshot_id}-m0.avro", body)
+        sequence = document["last-sequence-number"] + 1
+        entry: Entry = {
+            "manifest_path": f"{folder}/{snapshot_id}-m0.avro",
+            "manifest_length": len(body),
+            "partition_spec_id": 0,
+            "content": 0,
+            "sequence_number": sequence,
+            "min_sequence_number": min(each["sequence_number"] for each in files),
+            "added_snapshot_id": snapshot_id,
+            "added_files_count": 0,
+            "existing_files_count": len(files),
+            "deleted_files_count": 0,
+            "added_rows_count": 0,
+            "existing_rows_count": sum(each["data_file"]["record_count"] for each in files),
+            "deleted_rows_count": 0,
+        }
+        location = f"{folder}/snap-{snapshot_id}-0.avro"
+        await self.write(location, avro(list_schema(2), [entry]))
+        snapshot = {
+            "snapshot-id": snapshot_id,
+            "parent-snapshot-id": parent["snapshot-id"],
+            "sequence-number": sequence,
+            "timestamp-ms": document["last-updated-ms"],
+            "manifest-list": location,
+            "schema-id": document["current-schema-id"],
+            "summary": {**parent["summary"], "operation": "replace"},
+        }
+        return commit_of(document, snapshot)
+
     async def rows(self, document: Any, branch: str = "main") -> Counter[str]:
         """The data files of a branch, each counted as often as the branch has it, and its rows in the name."""
         found: Counter[str] = Counter()

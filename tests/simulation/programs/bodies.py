@@ -6,6 +6,7 @@ Whatever changes a table or view leaves a property of its own on it, so that a l
 from collections.abc import Awaitable, Callable
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.properties import COMMIT_APPENDS, REBASE
 from arco_catalog.operations.commit import commit_table, commit_view
 from arco_catalog.operations.create import create_table, create_view
 from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
@@ -47,6 +48,8 @@ def properties_of(conditions: Conditions) -> JsonObject:
         properties["write.metadata.previous-versions-max"] = "1"
     if conditions.shared_folder:
         properties["write.metadata.path"] = SHARED_FOLDER
+    if conditions.appends:
+        properties[COMMIT_APPENDS] = REBASE
     return properties
 
 
@@ -69,10 +72,11 @@ def marked(principal: str) -> JsonObject:
 
 def new_table(name: str, principal: str, conditions: Conditions, *, stage: bool = False) -> JsonObject:
     """The body of a create."""
+    version: JsonObject = {"format-version": str(conditions.appends)} if conditions.appends else {}
     body: JsonObject = {
         "name": name,
         "schema": schema("x"),
-        "properties": {f"{MARK}{principal}": "1", **properties_of(conditions)},
+        "properties": {f"{MARK}{principal}": "1", **version, **properties_of(conditions)},
     }
     return {**body, "stage-create": True} if stage else body
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.simulation.programs.bodies import EMPTY_LEVEL
 from tests.simulation.programs.grammar import DB, OTHER
-from tests.simulation.programs.requests import Conditions, Name, Program, Request, Sending, Step
+from tests.simulation.programs.requests import Conditions, Kind, Name, Program, Request, Sending, Step
 
 T: Name = (DB, "t")
 U: Name = (DB, "u")
@@ -693,8 +693,34 @@ def servers_that_survive_a_restore() -> Program:
     )
 
 
+def appends_sent_again_after_a_compaction_and_an_expiry() -> Program:
+    """The first sending is applied by a process that dies, and its client has no key. Then a compaction puts the rows
+    into another manifest, and an expiry removes the snapshot."""
+    died = Step("p1", "put", "_pointers/", "crash-after")
+    later: tuple[Kind, ...] = ("add-rows", "compact", "expire")
+    return Program(
+        Conditions(warm=True, appends=2, steps=(died,)),
+        (T,),
+        (),
+        (
+            (sent(Request("add-rows", (T,)), "p1", "p2", after=0.0, key=False),),
+            tuple(sent(Request(kind, (T,)), "p3", after=2 * QUICK) for kind in later),
+        ),
+    )
+
+
+def appends_beside_a_compaction() -> Program:
+    """Rows that are appended meanwhile stay; the compaction is refused once it has lost."""
+    appends = tuple(sent(Request("add-rows", (T,)), "p1", "p2", after=QUICK) for _ in range(3))
+    others = tuple(sent(Request("add-rows", (T,), choice=choice), "p2", after=QUICK) for choice in (0, 2, 3))
+    compactions = tuple(sent(Request("compact", (T,)), "p3", after=0.2) for _ in range(2))
+    return Program(Conditions(warm=True, appends=2, rate=0.02), (T,), (), (appends, others, compactions))
+
+
 FOCUSED = (
     names_that_are_settled_while_they_are_read,
+    appends_sent_again_after_a_compaction_and_an_expiry,
+    appends_beside_a_compaction,
     pointers_that_are_settled_while_they_are_read,
     copies_of_a_catalog_whose_purge_has_begun,
     copies_in_which_tables_are_dropped_and_cleaned,

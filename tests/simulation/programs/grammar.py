@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from arco_catalog.state.index import Namespace
+from tests.simulation.programs.appending import APPENDS
 from tests.simulation.programs.requests import WORK, Clients, Conditions, Kind, Name, Program, Request, Sending, Step
 
 DB: Namespace = ("db",)
@@ -19,7 +20,9 @@ LULLS = (0, 0, 0, 1, 8, 35, 50)
 STEPS = ("core/manifest", "_pointers/", "_idempotency/", "/transactions/", "core/commits/", "/pending/")
 """Objects whose writes are the steps of the protocols."""
 AT_STEPS = ("crash-before", "crash-after", "crash-late", "late", "delay", "freeze", "slow", "echo", "lost-answer")
-COMMITS: frozenset[Kind] = frozenset({"commit", "append", "schema", "no-op", "move", "transaction"})
+COMMITS: frozenset[Kind] = frozenset(
+    {"commit", "append", "add-rows", "compact", "expire", "branch", "schema", "no-op", "move", "transaction"}
+)
 """Requests that may delete old metadata files."""
 NOTIFIED = 12
 """The times that notifications have."""
@@ -103,6 +106,8 @@ class Profile:
     external: bool = False
     disagreeing: bool = False
     policies: bool = False
+    appends: tuple[Literal[0, 2, 3], ...] = (0,)
+    """The format versions of tables that allow rebases of appends; 0 for tables that do not."""
     restores: tuple[Literal["in place", "elsewhere"], ...] = ()
     """Where backups are restored."""
     overlap: float = 0.3
@@ -171,6 +176,7 @@ class _Drawing:
         wrong = rng.random() < profile.wrong_clocks
         purges = bool(profile.purges) and rng.random() < profile.purges  # others draw what they always drew
         restores = rng.choice(profile.restores) if profile.restores else ""
+        appends = rng.choice(profile.appends) if len(profile.appends) > 1 else profile.appends[0]
         return Conditions(
             deployed=rng.random() < profile.deployed,
             warm=rng.random() < profile.warm,
@@ -187,6 +193,7 @@ class _Drawing:
             external=profile.external,
             disagreeing=profile.disagreeing,
             policies=profile.policies,
+            appends=appends,
             restores=restores,
             survives=restores == "in place" and rng.random() < 0.3,
             window_ms=rng.choice((0, 2_000)) if purges else None,
@@ -234,6 +241,8 @@ class _Drawing:
                 return Request(kind, (name,), needs=rng.choice((None, 0)) if kind == "commit" else None)
             case "schema":
                 return Request(kind, (name,), choice=rng.randint(0, 1), needs=rng.choice((None, 0, 1)))
+            case "add-rows":
+                return Request(kind, (name,), choice=rng.choice((0, 0, 0, *range(APPENDS))))
             case "move" | "register":
                 return Request(kind, (name,), choice=rng.randint(0, 2), flag=rng.random() < 0.5)
             case "create-generic":

@@ -10,6 +10,7 @@ from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.key_settings import KeyPolicy
 from tests.simulation.programs.requests import Name, Request
+from tests.simulation.programs.rows import Manifests
 from tests.simulation.programs.states import CatalogState
 
 
@@ -139,6 +140,7 @@ class History:
     denials: list[float] = field(default_factory=list)
     """When the store refused somebody for lack of permission."""
     problems: list[str] = field(default_factory=list)
+    manifests: Manifests = field(default_factory=Manifests)
 
     @property
     def state(self) -> CatalogState:

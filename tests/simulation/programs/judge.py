@@ -8,7 +8,7 @@ from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Document, TableState
 from arco_catalog.state.fields import mapping
-from tests.simulation.programs import unread_keys
+from tests.simulation.programs import rows, unread_keys
 from tests.simulation.programs.bodies import MARK
 from tests.simulation.programs.history import Asked, Effect, History, Shown
 from tests.simulation.programs.reasons import document_of, explained
@@ -174,6 +174,10 @@ def _effect(history: History, effect: Effect) -> list[str]:
     if mine != before | own:
         wrong.append(f"{effect.file} has the changes of {mine}, not of {before | own}")
     asked = next((asked for asked in history.asked if asked.principal == effect.principal), None)
+    if effect.base is not None:
+        base, new = history.documents[effect.base], history.documents[effect.file]
+        request, body = (None, {}) if asked is None else (asked.request, asked.body)
+        wrong += [f"{effect.file}: {each}" for each in rows.problems(history.manifests, request, body, base, new)]
     if effect.kind == "commit" and asked is not None and effect.name is not None:
         since = max(asked.since, effect.since)
         states = [moment.state for moment in history.window(since, effect.at)]
@@ -198,7 +202,7 @@ def _means(state: CatalogState, effect: Effect) -> bool:
 
 def _leaves_mark(history: History, principal: str) -> bool:
     asked = next((asked for asked in history.asked if asked.principal == principal), None)
-    return asked is None or asked.request.kind != "no-op"
+    return asked is None or asked.request.kind not in ("no-op", "add-rows", "compact")
 
 
 def _marks(document: JsonObject) -> set[str]:

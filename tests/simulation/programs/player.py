@@ -12,7 +12,7 @@ from arco_catalog.iceberg.errors import (
     Refusal,
     Unavailable,
 )
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.semantic_models import load_semantic_model
 from arco_catalog.planning.answers import Answer, Document
@@ -24,6 +24,7 @@ from arco_catalog.state.key_settings import Dialect
 from storage_backends import StoreError, Version
 from tests.simulation.bucket import Stored
 from tests.simulation.programs import bodies, keys
+from tests.simulation.programs.appending import AUDIT, append_body, branch_updates, compaction_body, expiry_updates
 from tests.simulation.programs.chance import Drawn
 from tests.simulation.programs.history import Asked
 from tests.simulation.programs.reading import read
@@ -38,6 +39,11 @@ TRIES = 60
 NO_MANIFESTS = manifest_list([])
 QUIET_AFTER = 400.0
 """Seconds after which nothing goes wrong any more: who still asks then must be answered."""
+KEYLESS_TRIES = 2
+"""How often an append without a key is sent again, whose outcome is unknown: engines do so if they do not find its
+snapshot."""
+KEYLESS_PAUSE = 10.0
+"""Seconds after which it is sent again, at most."""
 MAX_TIMED_SENDINGS = 3
 """Sendings after which a client waits as long as it takes."""
 
@@ -130,18 +136,9 @@ class Player(Servers):
     async def _prepared(self, sending: Sending, principal: str, number: int) -> JsonObject | None:
         """The body; None if there is nothing to build it on."""
         request = sending.request
-        if request.kind == "append":
-            process = self.process(sending.process)
-            try:
-                seen = await process.run(load_table(self.fixture(process).session(), *request.names[0]))
-            except (Refusal, StoreError):
-                return None
-            if isinstance(seen, Died):
-                return None
-            base = loads(seen.metadata)
-            assert isinstance(base, dict)
-            self._write_manifest_list(base, number)
-            return bodies.commit_body(request, principal, base, number)
+        if request.kind in ("append", "add-rows", "compact", "expire", "branch"):
+            base = await self._loaded(sending)
+            return None if base is None else await self._on_base(request, principal, base, number)
         if request.kind == "replace-model":
             process = self.process(sending.process)
             try:
@@ -157,6 +154,34 @@ class Player(Servers):
                 return None
             return {"file": tables[request.choice % len(tables)]}
         return self._body_of(request, principal)
+
+    async def _loaded(self, sending: Sending) -> JsonObject | None:
+        """The metadata of a table, as its client sees it; None if it gets none."""
+        process = self.process(sending.process)
+        try:
+            seen = await process.run(load_table(self.fixture(process).session(), *sending.request.names[0]))
+        except (Refusal, StoreError):
+            return None
+        if isinstance(seen, Died):
+            return None
+        base = loads(seen.metadata)
+        assert isinstance(base, dict)
+        return base
+
+    async def _on_base(self, request: Request, principal: str, base: JsonObject, number: int) -> JsonObject | None:
+        """The body of a commit that is built on what its client has loaded; None if there is nothing to do."""
+        if request.kind == "append":
+            self._write_manifest_list(base, number)
+            return bodies.commit_body(request, principal, base, number)
+        if request.kind == "add-rows":
+            return await append_body(self.world, request, base, number)
+        if request.kind == "compact":
+            return await compaction_body(self.world, base, number)
+        makes = request.kind == "branch"
+        updates = branch_updates(base) if makes else expiry_updates(base)
+        required: list[JsonValue] = [{"type": "assert-table-uuid", "uuid": base["table-uuid"]}]
+        required += [{"type": "assert-ref-snapshot-id", "ref": AUDIT, "snapshot-id": None}] if makes else []
+        return {"requirements": required, "updates": [*updates, bodies.marked(principal)]} if updates else None
 
     def _write_manifest_list(self, base: JsonObject, number: int) -> None:
         """An engine writes the files of a snapshot itself, and before it commits."""
@@ -233,22 +258,24 @@ class Player(Servers):
             try:
                 answer = await worker.run(self._once(worker, asked, sending, key))
             except Refusal as refusal:
-                self._told(asked, refusal, start)
+                if number == 0 or key is not None:  # else it may be of a sending that was applied
+                    self._told(asked, refusal, start)
                 return None
             except KeyInProgress as told:  # also of an undecided transaction, or of a final slot that was not written
                 asked.in_progress += alone and told.message == IN_PROGRESS
             except Unavailable:
-                if key is None:
-                    asked.undone = True
+                asked.undone = key is None and number == 0
             except (CommitStateUnknown, StoreError, TimeoutError):
                 pass
             else:
                 if not isinstance(answer, Died):
                     self._told(asked, answer, start)
                     return answer
-            if key is None:
+            if key is None and (asked.request.kind != "add-rows" or number == KEYLESS_TRIES):
                 return None  # nobody asks again: any outcome is right, and stays unknown
-            await self.world.runtime.sleep(min(30.0, 2.0**number) * self.world.runtime.random())
+            asked.undone = False
+            pause = KEYLESS_PAUSE if key is None else min(30.0, 2.0**number)
+            await self.world.runtime.sleep(pause * self.world.runtime.random())
         asked.given_up = sending.tries is not None
         return None
 

@@ -407,6 +407,42 @@ RESTORED = replace(
 COPIED = replace(RESTORED, restores=("elsewhere",))
 """Catalogs that live on beside a copy of them, which is adopted when they have ended."""
 
+APPENDING = replace(
+    CROWD,
+    weights={
+        "add-rows": 14,
+        "compact": 2,
+        "expire": 3,
+        "branch": 3,
+        "commit": 2,
+        "schema": 1,
+        "drop": 1,
+        "undrop": 2,
+        "create": 1,
+        "rename": 1,
+        "transaction": 1,
+        "reconcile": 1,
+        "load": 1,
+    },
+    appends=(2, 3),
+    names=(1, 2),
+    served=0.5,
+    wrong_clocks=0.0,
+    doomed=0.3,
+)
+"""Appends that are rebased, beside expiry, branches, and other commits."""
+
+APPENDING_BESIDE_COLLECTIONS = replace(
+    APPENDING,
+    weights={**APPENDING.weights, "collect": 6, "drop": 2, "purge": 2},
+    collects=True,
+    purge=0.5,
+    purges=0.5,
+    requests=(3, 4, 5),
+    gap=20.0,
+)
+"""The same beside collections and purges."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -430,4 +466,6 @@ PROFILES: dict[str, Profile] = {
     "directed": DIRECTED,
     "restored": RESTORED,
     "copied": COPIED,
+    "appending": APPENDING,
+    "appending beside collections": APPENDING_BESIDE_COLLECTIONS,
 }

@@ -26,7 +26,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import no_such
 from arco_catalog.state.locations import Location
 from arco_catalog.state.transaction import LEASE_MS
-from tests.simulation.programs.bodies import EMPTY_LEVEL, MAIN, PLACES, place
+from tests.simulation.programs import rows
+from tests.simulation.programs.bodies import EMPTY_LEVEL, PLACES, place
 from tests.simulation.programs.history import Asked, History
 from tests.simulation.programs.requests import NOTIFICATIONS, Name, thing
 from tests.simulation.programs.states import CatalogState
@@ -55,8 +56,14 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
         return any(there is not None and there.kind in ("view", "generic-table") for there in kinds)
     if isinstance(refusal, BadRequest) and "empty level" in refusal.message:
         return asked.request.kind in ("move", "create-generic") and asked.request.choice == EMPTY_LEVEL
+    if isinstance(refusal, BadRequest) and "unknown snapshot" in refusal.message:
+        states = [moment.state for moment in history.window(asked.since, asked.until)]
+        documents = [document_of(history, state, asked.request.names[0]) for state in states]
+        return any(each is not None and rows.lacks_snapshot(asked.body, each) for each in documents)
     if isinstance(refusal, BadRequest) and "overlap" not in refusal.message:
         return _key_ahead(asked)
+    if isinstance(refusal, CommitFailed) and "can't be read" in refusal.message:
+        return any(asked.since <= at <= asked.until for at in history.denials)
     if isinstance(refusal, CommitFailed) and "under way" in refusal.message:
         return _in_the_way(history, asked)
     return any(_explains(history, moment.state, asked, refusal) for moment in history.window(asked.since, asked.until))
@@ -200,6 +207,9 @@ def _commit_fails(history: History, state: CatalogState, asked: Asked, refusal: 
         return any(name in state.names for name in request.creates)
     if _overlaps(state, asked):
         return True
+    if request.kind in ("add-rows", "compact"):
+        document = document_of(history, state, request.names[0])
+        return document is not None and rows.is_lost(request, asked.body, document)
     documents = [document_of(history, state, name) for name in request.names if state.relation(name, "table")]
     return any(not _holds(requirement, document) for requirement in _requirements(asked) for document in documents)
 
@@ -241,7 +251,7 @@ def _holds(requirement: JsonObject, document: JsonObject | None) -> bool:
             return document.get("table-uuid") == requirement["uuid"]
         case "assert-ref-snapshot-id":
             refs = document.get("refs")
-            found = refs.get(MAIN) if isinstance(refs, dict) else None
+            found = refs.get(str(requirement["ref"])) if isinstance(refs, dict) else None
             return (found.get("snapshot-id") if isinstance(found, dict) else None) == requirement["snapshot-id"]
         case _:
             return True

@@ -5,6 +5,7 @@ entry unless its transaction did not.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 
 from arco_catalog.iceberg.json import JsonObject, loads
@@ -60,6 +61,7 @@ class Recorder:
         history = before.history
         self.history.moments = [Moment(-1.0, history.state)]
         self.history.documents.update(history.documents)
+        self.history.manifests = deepcopy(history.manifests)
         self.history.properties.update(history.properties)
         self.history.current.extend(history.current)
         self._pointers.update(before._pointers)
@@ -71,6 +73,7 @@ class Recorder:
         long."""
         history = self.history
         history.documents.update(archived.documents)
+        history.manifests = deepcopy(archived.manifests)
         history.properties.update(archived.properties)
         for key in self.world.keys(self.paths.transactions):
             decision = self._read(key)
@@ -211,7 +214,8 @@ class Recorder:
     def document(self, file: str) -> JsonObject:
         """A metadata file."""
         if file not in self.history.documents:
-            self.history.documents[file] = self._read(file.removeprefix(STORE))
+            document = self.history.documents[file] = self._read(file.removeprefix(STORE))
+            self.history.manifests.read(document, lambda each: self._body(each.removeprefix(STORE)))
         return self.history.documents[file]
 
     def _effect(self, effect: Effect) -> None:

@@ -11,6 +11,10 @@ Name = tuple[Namespace, str]
 Kind = Literal[
     "commit",
     "append",
+    "add-rows",
+    "compact",
+    "expire",
+    "branch",
     "schema",
     "no-op",
     "move",
@@ -85,9 +89,9 @@ class Request:
     what a policy is attached to: a namespace, where the name in it is empty.
 
     `needs` is the current schema, or a policy's version, that is required; `choice` tells variants of a kind apart
-    (which place a move goes to, which file is registered, how large a page is, of which type a policy is, which time a
-    notification has, after how many seconds a worker is killed, 0 for never); `flag` is overwrite, purge, or
-    detach-all.
+    (which place a move goes to, what is appended and to which branch, which file is registered, how large a page is, of
+    which type a policy is, which time a notification has, after how many seconds a worker is killed, 0 for never);
+    `flag` is overwrite, purge, or detach-all.
     """
 
     kind: Kind
@@ -175,6 +179,8 @@ class Conditions:
     """Whether the catalog follows another one."""
     policies: bool = False
     """Whether there is a policy of each name, of one type or the other."""
+    appends: Literal[0, 2, 3] = 0
+    """The format version of tables that allow rebases of appends; 0 if they do not."""
     ages: bool = False
     """Whether ages are of seconds, so that collections delete objects while a program runs."""
     disagreeing: bool = False

@@ -57,6 +57,7 @@ def begin(world: World, recorder: Recorder, program: Program, settings: Settings
         shared_folder=said.shared_folder,
         overlap=said.overlap,
         policies=said.policies,
+        appends=said.appends,
         proposals=said.proposals,
     )
     beginning = _beginning(program.tables, program.views, told, settings)
