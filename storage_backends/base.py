@@ -146,6 +146,10 @@ class StoreUnavailable(StoreError):
     retry_after_s: float = 0.0
 
 
+class DeadlinePassed(StoreUnavailable):
+    """A call was not sent, or its answer not awaited any longer, because the deadline of its request has passed."""
+
+
 class StoreDenied(StoreError):
     """The store refused the credentials, or they lack a permission."""
 

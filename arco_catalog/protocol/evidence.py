@@ -2,17 +2,19 @@
 (docs/design/commit.md#rule-2, docs/design/commit.md#evidence)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import abort_if_undecided, resolve_for_write, transaction_committed
 from arco_catalog.protocol.internal_commits import HeadChange, change_head, try_to_settle
+from arco_catalog.protocol.prepared_commit import SWAP_ATTEMPTS
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Operation, RegistryState
-from storage_backends import Applied
+from storage_backends import Applied, StoreUnavailable
+from storage_backends.backoff import limit_attempts
 
 FORGOTTEN = (
     "Whether the change was made is unknown: too many later changes have removed the evidence. Look whether the "
@@ -183,16 +185,22 @@ async def _absent_from(state: State, head: RegistryState, attempts: Mapping[str,
 
 async def fence_registry(session: Session, head: RegistryState | None = None) -> RegistryState:
     """Makes sure that no compare-and-swap can apply any more that names HEAD from before this call, or the HEAD `head`,
-    by a registry commit that changes no entry. If another process moves HEAD first, that is the fence. Returns the new
-    HEAD."""
+    by a registry commit that changes no entry. If another process moves HEAD first, that is the fence: while the store
+    throttles the swap, it looks at HEAD. Returns the new HEAD. Raises as `State.swap` does, and past the deadline."""
     state, runtime = session.state, session.runtime
     async with session.lock_registry():
         head = head or await state.head()
         operation, commit = Operation(runtime.ulid(), "fence", {}, None), runtime.ulid()
         fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
         await state.create(state.paths.registry_commit(commit), fenced.commit_body)
-        is_applied = isinstance(await state.move_head(fenced, head.version), Applied)
-    return fenced if is_applied else await state.head()
+        while True:
+            with suppress(StoreUnavailable), limit_attempts(SWAP_ATTEMPTS):
+                if isinstance(await state.move_head(fenced, head.version), Applied):
+                    return fenced
+            now = await state.head()
+            if now.version != head.version:
+                return now
+            await state.pause()
 
 
 async def mark_dropped(session: Session, entity: str, operation: str) -> None:

@@ -214,7 +214,7 @@ class GroupCommitter:
         if member.sent is not None:
             # Its leader gave up, or was cancelled, before the outcome was definite: send the identical write again.
             batch = member.sent
-            batch.resolve(await self._send(batch.commit, member.state))
+            batch.resolve(await self._send(batch.commit, member.state, may_propose=False))
         elif member.is_pending and not member.in_batch:
             # No other leader takes it meanwhile: if it is refused, nothing of it may still be under way.
             with _in_batch([member]):
@@ -328,10 +328,12 @@ class GroupCommitter:
             member.error = StoreUnavailable("the request's deadline has passed")
         return member.is_pending and member in self._queue
 
-    async def _send(self, commit: PreparedCommit, state: State) -> Applied | PreconditionFailed:
-        """Sends the compare-and-swap of a commit, records whether this commit is now the cached HEAD, and returns the
-        outcome."""
+    async def _send(
+        self, commit: PreparedCommit, state: State, *, may_propose: bool = True
+    ) -> Applied | PreconditionFailed:
+        """Sends the compare-and-swap of a commit as `PreparedCommit.swap` does, records whether this commit is now the
+        cached HEAD, and returns the outcome."""
         self._made_cached_head = False
-        outcome = await commit.swap(state, may_propose=True)
+        outcome = await commit.swap(state, may_propose=may_propose)
         self._made_cached_head = isinstance(outcome, Applied)
         return outcome

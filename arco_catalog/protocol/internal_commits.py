@@ -8,6 +8,7 @@ change what is outside of the index.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
@@ -22,7 +23,7 @@ from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.proposal import Proposal
 from arco_catalog.state.reads import Reads, recorded
 from arco_catalog.state.registry import Operation, RegistryState
-from storage_backends import Applied, StoreError
+from storage_backends import Applied, StoreError, StoreUnavailable
 from storage_backends.lazy_dataclass import dataclass
 
 
@@ -142,18 +143,23 @@ async def _commit_alone(
         changed = await change(head)
         if changed is None:
             return head
+        may_propose, rest_ms = head.allows_cancellations and changed.lookups is not None, session.state.rest_ms(head)
+        if may_propose and rest_ms:
+            return lost
         operation = _operation(session, kind, changed.detail, changed.cancels)
         commit = await PreparedCommit.of(session.state, changed.head, changed.edits, [operation])
         if when_late is not None and session.late():
             raise CommitStateUnknown(f"The request's deadline has passed: {when_late}")
-        may_propose = head.allows_cancellations and changed.lookups is not None
         lost = _RefusedCommit(commit, changed.head)
         if may_propose:
             await commit.put_and_read_bell()
             return changed.head if await commit.try_swap() else lost
         await commit.put()
-        if isinstance(await commit.swap(), Applied):
-            return changed.head
+        if rest_ms:
+            await session.state.rest(rest_ms)
+        with suppress(StoreUnavailable):  # it was not applied: the store may throttle it, and is read next
+            if isinstance(await commit.swap(), Applied):
+                return changed.head
         await session.state.pause()
 
 

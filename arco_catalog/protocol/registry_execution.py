@@ -37,12 +37,10 @@ class RegistryExecution(CommitExecution):
 
     async def put(self) -> None:
         """Writes a registry commit for this request alone, on the HEAD of the plan, without making it HEAD. Writes none
-        if the change will most likely share one: then the leader of the batch chooses HEAD."""
-        group, must_rest = self.group_committer, self.state.rest_ms(self.commit.head) > 0
-        if group is not None and (group.contended or must_rest):
-            return
-        if must_rest:
-            self.must_propose = True
+        if the change will most likely share one, since then the leader of the batch chooses HEAD, or if HEAD must rest
+        first."""
+        group = self.group_committer
+        if self.state.rest_ms(self.commit.head) or (group is not None and group.contended):
             return
         with nullcontext() if group is None else group.preparing():
             change = self.commit.change
@@ -55,7 +53,7 @@ class RegistryExecution(CommitExecution):
         async def revalidate_at(head: RegistryState) -> bool:
             return await revalidate(RegistryReadSet.at(self.state, head))
 
-        if self.own is None or not self.own.must_propose:
+        if not self.must_propose:
             try:
                 outcome = await self.swap_alone_or_shared(revalidate_at)
             except StoreUnavailable:  # it was not applied: the store may limit how often HEAD is written
@@ -65,6 +63,12 @@ class RegistryExecution(CommitExecution):
                 if outcome is FALL_BACK or isinstance(outcome, Applied) or not self.may_propose:
                     return outcome
         return await self.propose(revalidate_at)
+
+    @property
+    def must_propose(self) -> bool:
+        """Whether the change must be proposed, without a swap: proposals of other processes wait, or HEAD must rest and
+        this process has no group committer that waits for it."""
+        return self.group_committer is None if self.own is None else self.own.must_propose
 
     async def swap_alone_or_shared(
         self, revalidate: Callable[[RegistryState], Awaitable[bool]]

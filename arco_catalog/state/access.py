@@ -29,17 +29,21 @@ from arco_catalog.state.worker_threads import off_loop
 from storage_backends import (
     ABSENT,
     Applied,
+    DeadlinePassed,
     Found,
     Matches,
     Missing,
     ObjectStore,
+    Outcome,
     PreconditionFailed,
     StoreError,
+    StoreUnavailable,
     Unchanged,
     Unknown,
     Version,
+    When,
 )
-from storage_backends.backoff import pause_s
+from storage_backends.backoff import ATTEMPTS, limit_attempts, pause_s
 from storage_backends.lazy_dataclass import dataclass
 
 RESEND_SECONDS = 0.05
@@ -505,21 +509,27 @@ class State:
         for its own id. Raises `CommitStateUnknown` if the deadline passes or the store denies access while the outcome
         is unknown, and `StoreError` if nothing was applied.
         """
-        sent = False
-        while True:
-            try:
-                outcome = await self.store.put(key, body, ABSENT if expected is None else Matches(expected))
-            except StoreError as error:  # this sending was not applied, but an earlier one may have been
-                if sent:
-                    raise CommitStateUnknown(
-                        "The store did not confirm a write before the request's deadline, or denied access, so it is "
-                        "unknown whether it was applied: read what it changes before you try again"
-                    ) from error
-                raise
-            if not isinstance(outcome, Unknown):
-                return outcome
-            sent = True
+        condition = ABSENT if expected is None else Matches(expected)
+        outcome = await self.store.put(key, body, condition)
+        while isinstance(outcome, Unknown):
             await self.pause()
+            outcome = await self._resend(key, body, condition)
+        return outcome
+
+    async def _resend(self, key: str, body: bytes, condition: When) -> Outcome:
+        """Sends a write of unknown outcome again, also if the caller of the first sending has limited the attempts. The
+        outcome stays unknown if the store does not take it. Raises `CommitStateUnknown` past the deadline, or if the
+        store denies access."""
+        try:
+            with limit_attempts(ATTEMPTS):
+                return await self.store.put(key, body, condition)
+        except StoreError as error:  # this sending was not applied, but an earlier one may have been
+            if isinstance(error, StoreUnavailable) and not isinstance(error, DeadlinePassed):
+                return Unknown(str(error))
+            raise CommitStateUnknown(
+                "The store did not confirm a write before the request's deadline, or denied access, so it is "
+                "unknown whether it was applied: read what it changes before you try again"
+            ) from error
 
     async def rest(self, rest_ms: int) -> None:
         """Waits for so many milliseconds."""

@@ -12,13 +12,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from storage_backends.base import (
     ANY,
     Cursor,
+    DeadlinePassed,
     Deleted,
     Found,
     Missing,
     ObjectStore,
     Outcome,
     Page,
-    StoreUnavailable,
     Unchanged,
     Unknown,
     Version,
@@ -50,7 +50,7 @@ class RequestStore:
     is positive (docs/design/commit.md#unknown-outcomes).
 
     `left_ms` is called before every call (docs/design/commit.md#rule-5): after the deadline a call raises
-    `StoreUnavailable`, and nothing is sent. When the deadline passes within a call, a read raises `StoreUnavailable`,
+    `DeadlinePassed`, and nothing is sent. When the deadline passes within a call, a read raises `DeadlinePassed`,
     and a write is `Unknown`: the store may still apply it.
 
     `clock` learns the time in each answer, and `measurement` records each call, where they are given.
@@ -71,31 +71,31 @@ class RequestStore:
 
     def get(self, key: str, if_changed_from: Version | None = None) -> Coroutine[Any, Any, Found | Unchanged | Missing]:
         """Reads the object at a key in the inner store. Returns `Unchanged` if it still has the version
-        `if_changed_from`, and `Missing` if there is none. Raises `StoreUnavailable` if the deadline of the request has
+        `if_changed_from`, and `Missing` if there is none. Raises `DeadlinePassed` if the deadline of the request has
         passed, or passes within the call."""
         return self._ask("get", 0, self._inner.get, key, if_changed_from)
 
     def get_range(self, key: str, start: int, length: int) -> Coroutine[Any, Any, Found | Missing]:
         """Reads the bytes of an object from `start` up to `start + length` in the inner store. Returns `Missing` if
-        there is no object. Raises `StoreUnavailable` if the deadline of the request has passed, or passes within the
+        there is no object. Raises `DeadlinePassed` if the deadline of the request has passed, or passes within the
         call."""
         return self._ask("get", 0, self._inner.get_range, key, start, length)
 
     def put(self, key: str, body: bytes, when: When) -> Coroutine[Any, Any, Outcome]:
         """Writes an object, if the condition `when` holds, in the inner store, and returns the outcome. Raises
-        `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome is
+        `DeadlinePassed` if the deadline of the request has passed; if it passes within the call, the outcome is
         `Unknown`."""
         return self._write("put", len(body), self._inner.put, key, body, when)
 
     def delete(self, key: str, when: When = ANY) -> Coroutine[Any, Any, Outcome]:
         """Deletes an object, if the condition `when` holds, in the inner store, and returns the outcome. Raises
-        `StoreUnavailable` if the deadline of the request has passed; if it passes within the call, the outcome is
+        `DeadlinePassed` if the deadline of the request has passed; if it passes within the call, the outcome is
         `Unknown`."""
         return self._write("delete", 0, self._inner.delete, key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
         """Deletes objects, whatever their versions, in the inner store, and returns the keys that may still exist;
-        without keys it calls nothing. Raises `StoreUnavailable` if the deadline of the request has passed; if it passes
+        without keys it calls nothing. Raises `DeadlinePassed` if the deadline of the request has passed; if it passes
         within the call, the outcome of all is `Unknown`. The call is measured as one delete, of the first key."""
         if not keys:
             return Deleted({}, None)
@@ -106,7 +106,7 @@ class RequestStore:
 
     def list(self, prefix: str, after: Cursor | None = None) -> Coroutine[Any, Any, Page]:
         """Lists one page of the objects under a prefix in the inner store: the first, or the one after the cursor
-        `after`. Raises `StoreUnavailable` if the deadline of the request has passed, or passes within the call."""
+        `after`. Raises `DeadlinePassed` if the deadline of the request has passed, or passes within the call."""
         return self._ask("list", 0, self._inner.list, prefix, after)
 
     async def close(self) -> None:
@@ -122,11 +122,11 @@ class RequestStore:
         **kwargs: _P.kwargs,
     ) -> _Answer:
         """Calls `ask(key, ...)`, a method of the inner store, and returns its answer. Records the call as one of `kind`
-        that sends `written` bytes, and lets the clock learn the store's time. Raises `StoreUnavailable` if the deadline
+        that sends `written` bytes, and lets the clock learn the store's time. Raises `DeadlinePassed` if the deadline
         has passed, and `_Late` if it passes within the call."""
         left_ms = self._left_ms()
         if left_ms <= 0:
-            raise StoreUnavailable(LATE)
+            raise DeadlinePassed(LATE)
         clock, sent_ms = self._clock, 0 if self._clock is None else self._clock.now_ms()
         noted = None if self._measurement is None else self._measurement.call(kind, key, written)
         call = ask(key, *args, **kwargs)
@@ -156,14 +156,14 @@ class RequestStore:
         **kwargs: _P.kwargs,
     ) -> Outcome:
         """Calls `ask(key, ...)`, a method of the inner store that writes or deletes, and returns the outcome, which is
-        `Unknown` if the deadline passes within the call. Raises `StoreUnavailable` if it has passed before."""
+        `Unknown` if the deadline passes within the call. Raises `DeadlinePassed` if it has passed before."""
         try:
             return await self._ask(kind, written, ask, key, *args, **kwargs)
         except _Late:
             return Unknown(LATE)
 
 
-class _Late(StoreUnavailable):
+class _Late(DeadlinePassed):
     """The deadline of the request passed within a call of the store."""
 
 

@@ -20,6 +20,7 @@ from arco_catalog.planning.answers import Answer, encode_answer
 from arco_catalog.protocol import group_commit
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.group_commit import GroupCommitter, Replan
+from arco_catalog.protocol.prepared_commit import SWAP_ATTEMPTS
 from arco_catalog.protocol.registry_execution import RegistryExecution
 from arco_catalog.state import registry
 from arco_catalog.state.access import State
@@ -27,7 +28,9 @@ from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, Found, Missing, Outcome, PreconditionFailed, Unchanged, Unknown, Version, When
+from storage_backends.backoff import ATTEMPTS, full_jitter
 from storage_backends.memory import MemoryStore
+from tests.support.registry_versions import raise_version
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema
 from tools.support.wrapped_stores import CountingStore, DelayingStore
@@ -353,6 +356,30 @@ async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
     assert isinstance(answers[0], asyncio.CancelledError)
     assert not any(isinstance(answer, BaseException) for answer in answers[1:])
     assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
+
+
+async def test_what_the_next_one_sends_again_is_attempted_as_often_as_any_write(
+    fixture: CatalogFixture, hooks: HeadHooks
+) -> None:
+    """Also in a registry with proposals: nothing of it may be proposed before its outcome is known."""
+    await raise_version(fixture.session().state)
+    sent, attempts = asyncio.Event(), list[int]()
+
+    async def hang() -> None:
+        attempts.append(len([*full_jitter(lambda: 0.5)]))
+        sent.set()
+        await asyncio.Event().wait()
+
+    async def note() -> None:
+        attempts.append(len([*full_jitter(lambda: 0.5)]))
+
+    async with crowd(fixture, hooks, *(fixture.table(name) for name in "ab")) as tasks:
+        hooks.first += [hang, note]
+    await sent.wait()
+    tasks[0].cancel()
+    await tasks[1]
+
+    assert attempts == [SWAP_ATTEMPTS, ATTEMPTS]
 
 
 async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_lead(
