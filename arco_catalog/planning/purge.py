@@ -174,14 +174,12 @@ def begin(
     `store_ms` is a time that the store's clock has passed. With `anti_join` live tables may overlap the purged one.
 
     Raises `NothingToPurge` if the drop was undone or the purge has ended, `TooEarly` before the time to undo the drop
-    has passed, and with `anti_join` while an overlapping purge runs, `LeaseFenced` if a later lease continues the
-    purge, `InTheWay` if another entity prevents it, `ClosedCatalog`, and `PendingTransaction`.
+    has passed, and with `anti_join` while an overlapping purge runs, `LeaseFenced` if a later lease has written the
+    tombstone, `InTheWay` if another entity prevents the purge, `ClosedCatalog`, and `PendingTransaction`.
     """
     yield from require_open(index)
-    tombstone = yield from _current_tombstone(index, planned)
+    tombstone = yield from _current_tombstone(index, planned, fence)
     if tombstone.state == PURGING:
-        if tombstone.fence > fence:
-            raise LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
         return None if tombstone.fence == fence else tombstone.fenced(fence)
     if tombstone.purge_after_ms > store_ms:
         raise TooEarly("the time to undo the drop has not passed")
@@ -196,13 +194,11 @@ def give_up(index: Index, planned: Tombstone, fence: int, *, must_fence: bool = 
     """Returns the index changes that end a purge which failed before it deleted a file: the table is in the state
     `dropped` once more, and no longer holds its locations. If no purge runs they are None, or with `must_fence` those
     after which no proposal of this lease can begin one. Raises `NothingToPurge` if the drop was undone or the purge has
-    ended, and `LeaseFenced` if a later lease than the one with this `fence` continues it."""
-    tombstone = yield from _current_tombstone(index, planned)
+    ended, and `LeaseFenced` if a later lease than the one with this `fence` has written the tombstone."""
+    tombstone = yield from _current_tombstone(index, planned, fence)
     if tombstone.state != PURGING:
         fenced = tombstone.fenced(fence)
         return fenced if must_fence and fenced[tombstone.key] != tombstone.json else None
-    if tombstone.fence > fence:
-        raise LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
     return tombstone.returned(fence)
 
 
@@ -231,12 +227,17 @@ def require_fence(tombstone: Tombstone | None, fence: int) -> None:
     if tombstone is None or tombstone.state != PURGING:
         raise LeaseFenced("the table is not being purged any more")
     if tombstone.fence != fence:
-        raise LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
+        raise _fenced_by(tombstone)
 
 
-def _current_tombstone(index: Index, planned: Tombstone) -> Steps[Tombstone]:
-    """Returns the present tombstone of a planned purge. Raises `NothingToPurge` if the drop was undone, if the purge is
-    over, or if the table was dropped a second time since."""
+def _fenced_by(tombstone: Tombstone) -> LeaseFenced:
+    return LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
+
+
+def _current_tombstone(index: Index, planned: Tombstone, fence: int) -> Steps[Tombstone]:
+    """Returns the present tombstone of a planned purge, for the lease with this `fence`. Raises `NothingToPurge` if the
+    drop was undone, if the purge is over, or if the table was dropped a second time since, and `LeaseFenced` if a later
+    lease has written the tombstone, also one that gave the purge up."""
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is None:
         raise NothingToPurge("the drop was undone")
@@ -244,6 +245,8 @@ def _current_tombstone(index: Index, planned: Tombstone) -> Steps[Tombstone]:
         raise NothingToPurge("the table is purged already")
     if found.operation != planned.operation:
         raise NothingToPurge("the table was restored, and dropped again")
+    if found.fence > fence:
+        raise _fenced_by(found)
     return found
 
 

@@ -89,8 +89,8 @@ class Tombstone:
     @property
     def fence(self) -> int:
         """The number of the version of the purge's task with which that lease began under which the tombstone was last
-        written."""
-        return integer(self.json, "task_version")
+        written; 0 if no lease has written it."""
+        return integer(self.json, "task_version") if "task_version" in self.json else 0
 
     @property
     def begun_version(self) -> int | None:
