@@ -10,11 +10,12 @@ from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown
 from arco_catalog.operations.history import history
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import update_properties
-from arco_catalog.protocol.proposed_commit import ProposedCommit
+from arco_catalog.protocol.proposed_commit import MIN_PATIENCE_MS, ProposedCommit
 from arco_catalog.state import registry
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.registry import RegistryState
-from storage_backends import ABSENT
+from storage_backends import ABSENT, Applied
+from tests.support.fake_runtime import FakeRuntime
 from tests.support.registry_versions import raise_version
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, get, put, swap
 from tools.support.catalog_fixture import NS, CatalogFixture
@@ -159,6 +160,38 @@ async def test_damaged_hints_and_proposals_stop_no_other_change(fixture: Catalog
     await fixture.another().table("u")
 
     assert (await head_of(fixture)).bell is not None
+
+
+async def test_a_damaged_proposal_is_read_once_and_no_longer_waited_for() -> None:
+    """It has a smaller id, and its process may be dead. Others move HEAD meanwhile, so that the request leads again."""
+    runtime = FakeRuntime()
+    fixture = CatalogFixture(ScriptedStore(runtime.now_ms), runtime)
+    await fixture.namespace("db")
+    await raise_version(fixture.session().state)
+    damaged = f"wh/_catalog/{PROPOSALS}{fixture.runtime.ulid()}-1.json"
+    await store(fixture).put(damaged, b"damaged", ABSENT)
+    led_ms: list[int] = []
+
+    async def others_move() -> None:
+        led_ms.append(fixture.runtime.boot_ms())
+        if len(led_ms) < 5:
+            await move_head(fixture)
+
+    store(fixture).rules = [Rule(swap(HEAD), first=others_move)]
+    await fixture.another().table("t")
+
+    assert [call.method for call in store(fixture).calls if call.key == damaged] == ["put", "get"]
+    assert led_ms[1] - led_ms[0] >= MIN_PATIENCE_MS > led_ms[-1] - led_ms[1]
+
+
+async def move_head(fixture: CatalogFixture) -> None:
+    """Another process commits, without a look at the bell."""
+    state = fixture.another().session().state
+    head = await state.head()
+    commit = fixture.runtime.ulid()
+    moved = head.successor(commit=commit, at_ms=head.at_ms, edits={}, operations=[])
+    await state.create(state.paths.registry_commit(commit), moved.commit_body)
+    assert isinstance(await state.move_head(moved, head.version), Applied)
 
 
 async def test_one_that_cannot_read_the_index_begins_no_other_attempt(
