@@ -518,7 +518,7 @@ class State:
 
     async def _resend(self, key: str, body: bytes, condition: When) -> Outcome:
         """Sends a write of unknown outcome again, also if the caller of the first sending has limited the attempts. The
-        outcome stays unknown if the store does not take it. Raises `CommitStateUnknown` past the deadline, or if the
+        outcome stays unknown if the store does not take it. Raises `CommitStateUnknown` after the deadline, or if the
         store denies access."""
         try:
             with limit_attempts(ATTEMPTS):

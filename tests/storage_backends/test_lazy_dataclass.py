@@ -1,16 +1,20 @@
 """Lazy dataclasses are dataclasses, only later."""
 
 import ast
+import copy
 import dataclasses
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import FrozenInstanceError, field, fields, replace
+from dataclasses import FrozenInstanceError, InitVar, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Barrier
+from typing import Any, ClassVar
 
 import pytest
 
+from storage_backends import lazy_dataclass
 from storage_backends.lazy_dataclass import dataclass
 from tools.support.environment import PROJECT
 
@@ -75,10 +79,9 @@ def test_methods_are_made_with_the_first_instance() -> None:
 
         x: int = 0
 
-    compiled = {"__eq__", "__hash__", "__repr__", "__setattr__"}
-    assert compiled & vars(Fresh).keys() == set()
+    before = {name: vars(Fresh)[name] for name in ("__eq__", "__hash__", "__repr__", "__setattr__", "__init__")}
     Fresh()
-    assert compiled <= vars(Fresh).keys()
+    assert all(vars(Fresh)[name] is not method for name, method in before.items())
 
 
 def test_instances_are_those_of_a_dataclass() -> None:
@@ -169,3 +172,188 @@ def imports_the_decorator(file: Path) -> bool:
 def test_an_instance_that_may_change_has_no_hash() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(Mutable())
+
+
+# Interrupts.
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_an_interrupt_leaves_no_class_half_made(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each attribute that the first instance adds, or in the standard library's decorator."""
+
+    @dataclass(frozen=True, slots=True, order=True)
+    class Fresh:
+        """Has no instance."""
+
+        x: int
+        tags: list[str] = field(default_factory=list)
+        y: int = 2
+
+    countdown = step
+
+    def set_some(*args: object) -> None:
+        nonlocal countdown
+        countdown -= 1
+        if countdown < 0:
+            raise KeyboardInterrupt
+        setattr(*args)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lazy_dataclass, "setattr", set_some, raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            Fresh(1)
+    assert [each.name for each in fields(Fresh)] == ["x", "tags", "y"]
+    whole = Fresh(1)
+    assert repr(whole) == f"{Fresh.__qualname__}(x=1, tags=[], y=2)"
+    assert whole == Fresh(1)
+    assert whole < Fresh(2)
+    with pytest.raises(FrozenInstanceError):
+        whole.x = 2  # type: ignore[misc]
+
+
+def test_an_interrupt_in_the_decorator_of_the_library_leaves_no_class_half_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(**options: bool) -> Callable[[type], type]:
+        def decorate(plain: type) -> type:
+            dataclasses.dataclass(**options)(plain)
+            raise KeyboardInterrupt
+
+        return decorate
+
+    @dataclass(frozen=True, slots=True)
+    class Fresh:
+        """Has no instance."""
+
+        tags: list[str] = field(default_factory=list)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lazy_dataclass, "complete_dataclass", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Fresh()
+    assert Fresh() == Fresh([])
+
+
+# Rare forms: as the standard library's, or refused.
+
+
+@dataclass(slots=True)
+class Counter:
+    """With values of the class itself."""
+
+    x: int = 0
+    all_made: ClassVar[list[int]] = []
+    limit: "ClassVar[int]" = 7
+    start: InitVar[int] = 5
+
+    def __post_init__(self, start: int) -> None:
+        self.x += start
+
+
+@dataclass
+class Open:
+    """With fields that the constructor does not take."""
+
+    x: int
+    size: int = field(init=False, default=3)
+    parts: list[int] = field(init=False, default_factory=list)
+    later: int = field(init=False)
+
+
+@dataclass(slots=True)
+class Refused(Exception):
+    """An exception."""
+
+    reason: str
+    status: int = 400
+
+
+@dataclass
+class Failed(Exception):
+    """An exception without slots."""
+
+    reason: str
+
+
+def test_values_of_the_class_are_no_fields() -> None:
+    assert (Counter.all_made, Counter.limit) == ([], 7)
+    assert [each.name for each in fields(Counter)] == ["x"]
+    assert (Counter(1).x, Counter(1, 2).x, Counter().limit) == (6, 3, 7)
+    assert "limit" not in Counter.__slots__
+
+
+def test_fields_that_the_constructor_does_not_take() -> None:
+    made = Open(1)
+    assert (made.x, made.size, made.parts, Open.size) == (1, 3, [], 3)
+    assert not hasattr(made, "later")
+    assert pickle.loads(pickle.dumps(made)).size == 3
+
+
+def test_exceptions_are_pickled_by_their_arguments() -> None:
+    for error in (Refused("no", 404), Failed("why")):
+        error.__cause__ = None
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), again.args, again.reason) == (type(error), error.args, error.reason)
+
+
+METHODS: dict[str, Callable[[type], object]] = {
+    "repr": lambda kind: repr(filled(kind, 1)),
+    "eq": lambda kind: filled(kind, 1) == filled(kind, 1),
+    "hash": lambda kind: hash(filled(kind, 1)),
+    "order": lambda kind: filled(kind, 1) < filled(kind, 2),
+    "copy": lambda kind: repr(copy.copy(filled(kind, 1))),
+}
+
+
+def filled(kind: type, x: int) -> Any:
+    """An instance that no constructor made."""
+    made: object = object.__new__(kind)
+    object.__setattr__(made, "x", x)
+    return made
+
+
+@pytest.mark.parametrize("slots", [True, False])
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_an_instance_without_the_constructor_is_whole(method: Callable[[type], object], slots: bool) -> None:
+    def make(decorator: Callable[..., Callable[[type], type]]) -> type:
+        @decorator(frozen=True, order=True, slots=slots)
+        class Bare:
+            """Has no instance that its constructor made."""
+
+            x: int
+
+        return Bare
+
+    assert method(make(dataclass)) == method(make(dataclasses.dataclass))
+    frozen = filled(make(dataclass), 1)
+    with pytest.raises(FrozenInstanceError):
+        frozen.x = 2
+
+
+class Registering:
+    """Acts for each subclass."""
+
+    found: ClassVar[list[str]] = []
+
+    def __init_subclass__(cls) -> None:
+        cls.found.append(cls.__name__)
+
+
+def test_a_base_that_acts_for_each_subclass_is_refused() -> None:
+    with pytest.raises(TypeError, match="Registering acts for each subclass"):
+
+        @dataclass
+        class Twice(Registering):
+            """Would be registered twice."""
+
+            x: int
+
+
+def test_a_slot_that_would_stay_empty_is_refused() -> None:
+    with pytest.raises(TypeError, match="leaves the slot x empty"):
+
+        @dataclass(slots=True)
+        class Empty:
+            """Its default is that of the class, which can't have one beside a slot."""
+
+            x: int = field(init=False, default=3)
