@@ -104,6 +104,7 @@ class Realm:
             Deadline.after(runtime, settings.request_ms).left_ms,
             clock=ObservedClock(runtime.now_ms, registry.clock.update),
             measurement=current_stats().store,
+            timer=registry.call_timer,
         )
         return State(records, registry.paths, registry.caches, runtime, settings.spill)
 

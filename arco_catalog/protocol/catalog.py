@@ -40,6 +40,7 @@ from arco_catalog.state.store_clock import StoreClock
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import ObjectStore, StoreUnavailable
 from storage_backends.lazy_dataclass import dataclass
+from storage_backends.wrappers.call_timer import CallTimer
 from storage_backends.wrappers.request import ObservedClock, RequestStore
 
 if TYPE_CHECKING:  # importing it takes time, which a cold start for a read saves
@@ -107,6 +108,7 @@ class Catalog:
     files: FileCache
     group_committer: GroupCommitter | None = field(default_factory=GroupCommitter)
     clock: StoreClock = field(default_factory=StoreClock)
+    call_timer: CallTimer = field(default_factory=CallTimer)
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
     notify_workers: NotifyWorkers | None = None
@@ -164,7 +166,7 @@ class Session:
         stats.session = request.role_session
 
         self.deadline = Deadline.at(catalog.runtime, request.deadline_ms)
-        timed = partial(RequestStore, left_ms=self.deadline.left_ms, measurement=stats.store)
+        timed = partial(RequestStore, left_ms=self.deadline.left_ms, measurement=stats.store, timer=catalog.call_timer)
         records = timed(catalog.store, clock=ObservedClock(catalog.runtime.now_ms, catalog.clock.update))
         self.state = State(
             records,
@@ -259,7 +261,7 @@ class Session:
         """Returns what `parse` returns for a body, in a worker thread if the body is long. Raises what `parse` raises,
         such as `BadRequest`, and `Unavailable` if the deadline passes meanwhile, before anything was changed."""
         try:
-            return await off_loop(self.request.body_bytes, lambda: parse(body, self.check_deadline))
+            return await off_loop(self.request.body_bytes, partial(parse, body, self.check_deadline))
         except StoreUnavailable as error:
             raise Unavailable(
                 f"Nothing was changed, because {error}: the request's body was still being parsed"

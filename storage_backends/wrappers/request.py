@@ -5,7 +5,6 @@ Each of the three is a few lines around a call. As wrappers of their own they co
 its answer at hand.
 """
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -26,7 +25,8 @@ from storage_backends.base import (
 )
 from storage_backends.eager import Waiting
 from storage_backends.lazy_dataclass import dataclass
-from storage_backends.wrappers.measuring import Kind, Measurement, StoreCall
+from storage_backends.wrappers.call_timer import CallTimedOut, CallTimer
+from storage_backends.wrappers.measuring import Kind, Measurement
 
 LATE = "the request's deadline has passed"
 
@@ -53,7 +53,8 @@ class RequestStore:
     `DeadlinePassed`, and nothing is sent. When the deadline passes within a call, a read raises `DeadlinePassed`,
     and a write is `Unknown`: the store may still apply it.
 
-    `clock` learns the time in each answer, and `measurement` records each call, where they are given.
+    `clock` learns the time in each answer, and `measurement` records each call, where they are given. `timer` ends the
+    calls at the deadline; the stores of a process share one.
     """
 
     def __init__(
@@ -63,11 +64,13 @@ class RequestStore:
         *,
         clock: ObservedClock | None = None,
         measurement: Measurement | None = None,
+        timer: CallTimer | None = None,
     ) -> None:
         self._inner = inner
         self._left_ms = left_ms
         self._clock = clock
         self._measurement = measurement
+        self._timer = timer or CallTimer()
 
     def get(self, key: str, if_changed_from: Version | None = None) -> Coroutine[Any, Any, Found | Unchanged | Missing]:
         """Reads the object at a key in the inner store. Returns `Unchanged` if it still has the version
@@ -101,7 +104,7 @@ class RequestStore:
             return Deleted({}, None)
         try:
             return await self._ask("delete", 0, lambda _: self._inner.delete_many(keys), keys[0])
-        except _Late:
+        except CallTimedOut:
             return Deleted(dict.fromkeys(keys, Unknown(LATE)), None)
 
     def list(self, prefix: str, after: Cursor | None = None) -> Coroutine[Any, Any, Page]:
@@ -123,7 +126,7 @@ class RequestStore:
     ) -> _Answer:
         """Calls `ask(key, ...)`, a method of the inner store, and returns its answer. Records the call as one of `kind`
         that sends `written` bytes, and lets the clock learn the store's time. Raises `DeadlinePassed` if the deadline
-        has passed, and `_Late` if it passes within the call."""
+        has passed, and `CallTimedOut` if it passes within the call."""
         left_ms = self._left_ms()
         if left_ms <= 0:
             raise DeadlinePassed(LATE)
@@ -131,17 +134,18 @@ class RequestStore:
         noted = None if self._measurement is None else self._measurement.call(kind, key, written)
         call = ask(key, *args, **kwargs)
         try:
-            future = call.send(None)
-        except StopIteration as end:  # a store that had its answer at hand: there is nothing to wait for
-            answer: _Answer = end.value
-            if noted is not None:
-                noted.answered(answer)
+            try:
+                future = call.send(None)
+            except StopIteration as end:  # a store that had its answer at hand: there is nothing to wait for
+                answer: _Answer = end.value
+            else:
+                answer = await self._timer.wait(Waiting(call, future), left_ms / 1000, LATE)
         except BaseException as error:
             if noted is not None:
                 noted.failed(error)
             raise
-        else:
-            answer = await _wait(Waiting(call, future), left_ms / 1000, noted)
+        if noted is not None:
+            noted.answered(answer)
         if clock is not None and not isinstance(answer, Unknown) and answer.now_ms is not None:
             clock.observe(sent_ms, clock.now_ms(), answer.now_ms)
         return answer
@@ -159,30 +163,5 @@ class RequestStore:
         `Unknown` if the deadline passes within the call. Raises `DeadlinePassed` if it has passed before."""
         try:
             return await self._ask(kind, written, ask, key, *args, **kwargs)
-        except _Late:
+        except CallTimedOut:
             return Unknown(LATE)
-
-
-class _Late(DeadlinePassed):
-    """The deadline of the request passed within a call of the store."""
-
-
-async def _wait(waiting: Waiting[_Answer], seconds: float, noted: StoreCall | None) -> _Answer:
-    """Waits for the rest of a call, and returns the store's answer; ends the call's record `noted`, if there is one.
-    Raises `_Late` after so many `seconds`, and what the call raises."""
-    scope = asyncio.timeout(seconds)
-    try:
-        async with scope:
-            try:
-                answer = await waiting
-            except BaseException as error:
-                if noted is not None:
-                    noted.failed(error)
-                raise
-            if noted is not None:
-                noted.answered(answer)
-            return answer
-    except TimeoutError as error:
-        if not scope.expired():
-            raise
-        raise _Late(LATE) from error

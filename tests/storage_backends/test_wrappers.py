@@ -287,7 +287,7 @@ class TestDeadline:
             await RequestStore(Failing(), lambda: 60_000, measurement=measurement).get("key")
 
         outcomes = [call.outcome for call in measurement.trace]
-        assert outcomes == ["CancelledError", "Applied", "Found", "TimeoutError"]
+        assert outcomes == ["CallTimedOut", "Applied", "Found", "TimeoutError"]
         assert (measurement.bytes_written, measurement.bytes_read) == (2, 2)
 
     async def test_the_time_that_is_left_is_read_before_every_call(self) -> None:

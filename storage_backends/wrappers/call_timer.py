@@ -1,0 +1,78 @@
+"""The deadlines of calls that wait for a store, by one timer of the event loop.
+
+A timeout for each call takes a tenth of the CPU time of a warm load. Hardly any call lasts until its deadline, so the
+timer is set once, for the earliest, and then for the earliest of those that wait by that time.
+"""
+
+import asyncio
+from typing import TypeVar
+
+from storage_backends.base import DeadlinePassed
+from storage_backends.eager import Waiting
+from storage_backends.lazy_dataclass import dataclass
+
+T = TypeVar("T")
+
+
+class CallTimedOut(DeadlinePassed):
+    """The deadline passed within a call."""
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call that waits: its task, until when by the clock of the event loop, and how often the task had been cancelled
+    before. `is_over` is whether the timer has cancelled it, too."""
+
+    task: asyncio.Task[object]
+    ends: float
+    cancelling: int
+    is_over: bool = False
+
+
+class CallTimer:
+    """The timer of all calls that wait in one event loop. In another event loop it begins anew."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._calls: dict[_Call, None] = {}  # in their order, which a set does not have
+        self._handle: asyncio.TimerHandle | None = None
+
+    async def wait(self, waiting: Waiting[T], seconds: float, reason: str) -> T:
+        """Waits for the rest of a call, and returns its result. Raises what the call raises; after so many `seconds`,
+        cancels it and raises `CallTimedOut` with the `reason`, where `asyncio.timeout` would raise `TimeoutError`."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        call = _Call(task, loop.time() + seconds, task.cancelling())
+        if self._loop is not loop:
+            self._loop, self._calls, self._handle = loop, {}, None
+        self._calls[call] = None
+        if self._handle is None or call.ends < self._handle.when():
+            self._set(call.ends)
+        try:
+            return await waiting
+        except asyncio.CancelledError as error:
+            if not call.is_over or task.cancelling() > call.cancelling + 1:
+                raise
+            raise CallTimedOut(reason) from error
+        finally:
+            self._calls.pop(call, None)
+            if call.is_over:
+                task.uncancel()
+
+    def _set(self, ends: float) -> None:
+        assert self._loop is not None
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = self._loop.call_at(ends, self._end_late_calls)
+
+    def _end_late_calls(self) -> None:
+        """Cancels the calls whose time is over, and sets the timer for the earliest of the others."""
+        assert self._loop is not None
+        self._handle, now = None, self._loop.time()
+        waiting = [call for call in self._calls if not call.is_over]
+        for call in waiting:
+            if call.ends <= now:
+                call.is_over = True
+                call.task.cancel()
+        if left := [call.ends for call in waiting if not call.is_over]:
+            self._set(min(left))
