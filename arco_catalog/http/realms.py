@@ -18,7 +18,7 @@ from arco_catalog.protocol.operation_request import ANONYMOUS
 from arco_catalog.protocol.rights import check_principal
 from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.needs import Needs
-from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
+from arco_catalog.state.realm import CatalogEntry, catalog_key
 from arco_catalog.state.registry import RegistryState
 from storage_backends.lazy_dataclass import dataclass
 
@@ -129,8 +129,10 @@ async def _head(state: State) -> RegistryState:
 
 
 async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry | None:
-    await load(state, head.index, Needs(keys=[catalog_key(name)]))
-    return find_catalog(head.index, name)
+    key = catalog_key(name)
+    await load(state, head.index, Needs(keys=[key]))
+    entry = head.index.get(key)
+    return None if entry is None else CatalogEntry(entry)
 
 
 async def catalog_of(realm: Realm, state: State, name: str, identity: Identity | None) -> Catalog:

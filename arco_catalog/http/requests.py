@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TypeAlias
 from urllib.parse import quote
@@ -163,13 +164,13 @@ class Request:
         data = await self.body(options)
         if optional and not data.strip():
             return None, len(data)
-        values = await off_loop(len(data), lambda: count_values(data))
+        values = await off_loop(len(data), partial(count_values, data))
         if values > MAX_VALUES:
             raise PayloadTooLarge(
                 f"The request body has more than {MAX_VALUES:,} JSON values, a fixed limit: send several requests"
             )
         await self._take(VALUE_BYTES * values - BODY_WEIGHT * len(data) // 2)
-        return await off_loop(len(data), lambda: _object(data, options)), len(data)
+        return await off_loop(len(data), partial(_object, data, options)), len(data)
 
     async def _take(self, size: int) -> Allocation:
         try:

@@ -1,7 +1,7 @@
 """Awaits steps concurrently: each runs at once until it first waits, and the first failure is raised as it is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar, overload
 
@@ -55,12 +55,14 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
             case task:
                 tasks[place] = task
     if tasks:
+        have_succeeded = False
         try:
-            if not failures and not await _have_all_succeeded(tasks.values()):
-                failures = _failures(tasks.values())
+            have_succeeded = not failures and await _have_all_succeeded(tasks.values())
+            if not have_succeeded:
+                failures += _failures(tasks.values())
         finally:
-            if pending := [task for task in tasks.values() if not task.done()]:
-                await _end(pending)
+            if not have_succeeded:
+                await _end(tasks.values())
         if failures:
             failures += _failures(tasks.values())
     if failures:
@@ -110,13 +112,13 @@ async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
     return await over
 
 
-async def _end(pending: Sequence[asyncio.Task[object]]) -> None:
-    """Cancels tasks and waits until they have ended, even if it is cancelled itself meanwhile; that cancellation is
-    raised at the end."""
-    for task in pending:
+async def _end(tasks: Collection[asyncio.Task[object]]) -> None:
+    """Cancels the tasks that have not ended, and waits until they have, even if it is cancelled itself meanwhile; that
+    cancellation is raised at the end."""
+    for task in tasks:
         task.cancel()
     cancelled: asyncio.CancelledError | None = None
-    while pending := [task for task in pending if not task.done()]:
+    while pending := [task for task in tasks if not task.done()]:
         try:
             await asyncio.wait(pending)
         except asyncio.CancelledError as error:

@@ -7,7 +7,7 @@ they are, since Python 3.11 gets no more than fixes of security, and no later ve
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -63,7 +63,9 @@ else:
         except (Exception, asyncio.CancelledError) as error:
             return Failure(error)
         else:
-            stand_in.task = task = loop.create_task(_rest(Waiting(step, future)), context=context)
+            task = loop.create_task(_rest(Waiting(step, future)), context=context)
+            stand_in.cancel, stand_in.done = task.cancel, task.done
+            stand_in.cancelling, stand_in.uncancel = task.cancelling, task.uncancel
             return task
         finally:
             asyncio.tasks._leave_task(loop, cast("asyncio.Task[object]", stand_in))
@@ -75,24 +77,10 @@ else:
 
 class _StandIn:
     """Stands for the task of a step until the step waits and gets one: a timeout or a group that the step enters
-    remembers the task to cancel."""
+    remembers the task to cancel. Its methods are then those of the task. Before, nothing can have cancelled the step,
+    and `int()` and `bool()` are 0 and False."""
 
-    task: asyncio.Task[Any] | None = None
-
-    def cancel(self, message: object = None) -> bool:
-        """Cancels the task of the step as `asyncio.Task.cancel` does; False if the step has no task yet."""
-        return self.task is not None and self.task.cancel(message)
-
-    def cancelling(self) -> int:
-        """Returns the number of pending requests to cancel the task of the step, as `asyncio.Task.cancelling` does; 0
-        if the step has no task yet."""
-        return 0 if self.task is None else self.task.cancelling()
-
-    def uncancel(self) -> int:
-        """Takes back one request to cancel the task of the step, as `asyncio.Task.uncancel` does, and returns how many
-        are left; 0 if the step has no task yet."""
-        return 0 if self.task is None else self.task.uncancel()
-
-    def done(self) -> bool:
-        """Whether the task of the step is done; False if the step has no task yet."""
-        return self.task is not None and self.task.done()
+    cancel: Callable[..., bool] = staticmethod(lambda message=None: False)
+    cancelling: Callable[[], int] = int
+    uncancel: Callable[[], int] = int
+    done: Callable[[], bool] = bool

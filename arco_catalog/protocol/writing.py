@@ -1,5 +1,6 @@
 """Turns the writes of a plan, which are values, into functions that make them."""
 
+from functools import partial
 from typing import assert_never
 
 from arco_catalog.planning.writes import FileRemoval, FileWrite, PlannedWrite, PointerWrite, RecordWrite
@@ -18,13 +19,13 @@ def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
 def _write(session: Session, write: PlannedWrite) -> Write:
     match write:
         case FileWrite(location, body, packed):
-            return Write(location, lambda: session.files.create(location, body, packed=packed))
+            return Write(location, partial(session.files.create, location, body, packed=packed))
         case RecordWrite(key, body):
-            return Write(key, lambda: _create(session, key, body))
+            return Write(key, partial(_create, session, key, body))
         case PointerWrite(pointer):
-            return Write(session.state.paths.pointer(pointer.entity), lambda: _create_pointer(session, pointer))
+            return Write(session.state.paths.pointer(pointer.entity), partial(_create_pointer, session, pointer))
         case FileRemoval(entity, files):
-            return Write(f"cleaning of {entity}", lambda: remove_old_files(session, entity, files))
+            return Write(f"cleaning of {entity}", partial(remove_old_files, session, entity, files))
         case _:
             assert_never(write)
 

@@ -10,7 +10,7 @@ from tools.support.environment import PROJECT
 from tools.trace import Trace
 from tools.trace import traces as take_traces
 
-MAX_FRAMES = {"load": 165, "commit": 770, "load in a realm": 250, "commit in a realm": 870}
+MAX_FRAMES = {"load": 160, "commit": 750, "load in a realm": 240, "commit in a realm": 850}
 """A load was 268 and a commit 1,090 once, a commit in a realm 1,041."""
 
 
