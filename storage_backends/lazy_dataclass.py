@@ -35,7 +35,7 @@ def lazy_dataclass(
     plain: type[T] | None = None, /, *, slots: bool = False, **options: bool
 ) -> type[T] | Callable[[type[T]], type[T]]:
     """Makes a class a dataclass, with the `options` of `dataclasses.dataclass`. As in any dataclass with slots, its
-    methods can't use `super()` without arguments. Raises `TypeError` for a base that acts when a subclass is made,
+    methods can't use `super()` without arguments. Raises `TypeError` for a base that acts when it gets a subclass,
     which would happen twice, and for a field with a slot whose default the constructor would have to set without an
     argument."""
     if plain is None:
@@ -56,10 +56,10 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
         with _LOCK:
             if not isinstance(vars(lazy)["__dataclass_fields__"], _Fields):
                 return
-            # An interrupt may have left the first class half made.
-            made = metaclass(plain.__name__, plain.__bases__, _without_fields(before, ())) if begun else plain
+            # An interrupt may have left the first class incomplete.
+            source = metaclass(plain.__name__, plain.__bases__, _without_fields(before, ())) if begun else plain
             begun = True
-            after = _without_fields(vars(complete_dataclass(**options)(made)), names)
+            after = _without_fields(vars(complete_dataclass(**options)(source)), names)
             for name in sorted(after, key=lambda each: _LAST.index(each) + 1 if each in _LAST else 0):
                 if after[name] is not before.get(name, MISSING):  # `__hash__` may become None
                     setattr(lazy, name, after[name])
@@ -71,7 +71,7 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     body: dict[str, object] = {**_stand_ins(options), **_without_fields(before, names if slots else ())}
     if slots:
         body["__slots__"] = tuple(names)
-        if not issubclass(plain, BaseException):  # an exception is made again from its arguments
+        if not issubclass(plain, BaseException):  # an exception is recreated from its arguments
             body = {"__getstate__": _state_of, "__setstate__": _set_state, **body}
     else:
         body |= {name: each.default for name, each in body.items() if isinstance(each, Field)}
@@ -110,13 +110,13 @@ def _refuse(plain: type, slots: Collection[str]) -> None:
 
 
 def _without_fields(attributes: Mapping[str, object], names: Collection[str]) -> dict[str, object]:
-    """Returns the attributes of which a class can be made again, without the fields with these names."""
+    """Returns the attributes of which a class can be recreated, without the fields with these names."""
     return {name: each for name, each in attributes.items() if name not in {*names, "__dict__", "__weakref__"}}
 
 
 def _stand_in(call: Callable[..., object]) -> Callable[..., object]:
-    """Returns the method that stands in for the one that `call` calls: it completes the class of an instance which was
-    made without the constructor."""
+    """Returns the method that stands in for the one that `call` calls: it completes the class of an instance that
+    skipped the constructor."""
 
     def complete_and_call(self: object, *args: object) -> object:
         fields(self)  # type: ignore[arg-type]

@@ -261,7 +261,7 @@ class Open:
 
 
 @dataclass(slots=True)
-class Refused(Exception):
+class Refusal(Exception):
     """An exception."""
 
     reason: str
@@ -269,7 +269,7 @@ class Refused(Exception):
 
 
 @dataclass
-class Failed(Exception):
+class Failure(Exception):
     """An exception without slots."""
 
     reason: str
@@ -290,7 +290,7 @@ def test_fields_that_the_constructor_does_not_take() -> None:
 
 
 def test_exceptions_are_pickled_by_their_arguments() -> None:
-    for error in (Refused("no", 404), Failed("why")):
+    for error in (Refusal("no", 404), Failure("why")):
         error.__cause__ = None
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), again.args, again.reason) == (type(error), error.args, error.reason)
