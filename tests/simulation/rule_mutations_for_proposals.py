@@ -124,6 +124,15 @@ def an_attempt_taken_in_after_its_cancellation(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(proposals, "ended_by", lambda proposal: {proposal.attempt})
 
 
+def a_cancellation_proposed_again_without_a_walk(patch: pytest.MonkeyPatch) -> None:
+    """HEAD has forgotten the commit of the attempt, and the new base is after it."""
+
+    async def is_void(self: ProposedCommit, head: RegistryState, since: int) -> bool:
+        return False
+
+    patch.setattr(ProposedCommit, "_is_void", is_void)
+
+
 def a_takeover_that_only_fences(patch: pytest.MonkeyPatch) -> None:
     async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> RegistryState:
         return await evidence.fence_registry(session)
@@ -239,6 +248,7 @@ BUGS: tuple[Mutation, ...] = (
     a_cancellation_of_a_committed_attempt,
     a_cancellation_of_an_attempt_in_the_same_commit,
     an_attempt_taken_in_after_its_cancellation,
+    a_cancellation_proposed_again_without_a_walk,
     a_proposal_without_a_look_at_the_next_slot,
     a_later_base_without_a_walk,
     a_shared_commit_without_the_edits_of_others,

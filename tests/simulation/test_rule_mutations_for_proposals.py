@@ -8,7 +8,7 @@ import pytest
 from tests.simulation import proposing
 from tests.simulation import rule_mutations_for_proposals as mutations
 from tests.simulation.explore import REPLAY, Scenario, trace
-from tests.simulation.faults import CRASH_AFTER, CRASH_BEFORE, CRASH_LATE, DELAY, FREEZE, Fault, FaultPlan
+from tests.simulation.faults import CRASH_AFTER, CRASH_BEFORE, CRASH_LATE, DELAY, FREEZE, SLOW, Fault, FaultPlan
 from tests.simulation.known_runs import Run, find
 from tests.simulation.rule_mutations import Mutation
 from tests.simulation.test_rule_mutations import SEEDS, runs
@@ -41,6 +41,11 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
     (mutations.a_cancellation_of_an_attempt_in_the_same_commit, proposing.takeovers_of_many_processes, (DELAY,)),
     (mutations.an_attempt_taken_in_after_its_cancellation, proposing.takeovers_of_many_processes, (DELAY,)),
     (
+        mutations.a_cancellation_proposed_again_without_a_walk,
+        proposing.takeovers_beside_forgotten_commits,
+        (SLOW,),
+    ),
+    (
         mutations.a_proposal_without_a_look_at_the_next_slot,
         proposing.names_that_are_freed_beside_takeovers,
         (),
@@ -64,13 +69,14 @@ def test_every_planted_bug_has_a_case() -> None:
 
 @pytest.mark.parametrize(("bug", "scenario", "faults"), CASES, ids=[bug.__name__ for bug, _, _ in CASES])
 def test_the_simulation_finds(bug: Mutation, scenario: Scenario, faults: Sequence[Fault]) -> None:
-    drawn = late_proposals(scenario) if CRASH_LATE in faults else runs(scenario, faults)
+    late = next((fault for fault in (CRASH_LATE, SLOW) if fault in faults), None)
+    drawn = runs(scenario, faults) if late is None else late_proposals(scenario, late)
     assert find(bug, scenario, drawn, seconds=90.0)
 
 
-def late_proposals(scenario: Scenario) -> Iterator[Run]:
-    """Runs in each of which one proposal is stored late."""
+def late_proposals(scenario: Scenario, fault: Fault) -> Iterator[Run]:
+    """Runs in each of which one proposal is stored late: its process dies of it (`CRASH_LATE`), or waits (`SLOW`)."""
     for seed in range(SEEDS):
         for event in trace(scenario, seed).history:
             if event.kind == "put" and event.step.startswith("sent") and "/proposals/" in event.key:
-                yield seed, FaultPlan.parse(f"{event.process}@{event.number}:{CRASH_LATE}")
+                yield seed, FaultPlan.parse(f"{event.process}@{event.number}:{fault}")
