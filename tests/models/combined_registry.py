@@ -21,6 +21,7 @@ from tests.models.combined_values import (
     COMMITTED,
     DROPPED,
     OTHER,
+    TAKEN_IN,
     Event,
     Head,
     Proposal,
@@ -44,6 +45,9 @@ class CombinedRegistry:
             "begin": self._begin,
             "take_over": self._take_over,
             "cancel": self._cancel,
+            "wait_to_cancel": self._wait_to_cancel,
+            "walk_to_cancel": self._walk_to_cancel,
+            "lead_to_cancel": self._lead_to_cancel,
             "plan": self._plan,
             "propose": self._propose,
             "wait": self._wait,
@@ -94,6 +98,8 @@ class CombinedRegistry:
             return "a name has two owners"
         if not {*committed} <= {attempt for attempt, _ in state.files}:
             return "a change is committed without its files"
+        if self.scenario.cancellations and any(Event(CANCELLED, each) in state.head.history for each in committed):
+            return "an attempt is committed and cancelled"
         for attempt, request in enumerate(state.requests):
             is_committed = any(other in self._same_request(attempt) for other in committed)
             if request.answer is not None and request.answer is not is_committed:
@@ -128,10 +134,14 @@ class CombinedRegistry:
         """The HEAD that a leader makes who read HEAD at the store's time `now`: it takes in what holds and cancels what
         does not, by the order of their ids. None if there is nothing to do."""
         rules, result = self.rules, head
-        for attempt, base, written in sorted(proposals):
-            listed, name = self._listed(result), self._name(attempt)
+        for attempt, base, written, cancels in sorted(proposals):
+            listed = self._listed(result)
             if rules.listed_since_base and not self._lists_since(result, base):
                 continue
+            if cancels:
+                result = self._take_in_cancellation(result, attempt, cancels)
+                continue
+            name = self._name(attempt)
             if rules.committed_only_once and Event(COMMITTED, attempt) in listed:
                 continue
             if rules.cancelled_never_commits and Event(CANCELLED, attempt) in listed:
@@ -143,6 +153,15 @@ class CombinedRegistry:
                 continue
             result = result.with_owner(name, attempt, Event(COMMITTED, attempt))
         return None if result is head else result
+
+    def _take_in_cancellation(self, head: Head, proposal: int, cancels: tuple[int, ...]) -> Head:
+        """The HEAD after the proposal of a cancellation: it holds if none of its attempts is committed."""
+        listed = self._listed(head)
+        if Event(TAKEN_IN, proposal) in listed or Event(CANCELLED, proposal) in listed:
+            return head
+        if self.rules.cancellations_hold and any(Event(COMMITTED, each) in listed for each in cancels):
+            return head.after(Event(CANCELLED, proposal))
+        return head.after(*(Event(CANCELLED, each) for each in cancels), Event(TAKEN_IN, proposal))
 
     # Steps.
 
@@ -216,11 +235,58 @@ class CombinedRegistry:
             events = [Event(CANCELLED, slot.attempt) for slot in earlier] if named else [Event(OTHER)]
             cancelling = request._replace(step="cancel", old=state.head, new=state.head.after(*events))
             yield _step(state, process, cancelling)
+            if request.cancellations < self.scenario.cancellations:
+                again = request._replace(cancellations=request.cancellations + 1)
+                yield self._propose_to_cancel(state, process, again)
 
     def _cancel(self, state: State, process: int, request: Request) -> Iterator[State]:
         without = request._replace(old=None, new=None)
         plan, again = without._replace(step="plan"), without._replace(step="take_over")
         yield from self._swap(state, process, request, plan, again)
+
+    def _propose_to_cancel(self, state: State, process: int, request: Request) -> State:
+        """The state after a takeover has proposed to cancel the earlier attempts, of which HEAD as it is, and a walk,
+        show none as committed."""
+        cancels = tuple(slot.attempt for slot in state.slots[: request.slot])
+        proposal = Proposal(_cancellation(process, request), state.head.sequence, state.now, cancels)
+        proposed = state._replace(proposals=state.proposals | {proposal})
+        return _step(proposed, process, request._replace(step="wait_to_cancel", base=state.head.sequence))
+
+    def _wait_to_cancel(self, state: State, process: int, request: Request) -> Iterator[State]:
+        """Looks at HEAD for the proposal of its cancellation, leads, or gives up."""
+        listed, proposal = self._listed(state.head), _cancellation(process, request)
+        committed = any(Event(COMMITTED, slot.attempt) in listed for slot in state.slots[: request.slot])
+        if Event(TAKEN_IN, proposal) in listed:
+            yield _step(state, process, request._replace(step="plan"))
+        elif committed or Event(CANCELLED, proposal) in listed:
+            yield _step(state, process, request._replace(step="take_over"))
+        elif not self._lists_since(state.head, request.base):
+            yield _step(state, process, request._replace(step="walk_to_cancel"))
+        else:
+            new = self._take_in(state.head, state.proposals, state.now)
+            if new is not None:
+                yield _step(state, process, request._replace(step="lead_to_cancel", old=state.head, new=new))
+            yield _step(state, process, _ended(request))  # unknown: a leader may still take the cancellation in
+
+    def _walk_to_cancel(self, state: State, process: int, request: Request) -> Iterator[State]:
+        """HEAD lists too little since the base. A walk shows the rest; a cancellation that neither is there nor has a
+        committed attempt is proposed again."""
+        proposal, earlier = _cancellation(process, request), state.slots[: request.slot]
+        walks = self.rules.walk_for_the_cancelled
+        if self._is_known(state, Event(TAKEN_IN, proposal)):
+            yield _step(state, process, request._replace(step="plan"))
+        elif self._is_known(state, Event(CANCELLED, proposal)):
+            yield _step(state, process, request._replace(step="take_over"))
+        elif request.base < state.collected:
+            yield _step(state, process, _ended(request))  # unknown: the walk ends before the base
+        elif walks and any(self._is_known(state, Event(COMMITTED, slot.attempt)) for slot in earlier):
+            yield _step(state, process, request._replace(step="take_over"))
+        else:
+            yield self._propose_to_cancel(state, process, request)
+
+    def _lead_to_cancel(self, state: State, process: int, request: Request) -> Iterator[State]:
+        waiting = request._replace(step="wait_to_cancel", old=None, new=None)
+        yield from self._swap(state, process, request, waiting, waiting)
 
     def _plan(self, state: State, process: int, request: Request) -> Iterator[State]:
         """Plans on HEAD as it is, and writes the files. Under a key all attempts count as evidence."""
@@ -350,3 +416,8 @@ def _step(state: State, process: int, request: Request) -> State:
     """The state after one request's step."""
     requests = (*state.requests[:process], request, *state.requests[process + 1 :])
     return state._replace(requests=requests)
+
+
+def _cancellation(process: int, request: Request) -> int:
+    """The id of the cancellation that a takeover has proposed last: after those of all attempts."""
+    return 100 * request.cancellations + process

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-COMMITTED, CANCELLED, DROPPED, OTHER = "committed", "cancelled", "dropped", "other"
+COMMITTED, CANCELLED, TAKEN_IN, DROPPED, OTHER = "committed", "cancelled", "taken in", "dropped", "other"
 
 
 class Event(NamedTuple):
-    """One operation of a registry commit. `attempt` is whose change was committed or cancelled, or the dropped name."""
+    """One operation of a registry commit. `attempt` is whose change was committed or cancelled, which proposal of a
+    cancellation was taken in, or the dropped name."""
 
     kind: str
     attempt: int = -1
@@ -43,16 +44,18 @@ class Slot(NamedTuple):
 
 class Proposal(NamedTuple):
     """A change that its attempt left for a leader. `base` is a sequence number up to which the attempt has seen that it
-    is neither committed nor cancelled; `written` is the store's time of the files that the change needs."""
+    is neither committed nor cancelled; `written` is the store's time of the files that the change needs. A proposal of
+    a takeover has a fresh id and the attempts that it `cancels`, which were not committed up to its base."""
 
     attempt: int
     base: int
     written: int = 0
+    cancels: tuple[int, ...] = ()
 
 
 class Request(NamedTuple):
     """One process with one request: its next step, its attempt and that attempt's slot, the base of its proposal, the
-    store's time of its files, a swap that it is about to send, its answer."""
+    store's time of its files, a swap that it is about to send, its answer, how many cancellations it has proposed."""
 
     attempt: int
     step: str = "begin"
@@ -62,6 +65,7 @@ class Request(NamedTuple):
     old: Head | None = None
     new: Head | None = None
     answer: bool | None = None
+    cancellations: int = 0
 
 
 class State(NamedTuple):
@@ -93,6 +97,8 @@ class Scenario:
     for_another_name: int = 0
     second_attempts: bool = False
     """Whether a request whose attempt was cancelled goes on under a new id, once; else it waits for the others."""
+    cancellations: int = 0
+    """How many cancellations each takeover may propose. With none, it swaps HEAD until it wins."""
     window: int = 9
     faults: int = 0
     others: int = 0
@@ -126,6 +132,12 @@ class Rules:
     """A takeover cancels the earlier attempts of the key before it plans."""
     cancels_name_ids: bool = True
     """A cancellation names the ids that it cancels: a HEAD that is only newer is not enough."""
+    cancellations_hold: bool = True
+    """A leader takes in a cancellation only if none of its attempts is among the committed ones that HEAD lists; else
+    it cancels the cancellation."""
+    walk_for_the_cancelled: bool = True
+    """A cancellation whose base HEAD no longer reaches is proposed again only after a walk that saw none of its
+    attempts committed."""
     giving_up_cancels: bool = True
     """A request that answers a failure after it proposed cancels its proposal first, or saw it cancelled."""
     failures_are_final: bool = True

@@ -18,8 +18,14 @@ SMALL = (
     Scenario(under_one_key=1, for_the_same_name=1, second_attempts=True, drops=1),
     Scenario(under_one_key=2, second_attempts=True),
     Scenario(under_one_key=1, for_another_name=1, deadlines=1, collections=1, faults=1),
+    Scenario(under_one_key=2, cancellations=1),
+    Scenario(under_one_key=2, cancellations=1, window=2, others=3),
 )
 LARGE = (
+    Scenario(under_one_key=2, cancellations=2, for_the_same_name=1),
+    Scenario(under_one_key=2, cancellations=2, window=2, others=3),
+    Scenario(under_one_key=2, cancellations=1, window=2, others=2, collections=1),
+    Scenario(under_one_key=2, cancellations=1, faults=1),
     Scenario(under_one_key=2, for_the_same_name=1, others=1),
     Scenario(under_one_key=2, for_the_same_name=1, faults=1),
     Scenario(under_one_key=3),
@@ -70,6 +76,16 @@ LEFT_OUT = {
         replace(KEEPS_ALL, cancels_name_ids=False),
         Scenario(under_one_key=2),
         "a failure is committed",
+    ),
+    "cancellations hold": (
+        replace(KEEPS_ALL, cancellations_hold=False),
+        Scenario(under_one_key=2, cancellations=1),
+        "an attempt is committed and cancelled",
+    ),
+    "a walk for the cancelled": (
+        replace(KEEPS_ALL, walk_for_the_cancelled=False),
+        Scenario(under_one_key=2, cancellations=1, window=2, others=3),
+        "an attempt is committed and cancelled",
     ),
     "giving up cancels": (
         replace(KEEPS_ALL, giving_up_cancels=False),
