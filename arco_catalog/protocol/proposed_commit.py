@@ -64,11 +64,11 @@ class ProposedCommit:
         """How long it lets HEAD stand after the store throttled a write of it."""
         self._read: dict[str, Proposal] = {}
         """The proposals that were read, by their keys."""
-        self._damaged: set[str] = set()
+        self._unreadable: set[str] = set()
         """The keys of proposals that could not be parsed."""
         self._before: set[str] = set()
         """The attempts whose proposals were stored, and have smaller ids, and whose end has not been seen. Those whose
-        proposals are seen to be damaged are not among them: only their own processes can end them."""
+        proposals proved to be unreadable are not among them: only their own processes can end them."""
 
     async def run(self) -> Applied:
         """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
@@ -105,7 +105,7 @@ class ProposedCommit:
         return {
             each
             for key, each in listed.items()
-            if living <= each < own and key not in self._damaged and not _has_ended(head, each)
+            if living <= each < own and key not in self._unreadable and not _has_ended(head, each)
         }
 
     async def _wait(self, listed: Mapping[str, str] | None) -> bool:
@@ -234,18 +234,20 @@ class ProposedCommit:
 
     async def _proposals(self, head: RegistryState, listed: Mapping[str, str]) -> Sequence[Proposal]:
         """Returns the proposals whose attempts have not ended by this HEAD, those of this request included."""
-        waiting = {key: each for key, each in listed.items() if key not in self._damaged and not _has_ended(head, each)}
+        waiting = {
+            key: each for key, each in listed.items() if key not in self._unreadable and not _has_ended(head, each)
+        }
         self._read = {key: each for key, each in self._read.items() if key in waiting}
         await gather(*(self._fetch(key) for key in waiting if key not in self._read))
-        self._before -= {attempt for key, attempt in waiting.items() if key in self._damaged}
+        self._before -= {attempt for key, attempt in waiting.items() if key in self._unreadable}
         return [*self._read.values(), *self._stored]
 
     async def _fetch(self, key: str) -> None:
-        """Reads a proposal. A damaged one is left to the process that made it."""
+        """Reads a proposal. An unreadable one is left to the process that made it."""
         try:
             found = await self._store.read(key)
         except InternalError as error:
-            self._damaged.add(key)
+            self._unreadable.add(key)
             self._session.note_failed_write(f"the commit of {key}", error)
             return
         if found is not None:
