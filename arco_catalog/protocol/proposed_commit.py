@@ -90,27 +90,27 @@ class ProposedCommit:
         stored = self._store.put(self._stored[0])
         await (stored if self._is_limited else gather(stored, self._ring()))
         self._look_s = min(MAX_LOOK_SECONDS, max(MIN_LOOK_SECONDS, (session.runtime.boot_ms() - sent_ms) / 1000))
-        listed = await self._list()
-        self._before = self._living_before(self._head, listed)
+        attempts = await self._list()
+        self._before = self._living_before(self._head, attempts)
         if not self._is_limited:
-            return listed
+            return attempts
         await self._ring()
         return None
 
-    def _living_before(self, head: RegistryState, listed: Mapping[str, str]) -> set[str]:
-        """Returns the listed attempts with smaller ids that have not ended by this HEAD, and may still have a process
+    def _living_before(self, head: RegistryState, attempts: Mapping[str, str]) -> set[str]:
+        """Returns those of the attempts with smaller ids that have not ended by this HEAD, and may still have a process
         that waits for them."""
         own, session = self._stored[0].attempt, self._session
         living = ulid_of(session.now_ms() - session.settings.request_ms, NO_ENTROPY)
         return {
             each
-            for key, each in listed.items()
+            for key, each in attempts.items()
             if living <= each < own and key not in self._unreadable and not _has_ended(head, each)
         }
 
-    async def _wait(self, listed: Mapping[str, str] | None) -> bool:
-        """Waits, and leads in turn, until the attempt has ended; returns whether it is committed. `listed` are the
-        proposals that were listed after the bell was read."""
+    async def _wait(self, attempts: Mapping[str, str] | None) -> bool:
+        """Waits, and leads in turn, until the attempt has ended; returns whether it is committed. `attempts` are those
+        of the proposals that were there after the bell was read, by key."""
         runtime = self._session.runtime
         patience_ms = pause_s(runtime.random(), MAX_PATIENCE_MS, MIN_PATIENCE_MS)
         rested_ms, look_s = self._rested_ms(), self._look_s
@@ -118,11 +118,11 @@ class ProposedCommit:
             must_wait, rests_ms = True, rested_ms - runtime.boot_ms()
             if rests_ms <= (-patience_ms if self._before else 0):
                 patience_ms = 2 * patience_ms if self._before else patience_ms
-                must_wait = not await self._lead(listed)
+                must_wait = not await self._lead(attempts)
                 rested_ms = runtime.boot_ms() + self._throttled_ms
             if must_wait:
                 await runtime.sleep(poll_pause_s(runtime.random(), max(look_s, rests_ms / 3_000)))
-            listed, before = None, self._head.version
+            attempts, before = None, self._head.version
             is_committed = await self._look()
             if is_committed is not None:
                 return is_committed
@@ -185,22 +185,22 @@ class ProposedCommit:
 
     # Leading.
 
-    async def _lead(self, listed: Mapping[str, str] | None) -> bool:
-        """Makes one registry commit that takes in all proposals that still hold, and cancels those that do not: the
-        `listed` ones on the HEAD that was read last, or, if they are None, those of now on the HEAD of now. Returns
-        whether there was anything to do; another process may have moved HEAD first."""
+    async def _lead(self, attempts: Mapping[str, str] | None) -> bool:
+        """Makes one registry commit that takes in all proposals that still hold, and cancels those that do not:
+        those of these `attempts` on the HEAD that was read last, or, if they are None, those of now on the HEAD of now.
+        Returns whether there was anything to do; another process may have moved HEAD first."""
         session, state = self._session, self._state
         async with session.lock_registry():
-            if listed is not None:
+            if attempts is not None:
                 head = self._head
             else:
-                head, listed = await self._read_again()
+                head, attempts = await self._read_again()
                 if not self._before:  # it leads in turn: others, with smaller ids, may have been stored since
-                    self._before = self._living_before(head, listed)
+                    self._before = self._living_before(head, attempts)
                     if self._before:
                         return False
             read_ms = session.now_ms()
-            proposals = await self._proposals(head, listed)
+            proposals = await self._proposals(head, attempts)
             steps = lead(head, proposals, CAPACITY, read_ms, session.settings.request_ms)
             leading = await carry_out(state, head.index, steps)
             operations = [*leading.operations, *_cancellations(leading, session.runtime.ulid())]
@@ -232,10 +232,10 @@ class ProposedCommit:
     async def _list(self) -> Mapping[str, str]:
         return await self._store.attempts(self._session.now_ms() - MAX_AGE_MS)
 
-    async def _proposals(self, head: RegistryState, listed: Mapping[str, str]) -> Sequence[Proposal]:
+    async def _proposals(self, head: RegistryState, attempts: Mapping[str, str]) -> Sequence[Proposal]:
         """Returns the proposals whose attempts have not ended by this HEAD, those of this request included."""
         waiting = {
-            key: each for key, each in listed.items() if key not in self._unreadable and not _has_ended(head, each)
+            key: each for key, each in attempts.items() if key not in self._unreadable and not _has_ended(head, each)
         }
         self._read = {key: each for key, each in self._read.items() if key in waiting}
         await gather(*(self._fetch(key) for key in waiting if key not in self._read))
