@@ -9,7 +9,7 @@ commit with a whole object. HEAD as of a commit is that ancestor with the change
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.fields import integer, mapping, sequence, text, texts
 
 WHOLE_EVERY = 64
@@ -66,6 +66,22 @@ def only_edits(head: JsonObject, changes: JsonObject) -> JsonObject:
     stored |= {"recent": since, "before": ancestor, "listed": len(listed), "changes": {**unknown, **changes}}
     cancelled = [item for item in sequence(head, "cancelled") if item_id(item) in commits]
     return {**stored, "cancelled": cancelled} if cancelled else stored
+
+
+def is_other_form(document: JsonObject, other: JsonObject) -> bool:
+    """Whether two objects are the two forms of one commit: one is whole, the other has only edits, and all that both
+    forms have is equal."""
+    if is_whole(document) == is_whole(other):
+        return False
+    whole, edits = (document, other) if is_whole(document) else (other, document)
+    commits = sequence(edits, "recent")
+    return sequence(whole, "recent")[: len(commits)] == commits and _shared(whole) == _shared(edits)
+
+
+def _shared(document: JsonObject) -> bytes:
+    """Returns the bytes of the fields that have the same values in both forms of a commit's object."""
+    others = _FIELDS_OF_HEAD | {"changes", "listed"}
+    return dumps({name: value for name, value in document.items() if name not in others}, sort_keys=True)
 
 
 def chain_of(document: JsonObject) -> Sequence[str]:

@@ -14,6 +14,7 @@ from arco_catalog.planning.collection import DAY_MS, HOUR_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head_body
 from arco_catalog.state import commit_edits
+from arco_catalog.state.access import KeyConflict
 from arco_catalog.state.fields import mapping, objects, text
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
@@ -362,13 +363,51 @@ async def test_commits_that_become_a_week_old_during_a_collection_keep_what_they
 # Backups.
 
 
+async def backed_up(made: Collections, file: Path) -> Archive:
+    writer = ArchiveWriter(file)
+    writer.begin({"id": "01", "of": "memory:", "made_ms": 0, "realm": False, "prefix": "wh/"})
+    await backup(made.fixture.another().session(deadline_ms=DAY_MS), None, writer)
+    return await Archive.opened(file)
+
+
 async def test_a_backup_has_the_chain_of_head(tmp_path: Path) -> None:
     made, other = await catalog(), Collections()
     for number in range(CHAIN + 2):
         await made.fixture.table(f"t{number}")
-    head, file = await head_of(made), tmp_path / "lake.arco.tar.gz"
-    writer = ArchiveWriter(file)
-    writer.begin({"id": "01", "of": "memory:", "made_ms": 0, "realm": False, "prefix": "wh/"})
-    await backup(made.fixture.another().session(deadline_ms=DAY_MS), None, writer)
-    await restore_backup(other.fixture.session(), await Archive.opened(file), dry=False)
+    head = await head_of(made)
+    await restore_backup(other.fixture.session(), await backed_up(made, tmp_path / "lake.arco.tar.gz"), dry=False)
     assert await past_head_body(other.fixture.session().state, head.id or "") == await body(made, PATHS.manifest)
+
+
+@pytest.mark.parametrize("repaired_first", [True, False])
+async def test_a_backup_is_restored_beside_the_other_form_of_a_commit(tmp_path: Path, repaired_first: bool) -> None:
+    made = await catalog()
+    await made.fixture.table("u")
+    own = PATHS.registry_commit((await head_of(made)).id or "")
+    with_edits = await body(made, own)
+    if not repaired_first:
+        archive = await backed_up(made, tmp_path / "lake.arco.tar.gz")
+    await made.store.delete(own)
+    [finding] = await findings(made)
+    assert finding.repair is not None
+    assert await finding.repair(made.fixture.another().session())
+    if repaired_first:
+        archive = await backed_up(made, tmp_path / "lake.arco.tar.gz")
+        await made.store.delete(own)
+        await made.fixture.session().state.create(own, with_edits)
+    await made.store.delete(PATHS.manifest)
+    await restore_backup(made.fixture.another().session(), archive, dry=False)
+    assert await findings(made) == []
+
+
+async def test_a_backup_is_not_restored_beside_another_commit_of_the_same_id(tmp_path: Path) -> None:
+    made = await catalog()
+    await made.fixture.table("u")
+    archive = await backed_up(made, tmp_path / "lake.arco.tar.gz")
+    own = PATHS.registry_commit((await head_of(made)).id or "")
+    whole = (await body(made, PATHS.manifest)).replace(b'"create-table"', b'"drop-table"')
+    await made.store.delete(own)
+    await made.fixture.session().state.create(own, whole)
+    await made.store.delete(PATHS.manifest)
+    with pytest.raises(KeyConflict):
+        await restore_backup(made.fixture.another().session(), archive, dry=False)

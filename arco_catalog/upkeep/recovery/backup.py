@@ -10,7 +10,7 @@ aborted.
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, NotFound, Unavailable
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, NotFound, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.realms import Realm
@@ -208,8 +208,8 @@ class CatalogBackup:
             try:
                 before = listing.before
                 listing = None if before is None else await self.state.registry_commit(before)
-            except CommitStateUnknown:
-                listing = None  # collected
+            except (CommitStateUnknown, InternalError):
+                listing = None  # collected, or damaged, which `arco fsck` reports
 
     # Reading and adding
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -11,8 +13,10 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
+from arco_catalog.state.commit_edits import is_other_form
+from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import objects, optional_text
-from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state
+from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state, record_kind
 from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.restoration import Restoration
@@ -30,7 +34,7 @@ UNKNOWN_PLACE = "an unknown place"
 async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
     """Restores an archive as the catalog of the session, or as the realm whose registry the session has. Returns a
     report. Raises `BadRequest` for an archive of another kind or place, `AlreadyExists` if there is such a catalog,
-    `KeyConflict` if another object has one of the keys, and `StoreError`.
+    `InternalError`, as `KeyConflict` if another object has one of the keys, and `StoreError`.
 
     Objects are created, none is overwritten, and HEADs are created last. So an interrupted run leaves no catalog, and
     the next run continues.
@@ -72,13 +76,22 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
         if is_manifest(member.key):
             heads[prefix + member.key] = member.body
         else:
-            await state.create(prefix + member.key, member.body)
+            key = prefix + member.key
+            await state.create(key, member.body, made_from_ours=partial(_is_same_commit, key, member.body))
 
     async with aclosing(archive.objects()) as groups:
         async for members in groups:
             for batch in batches(members, AT_ONCE):
                 await gather(*(create(member) for member in batch))
     return heads
+
+
+def _is_same_commit(key: str, body: bytes, there: bytes) -> bool:
+    """Whether the object of a registry commit in the store is the other form of the one in the archive: a repair may
+    have written it with the whole index (docs/fsck.md#repair). Raises `InternalError` for a corrupt one."""
+    if record_kind(key) != "registry-commit":
+        return False
+    return is_other_form(CommitRecord.read(body, key).document, CommitRecord.read(there, key).document)
 
 
 async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
@@ -99,7 +112,8 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
     author: JsonObject = {"principal": session.request.principal, "source": session.request.source}
     detail: JsonObject = {**author, "from_commit": known.id, "copy_of": restoration.copy_of}
     operation = Operation(session.runtime.ulid(), "restore", detail, None)
-    prepared = await PreparedCommit.of(state, known.with_restoration(restoration), changes, [operation])
+    first = replace(known.with_restoration(restoration), next_is_whole=True)  # commits may be missing in the archive
+    prepared = await PreparedCommit.of(state, first, changes, [operation])
     await prepared.put()
     outcome = await prepared.swap()
     now = await state.head()
