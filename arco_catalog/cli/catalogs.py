@@ -2,6 +2,7 @@
 management API, directly at the store."""
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -88,7 +89,9 @@ def run(
 ) -> int:
     """Carries out the action (list, create, show, update, drop or undrop) and displays the result. A list shows the
     realm's catalogs, or with `dropped` the states of catalogs that have no name in it; all other actions need a `name`.
-    Returns 0. Raises `CliError`, as `NotThere` if there is no such catalog."""
+    Returns 0; 1 if a dropped catalog can't be read, which is named on stderr. Raises `CliError`, as `NotThere` if there
+    is no such catalog."""
+    unreadable: dict[str, str] = {}
 
     async def work() -> JsonValue:
         async with open_session(options, f"catalogs {action}", find_realm, writes=action not in READS) as (
@@ -96,7 +99,9 @@ def run(
             session,
         ):
             if action == "list" and dropped:
-                return [_describe_stray(each) for each in await stray_catalogs(realm, session)]
+                strays = await stray_catalogs(realm, session)
+                unreadable.update(strays.unreadable)
+                return [_describe_stray(each) for each in strays.found]
             if name is None:
                 return [shown_catalog(entry) for entry in await list_catalogs(session)]
             try:
@@ -106,7 +111,9 @@ def run(
 
     shown = carry_out(work)
     print(json_text(shown) if as_json else _as_text(action, shown, dropped=dropped))
-    return 0
+    for root, error in unreadable.items():
+        print(escaped(f"{root} can't be read: {error}"), file=sys.stderr)
+    return 1 if unreadable else 0
 
 
 async def _one(
@@ -160,11 +167,15 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
     closed = None if named is None else await read_catalog(session, named.root)
     if closed is not None and closed.state.is_closed:
         return closed
-    found = [each for each in await stray_catalogs(realm, session) if each.name == name]
+    strays = await stray_catalogs(realm, session)
+    found = [each for each in strays.found if each.name == name]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise NotThere(f"there is no dropped catalog {name!r} in this realm: `arco catalogs list --dropped` shows all")
+        beside = f", {len(strays.unreadable)} of which can't be read" if strays.unreadable else ""
+        raise NotThere(
+            f"there is no dropped catalog {name!r} in this realm: `arco catalogs list --dropped` shows all{beside}"
+        )
     raise CliError(
         f"nothing was changed, because several dropped catalogs had the name {name!r}: choose one by --folder "
         f"{' or '.join(e.root for e in found)}"

@@ -1,5 +1,6 @@
 """`arco realms`: lists, shows and drops the realms of a store."""
 
+import sys
 from collections.abc import Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
@@ -19,7 +20,7 @@ AT_ROOT = "(the store's root)"
 
 def run_list(options: CatalogOptions, *, as_json: bool) -> int:
     """Displays all realms of a store, dropped ones too, with `as_json` as JSON, or one sentence if there is none.
-    Returns 0. Raises `CliError`."""
+    Returns 0; 1 if one of them can't be read, of which only the error is known. Raises `CliError`."""
 
     async def work() -> Sequence[RealmSummary]:
         async with open_session(
@@ -33,7 +34,10 @@ def run_list(options: CatalogOptions, *, as_json: bool) -> int:
         print(json_text(shown))
     else:
         print(table(HEADINGS, [_row(each) for each in found]) if found else f"There is no realm in {options.store}.")
-    return 0
+        for each in found:
+            if each.error is not None:
+                print(escaped(f"Realm {each.prefix or AT_ROOT} can't be read: {each.error}"), file=sys.stderr)
+    return 1 if any(each.error is not None for each in found) else 0
 
 
 def run_show(options: CatalogOptions, *, as_json: bool) -> int:
@@ -78,6 +82,8 @@ def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
 
 
 def _to_json(found: RealmSummary) -> JsonObject:
+    if found.error is not None:
+        return {"realm": found.prefix, "error": found.error}
     return {
         "realm": found.prefix,
         "dropped": found.is_dropped,
@@ -88,6 +94,8 @@ def _to_json(found: RealmSummary) -> JsonObject:
 
 
 def _row(found: RealmSummary) -> tuple[str, ...]:
+    if found.error is not None:
+        return found.prefix or AT_ROOT, "unreadable", "-", "-", "-"
     state = "dropped" if found.is_dropped else "open"
     names = format_text(", ".join(found.catalogs)) if found.catalogs else "-"
     return found.prefix or AT_ROOT, state, names, str(found.principals), str(found.principal_roles)

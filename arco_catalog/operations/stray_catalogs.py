@@ -1,11 +1,11 @@
 """Finds the catalogs of a realm that have state in the store but no name in the realm, and undoes the drop of such a
 catalog."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 
-from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, NotFound, Unavailable
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, InternalError, NotFound, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.management.catalog_undrop import (
@@ -51,6 +51,15 @@ class StrayCatalog:
 
 
 @dataclass(frozen=True, slots=True)
+class StrayCatalogs:
+    """The catalogs of a realm that have state but no name, in order of their roots. `unreadable` has the errors of
+    those whose registry can't be read, by their roots."""
+
+    found: Sequence[StrayCatalog]
+    unreadable: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class UndropRequest:
     """A request to undo the drop of a catalog, which gets this name. `kind`, if it is given, replaces the type that the
     catalog had; `properties` and `storage` replace only fields of the same names."""
@@ -61,15 +70,23 @@ class UndropRequest:
     storage: JsonObject
 
 
-async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalog]:
+async def stray_catalogs(realm: Realm, session: Session) -> StrayCatalogs:
     """Returns all catalogs that have state in the realm but no name: dropped ones, and ones that were never made
-    completely. They are in order of their roots."""
+    completely. Raises `StoreError`."""
     prefix = realm.root_of("")
     async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
     named = {each.root for each in await list_catalogs(session)}
-    read = [await read_catalog(session, root) for root in sorted(roots - named)]
-    return [each for each in read if each is not None]
+    found: list[StrayCatalog] = []
+    unreadable: dict[str, str] = {}
+    for root in sorted(roots - named):
+        try:
+            stray = await read_catalog(session, root)
+        except InternalError as error:
+            unreadable[root] = error.message
+        else:
+            found += [] if stray is None else [stray]
+    return StrayCatalogs(found, unreadable)
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
@@ -90,7 +107,8 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
 
 
 async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
-    """Returns the catalog with this root, whether it has a name or not; None if there is no state of a catalog."""
+    """Returns the catalog with this root, whether it has a name or not; None if there is no state of a catalog. Raises
+    `InternalError` if its registry can't be read, and `StoreError`."""
     state = open_state(session, root)
     head = await state.head()
     if head.version is None:

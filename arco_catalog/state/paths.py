@@ -388,13 +388,6 @@ def outermost_root(key: str) -> str | None:
     return root if state else None
 
 
-def realm_prefix(key: str) -> str | None:
-    """Returns the prefix of the realm that has its HEAD under a key, empty for the realm at the root of the store; None
-    for other keys."""
-    ending = f"{REALM_FOLDER}/core/manifest.json"
-    return key.removesuffix(ending).strip("/") if key.endswith(ending) else None
-
-
 def commit_key(entity: str, metadata_location: str) -> str:
     """Returns the name of one commit of one entity: SHA-256, in hex, of the entity id and the metadata file's
     location."""

@@ -399,6 +399,43 @@ def test_a_dropped_catalog_is_listed_and_undropped(store: Store) -> None:
     assert store.run("catalogs", "list", "--dropped") == "No catalog here was dropped.\n"
 
 
+@pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
+def test_a_dropped_catalog_whose_head_is_damaged_is_named_beside_the_others(store: Store, gone: bool) -> None:
+    for name in ("one", "two"):
+        store.run("catalogs", "create", name)
+        store.run("catalogs", "drop", name)
+    folder, other = (each["folder"] for each in store.json("catalogs", "list", "--dropped"))
+    lose(store.folder / folder / "_catalog/core/manifest.json", gone)
+    assert [each["folder"] for each in store.json("catalogs", "list", "--dropped", code=1)] == [other]
+    assert f"{folder} can't be read" in store.run("catalogs", "list", "--dropped", code=1)
+    assert "1 of which can't be read" in store.run("catalogs", "undrop", "one", code=2)
+    assert "two" in store.run("catalogs", "undrop", "two")
+
+
+def lose(path: Path, gone: bool) -> None:
+    """Deletes a file, or cuts it in half."""
+    body = path.read_bytes()
+    path.unlink()
+    if not gone:
+        path.write_bytes(body[: len(body) // 2])
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
+def test_a_realm_whose_head_is_damaged_is_named_beside_the_others(gone: bool, tmp_path: Path, capsys: Captured) -> None:
+    store = Store(tmp_path / "store", capsys, "acme")
+    Store(tmp_path / "store", capsys, "beta")
+    lose(store.folder / "acme/_realm/core/manifest.json", gone)
+    url = ("--store", store.url)
+    assert main(["realms", "list", *url, "--json"], {}) == 1
+    damaged, other = json.loads(capsys.readouterr().out)
+    assert (damaged["realm"], other["realm"], other["dropped"]) == ("acme", "beta", False)
+    assert "manifest.json" in damaged["error"]
+    assert main(["realms", "list", *url], {}) == 1
+    out, err = capsys.readouterr()
+    assert "unreadable" in out
+    assert "Realm acme can't be read" in err
+
+
 def test_a_catalog_whose_drop_stopped_before_its_name_was_free_is_undropped_or_dropped_by_that_name(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

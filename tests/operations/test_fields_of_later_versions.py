@@ -551,7 +551,7 @@ async def undrop_a_catalog(world: World) -> None:
     await world.mark()
     realm = world.lake.app.realms()["r"]
     session = world.lake.app.session(realm)
-    [stray] = [each for each in await stray_catalogs(realm, session) if each.name == name]
+    [stray] = [each for each in (await stray_catalogs(realm, session)).found if each.name == name]
     await undrop_catalog(realm, session, stray, UndropRequest(name, None, {}, {}))
 
 

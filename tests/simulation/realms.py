@@ -292,7 +292,7 @@ class RealmClients:
 
         async def request(at: str, principal: str) -> None:
             session = self._session(at, principal)
-            for stray in await stray_catalogs(self.realm(at), session):
+            for stray in (await stray_catalogs(self.realm(at), session)).found:
                 if stray.state.catalog is None and stray.state.is_closed:
                     given: JsonObject = {"default-base-location": LAKE}
                     wanted = UndropRequest(name, None, given, {"storageType": "FILE"})
