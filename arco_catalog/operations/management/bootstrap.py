@@ -29,6 +29,7 @@ async def bootstrap(session: Session, credentials: NewCredentials, *, reopen: bo
     which the root principal gets; with `reopen` also a realm that was dropped. Raises `AlreadyExists` if it exists
     already, and `CommitFailed` if it was dropped and `reopen` is false. Neither changes the realm."""
     await run(session, _Bootstrap(session, credentials, reopen))
+    await session.state.page_key()  # listings need it, and may not be allowed to write
 
 
 class _Bootstrap(EntityChange):
