@@ -35,7 +35,8 @@ async def reader() -> Client:
 
 @pytest.mark.parametrize("listing", [f"{DB}/tables", NAMESPACES])
 async def test_a_listing_of_several_pages_writes_nothing(reader: Client, listing: str) -> None:
-    token, pages = "", 0
+    token: object = ""
+    pages = 0
     while True:
         answer = await reader.get(f"{listing}?pageSize=1&pageToken={token}")
         assert answer.status == 200, answer.body

@@ -139,6 +139,22 @@ async def test_history_is_read_from_edits(fixture: CountingFixture) -> None:
     assert len(made) == 13
 
 
+@pytest.mark.parametrize("junk", [None, b"{", b'{"version":2,"recent":[],"changes":{}}'], ids=["gone", "cut", "junk"])
+async def test_a_commit_that_is_lost_ends_no_history(fixture: CountingFixture, junk: bytes | None) -> None:
+    for number in range(6):
+        await fixture.table(f"t{number}")
+    commit = (await head_of(fixture)).recent()[2][0]
+    key = fixture.catalog.paths.registry_commit(commit)
+    await fixture.store.delete(key)
+    if junk is not None:
+        await fixture.session().state.create(key, junk)
+    shown = [each async for each in history(fixture.another().session())]
+    assert [each["name"] for each in shown if each["kind"] == "create-table"] == ["t5", "t4", "t2", "t1", "t0", "t"]
+    [lost] = [each for each in shown if each["kind"] == "unreadable"]
+    head = await head_of(fixture)
+    assert lost == {"commit": commit, "sequence": head.sequence - 2, "at_ms": None, "kind": "unreadable"}
+
+
 async def test_an_upgrade_is_followed_by_edits() -> None:
     clock = FakeRuntime()
     fixture = CountingFixture(CountingStore(MemoryStore(now_ms=clock.now_ms)), clock)
