@@ -91,7 +91,7 @@ def run(
     realm's catalogs, or with `dropped` the states of catalogs that have no name in it; all other actions need a `name`.
     Returns 0; 1 if a dropped catalog can't be read, which is named on stderr. Raises `CliError`, as `NotThere` if there
     is no such catalog."""
-    unreadable: dict[str, str] = {}
+    errors: dict[str, str] = {}
 
     async def work() -> JsonValue:
         async with open_session(options, f"catalogs {action}", find_realm, writes=action not in READS) as (
@@ -100,7 +100,7 @@ def run(
         ):
             if action == "list" and dropped:
                 strays = await stray_catalogs(realm, session)
-                unreadable.update(strays.unreadable)
+                errors.update(strays.errors)
                 return [_describe_stray(each) for each in strays.found]
             if name is None:
                 return [shown_catalog(entry) for entry in await list_catalogs(session)]
@@ -111,9 +111,9 @@ def run(
 
     shown = carry_out(work)
     print(json_text(shown) if as_json else _as_text(action, shown, dropped=dropped))
-    for root, error in unreadable.items():
+    for root, error in errors.items():
         print(escaped(f"{root} can't be read: {error}"), file=sys.stderr)
-    return 1 if unreadable else 0
+    return 1 if errors else 0
 
 
 async def _one(
@@ -172,7 +172,7 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
     if len(found) == 1:
         return found[0]
     if not found:
-        beside = f", {len(strays.unreadable)} of which can't be read" if strays.unreadable else ""
+        beside = f", {len(strays.errors)} of which can't be read" if strays.errors else ""
         raise NotThere(
             f"there is no dropped catalog {name!r} in this realm: `arco catalogs list --dropped` shows all{beside}"
         )

@@ -27,7 +27,7 @@ OWN = frozenset(
 )
 """Kinds of operations that the protocols make for themselves, which `history` yields only with `own`. They change no
 name, except that `lay-names` and `settle-names` create the tables of a transaction."""
-UNREADABLE = "unreadable"
+LOST = "lost"
 """The kind of an item that stands for the unknown operations of a commit."""
 AHEAD = 8
 """Number of commits that are read concurrently, each by one GET."""
@@ -38,7 +38,7 @@ async def history(
 ) -> AsyncIterator[JsonObject]:
     """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, each with the
     id, sequence number and time of the commit; with `own` also the kinds in `OWN`, such as fences and the creation of
-    tables by a transaction. For a commit whose object is lost or damaged yields one item of the kind `UNREADABLE`. Ends
+    tables by a transaction. For a commit whose object is lost, or corrupt, yields one item of the kind `LOST`. Ends
     without an error at the first commit that a cleanup has deleted.
 
     A commit lists the ids of at most 500 commits, and names the commit before those, which has the next list.
@@ -60,7 +60,7 @@ async def history(
 
 
 async def _commit(session: Session, listing: CommitRecord, commit: str) -> CommitRecord | None:
-    """Reads a commit, which `listing` may be; None if its object does not exist or is damaged."""
+    """Reads a commit, which `listing` may be; None if its object does not exist or is corrupt."""
     if commit == listing.id:
         return listing
     try:
@@ -75,12 +75,12 @@ async def _is_collected(session: Session, sequence: int) -> bool:
     try:
         return sequence < await read_registry_floor(session.state)
     except InternalError:
-        return True  # the floor is damaged
+        return True  # the floor is corrupt
 
 
 def _operations(name: str, sequence: int, commit: CommitRecord | None) -> list[JsonObject]:
     if commit is None:
-        return [{"commit": name, "sequence": sequence, "at_ms": None, "kind": UNREADABLE}]
+        return [{"commit": name, "sequence": sequence, "at_ms": None, "kind": LOST}]
     made: JsonObject = {"commit": commit.id, "sequence": commit.sequence, "at_ms": commit.at_ms}
     return [
         {**made, **{name: value for name, value in operation.items() if name != "answer"}}

@@ -52,11 +52,11 @@ class StrayCatalog:
 
 @dataclass(frozen=True, slots=True)
 class StrayCatalogs:
-    """The catalogs of a realm that have state but no name, in order of their roots. `unreadable` has the errors of
-    those whose registry can't be read, by their roots."""
+    """The catalogs of a realm that have state but no name, in order of their roots. `errors` are those of
+    the ones whose registry can't be read, by their roots."""
 
     found: Sequence[StrayCatalog]
-    unreadable: Mapping[str, str]
+    errors: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,15 @@ async def stray_catalogs(realm: Realm, session: Session) -> StrayCatalogs:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
     named = {each.root for each in await list_catalogs(session)}
     found: list[StrayCatalog] = []
-    unreadable: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for root in sorted(roots - named):
         try:
             stray = await read_catalog(session, root)
         except InternalError as error:
-            unreadable[root] = error.message
+            errors[root] = error.message
         else:
             found += [] if stray is None else [stray]
-    return StrayCatalogs(found, unreadable)
+    return StrayCatalogs(found, errors)
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:

@@ -150,9 +150,9 @@ async def test_a_commit_that_is_lost_ends_no_history(fixture: CountingFixture, j
         await fixture.session().state.create(key, junk)
     shown = [each async for each in history(fixture.another().session())]
     assert [each["name"] for each in shown if each["kind"] == "create-table"] == ["t5", "t4", "t2", "t1", "t0", "t"]
-    [lost] = [each for each in shown if each["kind"] == "unreadable"]
+    [lost] = [each for each in shown if each["kind"] == "lost"]
     head = await head_of(fixture)
-    assert lost == {"commit": commit, "sequence": head.sequence - 2, "at_ms": None, "kind": "unreadable"}
+    assert lost == {"commit": commit, "sequence": head.sequence - 2, "at_ms": None, "kind": "lost"}
 
 
 async def test_an_upgrade_is_followed_by_edits() -> None:
