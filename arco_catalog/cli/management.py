@@ -14,7 +14,6 @@ from arco_catalog.authentication.secrets import Secrets
 from arco_catalog.cli.command import ManagementOptions
 from arco_catalog.cli.errors import CliError, NotThere, describe_os_error
 from arco_catalog.cli.finders import find_realm
-from arco_catalog.cli.login import saved_token
 from arco_catalog.cli.session import OPERATOR, open_session
 from arco_catalog.http.app import create_app
 from arco_catalog.http.buffered_exchange import BufferedExchange
@@ -91,6 +90,8 @@ async def _token(url: str, options: ManagementOptions) -> str | None:
     """Returns the token to send: that of the token file, or else that of the saved login at the server, None if there
     is none."""
     if options.token_file is None:
+        from arco_catalog.cli.login import saved_token  # needs httptools, which a command at a store may lack
+
         return await saved_token(url, options.catalog.environment)
     try:
         return (await asyncio.to_thread(Path(options.token_file).read_text)).strip()
@@ -134,7 +135,7 @@ def _in_process(realm: Realm) -> Exchange:
 
 def _server(url: str, token: str | None) -> Exchange:
     """Returns the exchange with the server at a URL. A redirect is not followed: the token is for this server alone."""
-    from storage_backends.wire.fetch import fetch  # needs httptools, which a command at a store may lack
+    from storage_backends.wire.fetch import fetch
     from storage_backends.wire.pool import Timeouts
 
     timeouts, now_ms = Timeouts(5.0, SECONDS, SECONDS), SystemRuntime().now_ms

@@ -3,11 +3,10 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
 from arco_catalog.authentication.secrets import Entropy, Secrets
-from arco_catalog.authentication.setup import AuthenticationSetup
-from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.http.principal import Caller, authenticated_caller
 from arco_catalog.iceberg.errors import Forbidden, NoSuchWarehouse, NotAuthorized
 from arco_catalog.operations.realms import Realm
@@ -21,6 +20,10 @@ from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import CatalogEntry, catalog_key
 from arco_catalog.state.registry import RegistryState
 from storage_backends.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:  # they need libraries that a command at a store may lack
+    from arco_catalog.authentication.setup import AuthenticationSetup
+    from arco_catalog.authentication.token_endpoint import TokenEndpoint
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,16 +43,18 @@ class RealmService:
     secrets: Secrets
     entropy: Entropy
     authentication: Authentication | None = None
-    token_endpoint: TokenEndpoint | None = None
+    token_endpoint: "TokenEndpoint | None" = None
     judged: bool = True
 
     @classmethod
     def of(
-        cls, realms: Sequence[Realm], setup: AuthenticationSetup | None, entropy: Entropy, *, judged: bool = True
+        cls, realms: Sequence[Realm], setup: "AuthenticationSetup | None", entropy: Entropy, *, judged: bool = True
     ) -> "RealmService":
         """Returns a service of these realms, the first of which is the default, with the authentication of `setup`;
         without a setup it authenticates no callers. Unless rights are `judged`, every authenticated caller may do
         everything."""
+        from arco_catalog.authentication.token_endpoint import TokenEndpoint
+
         secrets = Secrets(entropy)
         endpoint = None if setup is None or setup.tokens is None else TokenEndpoint(setup.tokens, secrets)
         authentication = None if setup is None or setup.open else setup.authentication

@@ -185,6 +185,9 @@ ON_S3 = {
     "upgrade": [],
     "delegation-service": [],
     "realms": ["list"],
+    "principals": ["list"],
+    "roles": ["list"],
+    "grants": ["list"],
     "settings": [],
     "info": [TABLE],
     "receipts": [TABLE],
@@ -212,6 +215,17 @@ def test_each_command_on_s3_says_which_extra_to_install(plain: Path, command: st
     extra = "pipeline" if command == "pipeline" else "serve" if command in SERVERS else "s3"
     assert f"install the extra '{extra}' of arco-catalog" in said.stdout + said.stderr
     assert command == "doctor" or (said.stdout, len(said.stderr.splitlines())) == ("", 1)
+
+
+def test_a_realm_on_local_files_is_managed_without_extras(plain: Path, tmp_path: Path) -> None:
+    store = ["--store", f"file:{tmp_path}/lake"]
+    run(plain / "arco", "bootstrap", *store)
+    run(plain / "arco", "principals", "create", "spark", *store)
+    assert "spark" in run(plain / "arco", "principals", "list", *store)
+    run(plain / "arco", "grants", "add", "catalog_admin", "TABLE_LIST", *store)
+    said = outcome_of([f"{plain}/arco", "roles", "list", "--url", "http://127.0.0.1:1"], _plain())
+    assert (said.returncode, len(said.stderr.splitlines())) == (1, 1)
+    assert "install the extra 'serve' of arco-catalog" in said.stderr
 
 
 def test_reading_another_catalog_says_which_extra_to_install(plain: Path, tmp_path: Path) -> None:
