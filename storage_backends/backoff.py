@@ -7,6 +7,8 @@ from contextvars import ContextVar
 ATTEMPTS = 12
 BASE_S = 0.05
 CAP_S = 2.0
+MAX_DOUBLINGS = 64
+"""Of a pause: beyond, a limit would soon be larger than a number can be."""
 
 
 def pause_s(random: float, max_s: float, min_s: float = 0.0) -> float:
@@ -18,7 +20,7 @@ def pause_s(random: float, max_s: float, min_s: float = 0.0) -> float:
 def growing_pause_s(random: float, attempt: int, base_s: float = BASE_S, cap_s: float = CAP_S) -> float:
     """Returns a pause in seconds with full jitter: between zero and a limit that doubles with each attempt, from
     `base_s` up to `cap_s`. The first attempt has the number 0."""
-    return pause_s(random, min(cap_s, base_s * 2**attempt))
+    return pause_s(random, min(cap_s, base_s * 2.0 ** min(attempt, MAX_DOUBLINGS)))
 
 
 def poll_pause_s(random: float, mean_s: float) -> float:

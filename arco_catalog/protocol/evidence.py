@@ -14,7 +14,7 @@ from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, StoreUnavailable
-from storage_backends.backoff import limit_attempts
+from storage_backends.backoff import growing_pause_s, limit_attempts
 
 FORGOTTEN = (
     "Whether the change was made is unknown: too many later changes have removed the evidence. Look whether the "
@@ -193,6 +193,7 @@ async def fence_registry(session: Session, head: RegistryState | None = None) ->
         operation, commit = Operation(runtime.ulid(), "fence", {}, None), runtime.ulid()
         fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
         await state.create(state.paths.registry_commit(commit), fenced.commit_body)
+        attempt = 0
         while True:
             with suppress(StoreUnavailable), limit_attempts(SWAP_ATTEMPTS):
                 if isinstance(await state.move_head(fenced, head.version), Applied):
@@ -200,7 +201,8 @@ async def fence_registry(session: Session, head: RegistryState | None = None) ->
             now = await state.head()
             if now.version != head.version:
                 return now
-            await state.pause()
+            await runtime.sleep(growing_pause_s(runtime.random(), attempt))
+            attempt += 1
 
 
 async def mark_dropped(session: Session, entity: str, operation: str) -> None:

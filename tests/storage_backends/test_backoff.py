@@ -27,6 +27,7 @@ def test_the_longest_pause_doubles_up_to_a_limit() -> None:
 
     assert longest == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
     assert growing_pause_s(0.0, 5) == 0.0
+    assert growing_pause_s(1.0, 100_000) == CAP_S
 
 
 def test_a_look_at_what_others_do_is_never_at_once() -> None:
