@@ -88,9 +88,10 @@ PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest $(ON_PYTHONS) tests/engines 
   tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging)
 FOLDERS := $(filter tests/%,$(PARTS))
 
-# JVMs of tests live for seconds: to compile what they run as well as can be, or to collect garbage on threads of its
-# own, costs more than it saves.
-$(FOLDERS) tests-of-the-rest test-thorough demo-short rck-serve rck-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+# JVMs of tests live for seconds: to compile what they run as well as can be, to collect garbage on threads of its own, or
+# to verify the bytecode of jars whose checksums were verified, costs more than it saves.
+$(FOLDERS) tests-of-the-rest test-thorough demo-short rck-serve rck-lambda: export JDK_JAVA_OPTIONS ?= \
+  -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote
 
 .PHONY: $(FOLDERS) tests-of-the-rest demo-short rck-serve rck-lambda
 $(FOLDERS): .venv/.dev $(FETCHED)
