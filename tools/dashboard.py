@@ -51,6 +51,11 @@ def largest(gauge: str) -> str:
     return f"max({gauge}{{{SERVER}}})"
 
 
+def since(time: str) -> str:
+    """The seconds since the last end of a job, whose metrics are scraped elsewhere than those of servers."""
+    return f"time() - max({time})"
+
+
 def total(gauge: str, by: str = "") -> str:
     """The sum of a gauge over the servers that are chosen, by a label."""
     return f"sum{f' by ({by})' if by else ''} ({gauge}{{{SERVER}}})"
@@ -91,7 +96,7 @@ ROWS: Mapping[str, Sequence[Graph]] = {
         Graph(
             "Calls a request",
             "none",
-            {"calls": mean("arco_request_store_calls"), "depth": mean("arco_request_store_depth")},
+            {"calls": mean("arco_request_store_calls")},
         ),
         Graph("Duration of calls, p99", "s", {"{{call}}": quantile(0.99, STORE, "call")}),
         Graph("Reads that a cache was valid for", "ops", {"cache hits": rate("arco_cache_hits_total")}),
@@ -122,6 +127,26 @@ ROWS: Mapping[str, Sequence[Graph]] = {
                 "leases lost": rate("arco_leases_lost_total"),
                 "looks failed": rate("arco_task_looks_failed_total"),
             },
+        ),
+    ),
+    "Jobs": (
+        Graph(
+            "Since the last walk of the reconciler", "s", {"since": since("arco_reconcile_completed_timestamp_seconds")}
+        ),
+        Graph(
+            "The last walk",
+            "none",
+            {
+                "receipts written": "max(arco_reconcile_receipts_written)",
+                "pointers walked": "max(arco_reconcile_pointers_walked)",
+                "pointers unreadable": "max(arco_reconcile_pointers_unreadable)",
+            },
+        ),
+        Graph("Since the last collection", "s", {"since": since("arco_collection_completed_timestamp_seconds")}),
+        Graph(
+            "The last collection",
+            "none",
+            {"collected": "max(arco_collection_objects)", "left": "max(arco_state_objects)"},
         ),
     ),
     "Servers": (

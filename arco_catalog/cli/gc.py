@@ -3,6 +3,7 @@ such objects; with --delete deletes them."""
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
@@ -15,6 +16,7 @@ from arco_catalog.planning.collection import WHY, Kind
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.metrics import OF_COLLECTIONS
 from arco_catalog.upkeep.collection.collect import collect, collect_all
 from arco_catalog.upkeep.collection.report import CollectedCatalogs, as_document
 from arco_catalog.upkeep.collection.stats import CollectionStats
@@ -25,10 +27,13 @@ MARGIN_MS = 60 * 1000
 HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
 
 
-def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool) -> int:
+def run(
+    options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool, metrics_file: Path | None = None
+) -> int:
     """Collects garbage in each owner of state of a realm (catalogs, registry, delegation service), or of a store
     without a realm, for at most `seconds` (None: a day). With `delete` deletes it. Displays what can be deleted or was.
-    Returns 1 if some record could not be read, else 0. Raises `CliError`."""
+    A run with `delete` that reaches the end writes its metrics to `metrics_file`. Returns 1 if some record could not be
+    read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "gc", timeout_ms)
@@ -49,7 +54,23 @@ def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: 
         print(json_text(as_document(results, delete=delete)))
     else:
         print("\n\n".join(_sections(results, delete=delete)))
-    return 1 if any(stats.unreadable_count for _, stats in results) else 0
+    total = CollectionStats()
+    for _, stats in results:
+        total.add(stats)
+    if metrics_file is not None and delete and not total.stopped:
+        _write_metrics(metrics_file, total, runtime.now_ms())
+    return 1 if total.unreadable_count else 0
+
+
+def _write_metrics(path: Path, total: CollectionStats, at_ms: int) -> None:
+    from arco_catalog.cli.metrics_file import write_metrics
+
+    values = {
+        "arco_collection_completed_timestamp_seconds": at_ms / 1000,
+        "arco_collection_objects": total.count,
+        "arco_state_objects": total.listed - total.count,
+    }
+    write_metrics(path, OF_COLLECTIONS, values)
 
 
 class Progress:

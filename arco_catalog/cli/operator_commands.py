@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 
 from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add_catalog, add_json, add_table, add_wide
 from arco_catalog.cli.options import positive
@@ -317,13 +318,20 @@ def _add_reconcile(parser: argparse.ArgumentParser, environment: Mapping[str, st
     parser.add_argument(
         "--seconds", type=positive, metavar="N", help="stop after this many seconds; the next run resumes there"
     )
+    _add_metrics_file(parser)
     add_json(parser, "counts, and up to 100 missing receipts and 100 failures, as JSON")
 
 
 def _reconcile(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import reconcile
 
-    return reconcile.run(CatalogOptions.of(parsed), parsed.seconds, dry=parsed.dry_run, as_json=parsed.json)
+    return reconcile.run(
+        CatalogOptions.of(parsed),
+        parsed.seconds,
+        dry=parsed.dry_run,
+        as_json=parsed.json,
+        metrics_file=parsed.metrics_file,
+    )
 
 
 def _add_gc(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -332,13 +340,29 @@ def _add_gc(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> 
     parser.add_argument(
         "--seconds", type=positive, metavar="N", help="stop after this many seconds; the next run collects the rest"
     )
+    _add_metrics_file(parser)
     add_json(parser, "counts by kind, as a JSON object")
+
+
+def _add_metrics_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--metrics-file",
+        type=Path,
+        metavar="FILE",
+        help="when the end is reached, write metrics to this file for Prometheus's node_exporter",
+    )
 
 
 def _gc(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import gc
 
-    return gc.run(CatalogOptions.of(parsed), parsed.seconds, delete=parsed.delete, as_json=parsed.json)
+    return gc.run(
+        CatalogOptions.of(parsed),
+        parsed.seconds,
+        delete=parsed.delete,
+        as_json=parsed.json,
+        metrics_file=parsed.metrics_file,
+    )
 
 
 def _add_init(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@ one of a store."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
@@ -16,6 +17,7 @@ from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.metrics import OF_WALKS
 from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.upkeep.reconcile_all import reconcile_all
 
@@ -26,10 +28,13 @@ REPORT_MS = 1000
 HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 
-def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool) -> int:
+def run(
+    options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool, metrics_file: Path | None = None
+) -> int:
     """Walks the tables and views that have changed since the last run, in every catalog of a realm or in the one of a
     store, for at most `seconds` (None: a day). Writes the missing receipts, or with `dry` none, and displays what was
-    found. Returns 1 if some metadata could not be read, else 0. Raises `CliError`."""
+    found. A run that reaches the end, and is not `dry`, writes its metrics to `metrics_file`. Returns 1 if some
+    metadata could not be read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "reconcile", timeout_ms)
@@ -45,14 +50,34 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
 
     walked = carry_out(work)
     print(json_text(as_document(walked)) if as_json else "\n\n".join(_sections(walked, dry=dry)))
-    return 1 if any(stats.unreadable for _, stats in walked) else 0
+    total = _total(walked)
+    if metrics_file is not None and not dry and not total.stopped:
+        _write_metrics(metrics_file, total, runtime.now_ms())
+    return 1 if total.unreadable else 0
+
+
+def _write_metrics(path: Path, total: ReconcileStats, at_ms: int) -> None:
+    from arco_catalog.cli.metrics_file import write_metrics
+
+    values = {
+        "arco_reconcile_completed_timestamp_seconds": at_ms / 1000,
+        "arco_reconcile_receipts_written": total.written,
+        "arco_reconcile_pointers_walked": total.walked,
+        "arco_reconcile_pointers_unreadable": total.unreadable_count,
+    }
+    write_metrics(path, OF_WALKS, values)
+
+
+def _total(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> ReconcileStats:
+    total = ReconcileStats()
+    for _, stats in walked:
+        total.add(stats)
+    return total
 
 
 def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> JsonObject:
     """Returns the sums of the counts of all catalogs; in a realm also the counts of each catalog, under `catalogs`."""
-    total = ReconcileStats()
-    for _, stats in walked:
-        total.add(stats)
+    total = _total(walked)
     if len(walked) == 1 and walked[0][0].realm is None:
         return total.to_json()
     each: list[JsonValue] = [{"name": catalog.name, **stats.to_json()} for catalog, stats in walked]

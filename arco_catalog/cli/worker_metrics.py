@@ -22,6 +22,9 @@ from arco_catalog.telemetry.server_info import ServerInfo
 
 IN_MEMORY = Path("/dev/shm")
 PREFIX = "arco-metrics-"
+ROOM_BYTES = 8 << 20
+"""What the files of a worker may take, with every label that there is. The system kills a process that writes to a
+mapped file for which there is no room."""
 
 
 class WorkerMetrics(Collector):
@@ -63,10 +66,12 @@ class WorkerMetrics(Collector):
 
 
 @contextmanager
-def metrics_directory() -> Iterator[Path]:
-    """Creates a directory for the files of workers, in memory if the system has a directory there, and removes it at
-    the end. First removes the directories of supervisors that were killed."""
-    parent = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+def metrics_directory(workers: int) -> Iterator[Path]:
+    """Creates a directory for the files of these many workers, in memory if the system has a directory there with
+    enough room, and removes it at the end. First removes the directories of supervisors that were killed."""
+    parent = Path(tempfile.gettempdir())
+    if os.access(IN_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(IN_MEMORY).free >= workers * ROOM_BYTES:
+        parent = IN_MEMORY
     for left in parent.glob(f"{PREFIX}*"):
         if (lock := _locked(left)) is not None:
             _remove(left, lock)

@@ -59,7 +59,7 @@ async def _supervise(parsed: argparse.Namespace, arguments: Sequence[str]) -> in
     from arco_catalog.cli.metrics_server import answering_scrapes
     from arco_catalog.cli.worker_metrics import WorkerMetrics, metrics_directory
 
-    with metrics_directory() as directory:
+    with metrics_directory(parsed.workers) as directory:
         metrics = WorkerMetrics(directory)
         async with answering_scrapes(parsed.metrics_host, parsed.metrics_port, metrics.page) as uri:
             return await Supervisor(parsed, arguments, metrics, uri).run()

@@ -123,7 +123,7 @@ async def remove_hint(state: State, key: str) -> None:
 @dataclass(frozen=True, slots=True)
 class DueHints:
     """A page of the hints about tasks that are due. `after` is the argument of `due_hints` for the next page; None for
-    the last page. `scheduled` is the number of hints that were listed with it, and are not due yet: of all of them, or
+    the last page. `scheduled` is the number of hints that were read with it, and are not due yet: of all of them, or
     at most a page of a store that lists keys in order."""
 
     hints: Sequence[Hint]

@@ -9,8 +9,8 @@ class WorkStats:
     """Counts of a worker's executions of tasks, and of their results. `leases_lost` counts tasks that this worker took
     over because the lease of the worker before had run out, `given_back` those that it scheduled for others when it was
     stopped. `oldest_due_ms` is the longest time for which a task had been due without a worker. `due` and `scheduled`
-    are the numbers of tasks that were due (those under way included) and that were not due yet when all hints were
-    listed last; None if they were not. `stopped`: the time was over before all due tasks were executed. `error` is the
+    are the numbers of tasks that were due (those under way included) and that were not due yet, by the last complete
+    listing of hints; None without one. `stopped`: the time was over before all due tasks were executed. `error` is the
     reason why a catalog's tasks could not be executed."""
 
     executed: int = 0

@@ -71,7 +71,7 @@ def _collector(help_: str, series: Series, registry: CollectorRegistry) -> Colle
 def count_in_files(place: int) -> None:
     """Lets all later collectors of this process count in the files of this worker's place, in the directory that the
     environment names. A worker that takes the place of a dead one goes on counting where that stopped."""
-    values.ValueClass = MultiProcessValue(process_identifier=lambda: place)
+    values.ValueClass = MultiProcessValue(process_identifier=place.__int__)
 
 
 def count_in_memory() -> None:

@@ -76,8 +76,7 @@ OF_REQUESTS = (
         "Longest chain of store calls of a request",
         "StoreDepth",
         CloudWatch("Count"),
-        Series("arco_request_store_depth", "histogram", ("operation",), CALLS),
-        "arco.store.depth",
+        attribute="arco.store.depth",
     ),
     Metric(
         "Bytes of objects read",
@@ -199,21 +198,57 @@ OF_TASKS = (
 """Metrics of a worker over a period. Those without a dimension are for alarms on all catalogs of a deployment."""
 
 OF_WALKS = (
-    Metric("Runs of the reconciler that reached the end", "ReconcileCompleted", CloudWatch("Count")),
-    Metric("Receipts that the reconciler wrote", "ReceiptsWritten", CloudWatch("Count")),
-    Metric("Pointers that the reconciler walked", "PointersWalked", CloudWatch("Count")),
-    Metric("Records that the reconciler could not read", "PointersUnreadable", CloudWatch("Count")),
+    Metric(
+        "Runs of the reconciler that reached the end; for Prometheus the Unix time of the last",
+        "ReconcileCompleted",
+        CloudWatch("Count"),
+        Series("arco_reconcile_completed_timestamp_seconds", "gauge"),
+    ),
+    Metric(
+        "Receipts that the reconciler wrote",
+        "ReceiptsWritten",
+        CloudWatch("Count"),
+        Series("arco_reconcile_receipts_written", "gauge"),
+    ),
+    Metric(
+        "Pointers that the reconciler walked",
+        "PointersWalked",
+        CloudWatch("Count"),
+        Series("arco_reconcile_pointers_walked", "gauge"),
+    ),
+    Metric(
+        "Records that the reconciler could not read",
+        "PointersUnreadable",
+        CloudWatch("Count"),
+        Series("arco_reconcile_pointers_unreadable", "gauge"),
+    ),
 )
 """Metrics of a run of the reconciler."""
 
 OF_COLLECTIONS = (
-    Metric("Collections that reached the end", "CollectionCompleted", CloudWatch("Count")),
-    Metric("Objects that a collection deleted", "ObjectsCollected", CloudWatch("Count")),
     Metric(
-        "Objects of the state that a collection left", "StateObjects", CloudWatch("Count", (WAREHOUSE, ANY_CATALOG))
+        "Collections that reached the end; for Prometheus the Unix time of the last",
+        "CollectionCompleted",
+        CloudWatch("Count"),
+        Series("arco_collection_completed_timestamp_seconds", "gauge"),
+    ),
+    Metric(
+        "Objects that a collection deleted",
+        "ObjectsCollected",
+        CloudWatch("Count"),
+        Series("arco_collection_objects", "gauge"),
+    ),
+    Metric(
+        "Objects of the state that a collection left",
+        "StateObjects",
+        CloudWatch("Count", (WAREHOUSE, ANY_CATALOG)),
+        Series("arco_state_objects", "gauge"),
     ),
 )
 """Metrics of a collection."""
+
+OF_JOBS = (*OF_WALKS, *OF_COLLECTIONS)
+"""Metrics of jobs, which end: they are on no page of a server."""
 
 OF_PROCESSES = (
     Metric("Open connections of clients", series=Series("arco_connections", "gauge")),
@@ -228,4 +263,4 @@ OF_SERVERS = (
 )
 """Metrics of a server as a whole."""
 
-METRICS = (*OF_REQUESTS, *OF_TASKS, *OF_WALKS, *OF_COLLECTIONS, *OF_PROCESSES, *OF_SERVERS)
+METRICS = (*OF_REQUESTS, *OF_TASKS, *OF_JOBS, *OF_PROCESSES, *OF_SERVERS)

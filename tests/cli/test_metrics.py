@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as plain_families
 
 from arco_catalog.cli import metrics_server
 from arco_catalog.cli.metrics_server import AT_ONCE, MAX_HEAD_BYTES, answering_scrapes
-from arco_catalog.telemetry.metrics import METRICS
+from arco_catalog.telemetry.metrics import METRICS, OF_COLLECTIONS, OF_JOBS, OF_WALKS
+from tests.cli import in_process
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, environment_of, serving
 from tests.cli.test_workers import children_of, workers
 from tools.support.ports import free_port
@@ -75,7 +77,7 @@ async def test_a_page_has_all_metrics_of_all_processes(store: str, port: int, co
         found = await scrape(port)
         ended = await server.stop()
 
-    series = {metric.series.name: metric.series for metric in METRICS if metric.series is not None}
+    series = {metric.series.name for metric in METRICS if metric.series is not None and metric not in OF_JOBS}
     missing = {name for name in series if name not in found and f"{name}_count" not in found}
     assert missing == {"arco_conflicts_total", "arco_denials_total"}, "those have labels, and did not happen"
     assert sum(found["arco_requests_total"].values()) == 12
@@ -265,3 +267,30 @@ class TestHostileScrapes:
         assert answer.startswith(b"HTTP/1.1 500 ")
         assert b"secret" not in answer
         assert "no page of metrics for a scrape" in caplog.text
+
+
+class TestFilesOfJobs:
+    async def series(self, file: Path) -> dict[str, float]:
+        text = await asyncio.to_thread(file.read_text)
+        return {sample.name: sample.value for family in plain_families(text) for sample in family.samples}
+
+    async def test_have_the_metrics_of_a_run_that_reached_its_end(self, store: str, tmp_path: Path) -> None:
+        file = tmp_path / "arco.prom"
+        await in_process.arco("init", "--store", store)
+        for command, metrics in (("reconcile", OF_WALKS), ("gc --delete", OF_COLLECTIONS)):
+            ran = await in_process.arco(*command.split(), "--store", store, "--metrics-file", str(file))
+            assert (ran.code, ran.err) == (0, "")
+            assert set(await self.series(file)) == {metric.series.name for metric in metrics if metric.series}
+
+    async def test_are_not_written_by_a_run_that_only_lists(self, store: str, tmp_path: Path) -> None:
+        file = tmp_path / "arco.prom"
+        await in_process.arco("init", "--store", store)
+        for command in ("reconcile --dry-run", "gc"):
+            await in_process.arco(*command.split(), "--store", store, "--metrics-file", str(file))
+            assert not file.exists()
+
+    async def test_that_cannot_be_written_are_one_clear_line(self, store: str, tmp_path: Path) -> None:
+        file = tmp_path / "none" / "arco.prom"
+        await in_process.arco("init", "--store", store)
+        ran = await in_process.arco("reconcile", "--store", store, "--metrics-file", str(file))
+        assert (ran.code, ran.err) == (1, f"arco: cannot write the metrics to {file}: No such file or directory\n")

@@ -1,6 +1,7 @@
 """The files in which workers count: one set for each place, however many workers it has had."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,26 @@ for _ in range(int(sys.argv[2])):
     counts.count("wh", WorkStats(executed=1, oldest_due_ms=2_000))
 os.kill(os.getpid(), signal.SIGKILL)
 """
+EVERY_LABEL = """
+from arco_catalog.cli.server_metrics import ServerMetrics
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.protocol.request_stats import RequestStats
+from arco_catalog.telemetry.engines import ENGINES
+from arco_catalog.telemetry.names import OPERATIONS
+from arco_catalog.telemetry.request_log import RequestLog, RequestSummary, ResponseSummary
+from storage_backends.wrappers.measuring import Measurement
+metrics = ServerMetrics(1, lambda: 1_000)
+for operation in OPERATIONS.values():
+    for engine in ENGINES:
+        for status in (200, 304, 404, 503):
+            log = RequestLog(RequestSummary("POST", "/", f"{engine}/1"), "id", "wh", Measurement(), 0.0)
+            log.operation, log.response = operation, ResponseSummary(status)
+            log.stats = RequestStats(conflicts=1)
+            metrics.requests.count(log)
+for privilege in Privilege:
+    log.stats = RequestStats(denied=(privilege, "table"))
+    metrics.requests.count(log)
+"""
 
 
 def work(metrics: WorkerMetrics, place: int, tasks: int) -> None:
@@ -48,7 +69,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def folder(folders: Path) -> Iterator[Path]:
-    with metrics_directory() as made:
+    with metrics_directory(2) as made:
         yield made
 
 
@@ -107,7 +128,7 @@ def test_a_file_that_a_worker_has_just_made_is_no_fault(folder: Path) -> None:
 
 
 def test_a_folder_is_its_owners_and_goes_with_its_supervisor(folders: Path) -> None:
-    with metrics_directory() as folder:
+    with metrics_directory(2) as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
         count_as(folder, 1, 1.0)
     assert list(folders.iterdir()) == []
@@ -118,7 +139,7 @@ def test_folders_of_killed_supervisors_are_removed_and_those_of_living_ones_are_
     killed.mkdir()
     count_as(killed, 1, 1.0)
     (folders / "other").mkdir()
-    with metrics_directory() as living, metrics_directory() as second:
+    with metrics_directory(2) as living, metrics_directory(2) as second:
         assert {path.name for path in folders.iterdir()} == {living.name, second.name, "other"}
 
 
@@ -127,12 +148,31 @@ def test_a_link_that_looks_like_a_folder_is_not_followed(folders: Path, tmp_path
     kept.mkdir()
     (kept / "file").touch()
     (folders / f"{PREFIX}link").symlink_to(kept)
-    with metrics_directory():
+    with metrics_directory(2):
         assert (kept / "file").exists()
 
 
 def test_without_a_folder_in_memory_the_temporary_one_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_metrics, "IN_MEMORY", tmp_path / "none")
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    with metrics_directory() as folder:
+    with metrics_directory(2) as folder:
         assert folder.parent == tmp_path
+
+
+def test_a_directory_in_memory_without_room_is_not_used(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = folders / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(elsewhere))
+    free = shutil.disk_usage(folders).free
+    monkeypatch.setattr(worker_metrics, "ROOM_BYTES", free // 2)
+    with metrics_directory(1) as folder:
+        assert folder.parent == folders
+    with metrics_directory(3) as folder:
+        assert folder.parent == elsewhere
+
+
+def test_a_worker_that_uses_every_label_fits_into_its_room(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", EVERY_LABEL]
+    subprocess.run(command, env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}, check=True)
+
+    assert 1 << 20 < sum(file.stat().st_size for file in tmp_path.iterdir()) <= worker_metrics.ROOM_BYTES

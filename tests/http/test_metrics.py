@@ -86,7 +86,6 @@ async def test_counts_agree_with_the_lines(service: CountedService) -> None:
     assert service.value("arco_outcomes_total", outcome="moved") == 1
     for field, series in (
         ("StoreCalls", "arco_request_store_calls_sum"),
-        ("StoreDepth", "arco_request_store_depth_sum"),
         ("StoreBytesRead", "arco_store_read_bytes_total"),
         ("StoreBytesWritten", "arco_store_written_bytes_total"),
         ("CacheHits", "arco_cache_hits_total"),

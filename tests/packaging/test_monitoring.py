@@ -28,8 +28,6 @@ CONFIGURATION = DEPLOY / "prometheus" / "prometheus.yaml"
 TESTS = PROJECT / "tests" / "packaging" / "prometheus" / "alerts_test.yaml"
 SERIES: Mapping[str, Series] = {metric.series.name: metric.series for metric in METRICS if metric.series is not None}
 FIELDS = {metric.field for metric in METRICS}
-OF_JOBS = {"reconcile-age", "collect-age", "state-size"}
-"""Alarms on runs of jobs that are no server."""
 TIMEOUT_SECONDS = 30.0
 
 
@@ -116,17 +114,26 @@ def test_alerts_mirror_the_alarms_of_terraform() -> None:
     alarms = {*re.findall(r'(?m)^    "([\w-]+)" = {', catalog), "5xx"}
     mirrored = {rule["labels"]["alarm"]: rule["expr"] for rule in rules() if "alarm" in rule["labels"]}
 
-    assert set(mirrored) == alarms - OF_JOBS
+    assert set(mirrored) == alarms
     for name, series in (
         ("tasks-due", "arco_tasks_due_age_seconds"),
         ("tasks-failed", "arco_tasks_failed_total"),
         ("leases-lost", "arco_leases_lost_total"),
+        ("reconcile-age", "arco_reconcile_completed_timestamp_seconds"),
+        ("collect-age", "arco_collection_completed_timestamp_seconds"),
+        ("state-size", "arco_state_objects"),
     ):
         [field] = re.findall(rf'"{name}" = {{[^}}]*?metric = "(\w+)"', catalog)
         assert [metric.field for metric in METRICS if metric.series and metric.series.name == series] == [field]
         assert series in mirrored[name]
     assert re.findall(r'"tasks-due" = {[^}]*?threshold = (\d+)', catalog) == ["3600"]
     assert "> 3600" in mirrored["tasks-due"]
+    for name in ("reconcile-age", "collect-age"):
+        [(seconds, periods)] = re.findall(rf'"{name}" = {{[^}}]*?seconds = (\d+), periods = (\d+)', catalog)
+        assert f"> {int(seconds) * int(periods)}" in mirrored[name]
+    variables = (PROJECT / "infra" / "setting_variables.tf").read_text()
+    [objects] = re.findall(r'"max_state_objects" {[^}]*?default\s*= (\d+)', variables)
+    assert f"> {objects}" in mirrored["state-size"]
     threshold = text.partition('"aws_cloudwatch_metric_alarm" "server_errors"')[2].partition("threshold")[2].split()[1]
     assert f">= {threshold}" in mirrored["5xx"]
 
