@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -19,16 +19,25 @@ async def reconcile_all(
     walk: Callable[[Session], Awaitable[ReconcileStats]],
 ) -> AsyncGenerator[tuple[DeployedCatalog, ReconcileStats], None]:
     """Runs `walk`, such as `reconcile`, for each catalog, and yields its counts. Each catalog has an equal share of the
-    time that is left until the deadline of `request`, so that none delays the others. A catalog that can't be opened
-    counts as one that can't be read. Raises what `walk` raises."""
+    time that is left until the deadline of `request`, so that none delays the others. A catalog that can't be opened,
+    or whose walk raises `InternalError`, as for a corrupt HEAD, counts as one that can't be read. Raises what else
+    `walk` raises."""
     for place, catalog in enumerate(catalogs):
         now_ms = runtime.now_ms()
         share_ms = (request.deadline_ms - now_ms) // (len(catalogs) - place)
         try:
             opened = catalog.open()
         except CatalogError as error:
-            stats = ReconcileStats(stopped=True)
-            stats.fails(f"catalog {catalog.name}: {error.message}")
+            stats = _failed(catalog, error)
         else:
-            stats = await walk(opened.session(replace(request, deadline_ms=now_ms + share_ms), ALLOW_ALL))
+            try:
+                stats = await walk(opened.session(replace(request, deadline_ms=now_ms + share_ms), ALLOW_ALL))
+            except InternalError as error:
+                stats = _failed(catalog, error)
         yield catalog, stats
+
+
+def _failed(catalog: DeployedCatalog, error: CatalogError) -> ReconcileStats:
+    stats = ReconcileStats(stopped=True)
+    stats.fails(f"catalog {catalog.name}: {error.message}")
+    return stats

@@ -412,6 +412,21 @@ def test_a_dropped_catalog_whose_head_is_damaged_is_named_beside_the_others(stor
     assert "two" in store.run("catalogs", "undrop", "two")
 
 
+@pytest.mark.parametrize("command", [["gc"], ["gc", "--delete"], ["reconcile"]], ids=" ".join)
+def test_a_catalog_whose_head_is_damaged_keeps_no_other_from_maintenance(store: Store, command: list[str]) -> None:
+    store.table("sales", "t")
+    store.run("catalogs", "create", "later")
+    [path] = [
+        each for each in store.folder.rglob("_catalog/core/manifest.json") if b"create-table" in each.read_bytes()
+    ]
+    lose(path, gone=False)
+    found = store.json(*command, code=1)
+    assert [each["name"] for each in found["catalogs"]][:3] == ["arco", "later", "sales"]
+    [reason] = [reason for each in found["catalogs"] for reason in each["unreadable"]]
+    assert reason.startswith("catalog sales: ")
+    assert "manifest.json is not JSON" in reason
+
+
 def lose(path: Path, gone: bool) -> None:
     """Deletes a file, or cuts it in half."""
     body = path.read_bytes()

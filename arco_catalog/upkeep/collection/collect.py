@@ -4,7 +4,7 @@ deployment (docs/design/collection.md)."""
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
 from arco_catalog.planning.collection import Retention
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -112,8 +112,8 @@ async def collect_all(
 ) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
     """Runs `collection` for each catalog, each registry and the delegation service, and yields each with its counts;
     the service only if it has objects. Each has an equal share of the time that is left until the deadline of
-    `request`. A catalog that can't be opened, or that is a copy, counts as one that can't be read. Raises what
-    `collection` raises."""
+    `request`. A catalog that can't be opened, that is a copy, or whose collection raises `InternalError`, as for a
+    corrupt HEAD, counts as one that can't be read. Raises what else `collection` raises."""
     every = [*inventory.catalogs, *inventory.registries, inventory.service]
     for place, each in enumerate(every):
         now_ms = runtime.now_ms()
@@ -126,8 +126,8 @@ async def collect_all(
         else:
             try:
                 stats = await collection(session)
-            except CatalogIsCopy as copy:
+            except (CatalogIsCopy, InternalError) as error:
                 stats = CollectionStats()
-                stats.fails(f"catalog {each.name}: {copy.message}")
+                stats.fails(f"catalog {each.name}: {error.message}")
         if stats.listed or each.owner is not Owner.SERVICE:
             yield each, stats
