@@ -68,7 +68,7 @@ def run(options: CatalogOptions, arguments: GovernanceArguments, *, writes: bool
 
 def _as_text(shown: JsonObject, name: str) -> str:
     if not shown:
-        return escaped(f"{name} has no owner, quality or tag.")
+        return escaped(f"{name} has no governance.")
     return facts([(key, format_text(value)) for key, value in sorted(shown.items())])
 
 

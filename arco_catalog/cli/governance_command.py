@@ -7,8 +7,9 @@ from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_catalog
 
 EXAMPLES = """\
 Shows or changes who owns a table, a view or a namespace, how good it is, and
-its tags. The names are arco.owner, arco.quality, arco.tag.NAME and, for columns
-by their field ids, arco.column.FIELD-ID.tag.NAME. Clients see them as labels.
+its tags; and protects it. The names are arco.owner, arco.quality, arco.tag.NAME,
+arco.protected (true: no drop, replacement or rename) and, for columns by their
+field ids, arco.column.FIELD-ID.tag.NAME. Clients see them as labels.
 Works on the store directly, without a login.
 
 examples:
@@ -17,6 +18,7 @@ examples:
       arco.column.3.tag.pii=email --remove arco.tag.draft \\
       --store file:/var/lib/arco
   arco governance set sales arco.owner=finance --namespace --store s3://bucket
+  arco governance set sales.orders arco.protected=true --store s3://bucket
 """
 ACTIONS = ("show", "set")
 

@@ -15,8 +15,8 @@ async def list_(context: RequestContext) -> Response:
     is missing or empty. Raises `NoSuchNamespace` if the parent does not exist."""
     joined = context.query.one("parent")
     parent = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator) if joined else ()
-    listed = await list_namespaces(context.sessions.open(), parent, paging(context))
-    return json_response({"namespaces": listed.items, "next-page-token": listed.next_page_token})
+    page = await list_namespaces(context.sessions.open(), parent, paging(context))
+    return json_response({"namespaces": page.items, "next-page-token": page.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:

@@ -13,6 +13,7 @@ from arco_catalog.planning.answers import Answer, Document, TableState
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.names import dotted
+from arco_catalog.planning.protection import refuse_protected_relation
 from arco_catalog.planning.purge import PurgeMode, PurgeRequest, request_purge
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
@@ -33,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
     """Drops a table: removes the name and leaves a tombstone, which has the entity and the locations; the pointer and,
-    without `purge`, all files stay. Raises `NoSuchTable`.
+    without `purge`, all files stay. Raises `NoSuchTable`, and `CommitFailed` for a protected table.
 
     With `purge`, unless `purge.mode=off`, the same commit makes a task that deletes the files once the time to undo the
     drop has passed (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false. In any mode
@@ -68,14 +69,15 @@ async def _attempts_of(session: Session, drop: "Drop") -> Collection[str]:
 
 
 async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Removes a view's name and leaves a tombstone; the pointer and all files stay. Raises `NoSuchView`."""
+    """Removes a view's name and leaves a tombstone; the pointer and all files stay. Raises `NoSuchView`, and
+    `CommitFailed` for a protected view."""
     return await run(session, Drop(session, VIEWS, namespace, name, purge=False))
 
 
 async def unregister_table(session: Session, namespace: Namespace, name: str) -> TableState:
     """Drops a table without a purge and returns its last state. It reads that after it marked the pointer, when no
-    commit can be applied any more. Raises `NoSuchTable`, and `CommitStateUnknown` if the table was dropped and the last
-    state can't be read."""
+    commit can be applied any more. Raises `NoSuchTable`, `CommitFailed` for a protected table, and `CommitStateUnknown`
+    if the table was dropped and the last state can't be read."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
         raise InternalError("The answer to the unregistration of a table has no entity id")
@@ -164,6 +166,7 @@ class Drop(NamedChange):
         if entry is None:
             raise self.semantics.no_such(head.index, self.namespace, self.name)
         committed = entry.require_committed()
+        refuse_protected_relation(committed, self.namespace, self.name)
         if self.purge and not has_pointer(committed.json):
             raise BadRequest(
                 f"{self.full_name} follows another catalog's table, whose files only that catalog "

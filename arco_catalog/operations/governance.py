@@ -1,4 +1,4 @@
-"""Reads the governance of namespaces, tables and views, such as owner, quality and tags, and changes it by one registry
+"""Reads the governance of namespaces, tables and views: owner, quality, tags, protection. Changes it by one registry
 commit (docs/design/polaris.md#governance)."""
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -7,7 +7,7 @@ from arco_catalog.operations.namespaces import PropertiesChange, namespace_prope
 from arco_catalog.operations.properties import check_properties, size_of
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.governance import Governance, governance_of, merge
+from arco_catalog.planning.governance import PROTECTED, Governance, governance_of, is_protected, merge
 from arco_catalog.planning.names import called, dotted, existing_namespace, not_of_kind
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
@@ -64,10 +64,10 @@ class _GovernNamespace(PropertiesChange):
         document: JsonObject = {**after}
         if after == before:
             return NoOp(Document(200, document))
+        entry = entry.with_protection(is_protected(after))
         together = {**{name: value for name, value in properties.items() if name not in before}, **document}
         check_properties(subject, {}, together, size_of(properties))
-        changes: JsonObject = {"governance": _names(before, after)}
-        return self.changed(attempt, entry, entry.location, together, document, changes)
+        return self.changed(attempt, entry, entry.location, together, document, _changes(before, after))
 
 
 class _GovernRelation(NamedChange):
@@ -92,12 +92,14 @@ class _GovernRelation(NamedChange):
         return Change(
             edits={self.key: entry.with_governance(after).json},
             answer=answer,
-            detail=self.detail(entry.entity, governance=_names(before, after)),
+            detail=self.detail(entry.entity, **_changes(before, after)),
             about=(entry.entity, entry.uuid),
         )
 
 
-def _names(before: Governance, after: Governance) -> list[JsonValue]:
-    """Returns the names of the fields that differ between two governance documents, for the registry's history, whose
-    readers may not see values."""
-    return [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+def _changes(before: Governance, after: Governance) -> JsonObject:
+    """Returns what the registry's history has about a change of a governance document: the names of the fields that
+    differ, not their values, which its readers may not see; and whether it protects, if that changed."""
+    names: list[JsonValue] = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    protection: JsonObject = {"protected": is_protected(after)} if PROTECTED in names else {}
+    return {"governance": names, **protection}

@@ -13,6 +13,7 @@ from arco_catalog.planning.context import Context
 from arco_catalog.planning.governance import refuse_governance
 from arco_catalog.planning.names import dotted, existing_namespace
 from arco_catalog.planning.overlap import check_inside
+from arco_catalog.planning.protection import refuse_protected_namespace
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
@@ -84,8 +85,8 @@ async def update_properties(
 
 async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
     """Drops an empty namespace, with grants on it and attachments of policies to it. The registry commit that drops it
-    is based on a HEAD in which it is empty. Raises `NoSuchNamespace`, and `NamespaceNotEmpty` if a relation, namespace
-    or policy is in it."""
+    is based on a HEAD in which it is empty. Raises `NoSuchNamespace`, `CommitFailed` for a protected namespace, and
+    `NamespaceNotEmpty` if a relation, namespace or policy is in it."""
     return await run(session, _Drop(session, namespace))
 
 
@@ -277,6 +278,7 @@ class _Drop(_NamespaceChange):
         policies = Scan(policies_in(self.namespace), until=lambda entry: True)
         yield Needs(keys=[namespace_key(self.namespace)], scans=[relations, namespaces, policies])
         entry = existing_namespace(index, self.namespace)
+        refuse_protected_namespace(entry, self.namespace)
         intents = self._intents(index)
         inside = namespaces_in(self.namespace), policies_in(self.namespace)
         if intents is None or any(map(index.any_in, inside)):

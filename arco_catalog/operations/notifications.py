@@ -16,6 +16,7 @@ from arco_catalog.planning.kinds import TABLES
 from arco_catalog.planning.names import name_taken, no_such
 from arco_catalog.planning.notifications import Event, Notification, check_order, check_time
 from arco_catalog.planning.overlap import namespace_location, refuse_overlap, refuse_purged
+from arco_catalog.planning.protection import refuse_protected_relation
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.planning.shared_places import shared_marks
@@ -48,7 +49,8 @@ async def notify(session: Session, namespace: Namespace, name: str, notification
     Raises `BadRequest` in an internal catalog, for a time more than a day in the future, for a table other than the
     followed one, for a location that is not allowed or taken, and for a file that is not metadata of this table;
     `AlreadyExists` for a notification that is not later than the last one, and for a name that another kind of relation
-    has; `NotFound` if the file does not exist; `NoSuchTable` for the drop of a table that does not exist.
+    has; `NotFound` if the file does not exist; `NoSuchTable` for the drop of a table that does not exist, and
+    `CommitFailed` for that of a protected one.
     """
     if not session.settings.external:
         await session.head()
@@ -127,6 +129,7 @@ class _Drop(_NotificationChange):
         followed = None if entry is None else FollowedTable.of(entry.json)
         if entry is None or followed is None:
             raise no_such("table", self.namespace, self.name)
+        refuse_protected_relation(entry, self.namespace, self.name)
         left = RelationEntry(FollowedTable(followed.metadata, self.notification.at).written(entry.json))
         tombstone = yield from self.tombstone(head, left, attempt)
         return Change(

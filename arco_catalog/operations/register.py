@@ -17,6 +17,7 @@ from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.metadata_file import pointer_summary
 from arco_catalog.planning.names import existing_namespace
 from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
+from arco_catalog.planning.protection import refuse_protected_relation
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PointerWrite
@@ -42,10 +43,11 @@ async def register_table(
 ) -> Answer:
     """Registers a table, as a new entity, with an existing metadata file, and returns the table's state. With
     `overwrite` the same commit drops a table that has the name, without a purge, and the new one may have its
-    locations. Raises `NoSuchNamespace`, `AlreadyExists` if another kind of relation has the name, or without
-    `overwrite` a table has it, `NotFound` if the file does not exist, `BadRequest` for a file or location that is not
-    allowed or taken, for a file that left the metadata log of a table and is removed, and for a file that is no
-    metadata of a table, and `Forbidden` for a file or location that the caller may not choose."""
+    locations. Raises `CommitFailed` if that table is protected, `NoSuchNamespace`, `AlreadyExists` if another kind of
+    relation has the name, or without `overwrite` a table has it, `NotFound` if the file does not exist, `BadRequest`
+    for a file or location that is not allowed or taken, for a file that left the metadata log of a table and is
+    removed, and for a file that is no metadata of a table, and `Forbidden` for a file or location that the caller may
+    not choose."""
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
@@ -95,6 +97,8 @@ class _Register(NamedChange):
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None and not (self.overwrite and existing.require_committed().kind == self.semantics.kind):
             raise self.semantics.name_taken(existing.require_committed().kind, self.namespace, self.name)
+        if existing is not None:
+            refuse_protected_relation(existing, self.namespace, self.name)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         await load(self.state, read_set.head.index, Needs(keys=[self.key]))

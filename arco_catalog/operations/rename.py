@@ -5,6 +5,7 @@ from arco_catalog.iceberg.errors import AlreadyExists
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.names import Identifier, called, dotted, existing_namespace, not_of_kind
+from arco_catalog.planning.protection import refuse_protected_relation
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
@@ -20,15 +21,15 @@ from arco_catalog.state.stored_fields import keep_stored_fields
 
 async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
     """Gives a table another name, in any namespace of the catalog; grants on it and attached policies stay. Raises
-    `NoSuchTable`, `NoSuchNamespace` for the destination, and `AlreadyExists` if any relation has the destination's
-    name."""
+    `NoSuchTable`, `CommitFailed` for a protected table, `NoSuchNamespace` for the destination, and `AlreadyExists` if
+    any relation has the destination's name."""
     return await run(session, _Rename(session, source, destination, "table"))
 
 
 async def rename_view(session: Session, source: Identifier, destination: Identifier) -> Answer:
     """Gives a view another name, in any namespace of the catalog; grants on it and attached policies stay. Raises
-    `NoSuchView`, `NoSuchNamespace` for the destination, and `AlreadyExists` if any relation has the destination's
-    name."""
+    `NoSuchView`, `CommitFailed` for a protected view, `NoSuchNamespace` for the destination, and `AlreadyExists` if any
+    relation has the destination's name."""
     return await run(session, _Rename(session, source, destination, "view"))
 
 
@@ -46,7 +47,7 @@ class _Rename(RegistryMutation):
         entry = find_kind(index, *self.source, self.what)
         if entry is None:
             raise not_of_kind(index, self.what, *self.source)
-        entry.require_committed()
+        refuse_protected_relation(entry.require_committed(), *self.source)
         existing_namespace(index, self.destination[0])
         there = find_relation(index, *self.destination)
         if there is not None:

@@ -1,8 +1,8 @@
 """Governance: the owner, quality and tags of a namespace, table or view, and the tags of columns. The catalog stores it
 apart from an entity's metadata (docs/design/polaris.md#governance).
 
-A governance document is an object of names and texts: `arco.owner`, `arco.quality`, `arco.tag.NAME`, and for columns,
-which are named by their field ids, `arco.column.FIELD-ID.tag.NAME`.
+A governance document is an object of names and texts: `arco.owner`, `arco.quality`, `arco.protected`, `arco.tag.NAME`,
+and for columns, which are named by their field ids, `arco.column.FIELD-ID.tag.NAME`.
 """
 
 import re
@@ -18,6 +18,9 @@ Governance = Mapping[str, str]
 
 OWNER = "arco.owner"
 QUALITY = "arco.quality"
+PROTECTED = "arco.protected"
+_SINGLE = frozenset({OWNER, QUALITY, PROTECTED})
+"""The names that are no tags."""
 _TAG = "arco.tag."
 _COLUMN = re.compile(r"arco\.column\.([0-9]{1,10})\.tag\.(.*)", re.DOTALL)
 NOT_CONTROL = r"[^\x00-\x1f\x7f-\x9f]"
@@ -64,7 +67,7 @@ def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool)
 def _check_name(name: str, subject: str, *, columns: bool) -> None:
     """Raises `BadRequest` for an unknown name in a governance document, and for a tag of a column if the entity has
     none (without `columns`)."""
-    if name in (OWNER, QUALITY):
+    if name in _SINGLE:
         return
     if name.startswith(_TAG):
         _check_tag(name, name.removeprefix(_TAG))
@@ -72,8 +75,8 @@ def _check_name(name: str, subject: str, *, columns: bool) -> None:
     column = _COLUMN.fullmatch(name)
     if column is None:
         raise BadRequest(
-            f"Invalid request: {quoted(name)}: governance has the names {OWNER}, {QUALITY}, {_TAG}NAME and "
-            "arco.column.FIELD-ID.tag.NAME"
+            f"Invalid request: {quoted(name)}: governance has the names {OWNER}, {QUALITY}, {PROTECTED}, {_TAG}NAME "
+            "and arco.column.FIELD-ID.tag.NAME"
         )
     if not columns:
         raise BadRequest(f"Invalid request: {quoted(name)}: {subject} has no columns")
@@ -103,6 +106,8 @@ def _checked_text(name: str, value: JsonValue) -> str:
             f"Invalid request: the value of {quoted(name)} may have at most {MAX_TEXT:,} characters, and no control "
             "characters"
         )
+    if name == PROTECTED and value not in ("true", "false"):
+        raise BadRequest(f"Invalid request: {quoted(name)}: expected 'true' or 'false', found {quoted(value)}")
     if not value and name in (OWNER, QUALITY):
         raise BadRequest(f"Invalid request: {quoted(name)}: it must not be empty; null removes it")
     return value
@@ -112,7 +117,7 @@ def _check_size(subject: str, before: Governance, after: Governance) -> None:
     """Raises `BadRequest` if the governance document `after` has more than `MAX_TAGS` tags of the entity or of one
     column, and a name that `before` lacks; or if it takes more than `MAX_GOVERNANCE_BYTES`, and more bytes than
     `before`."""
-    tagged = (_COLUMN.fullmatch(name) for name in after if name not in (OWNER, QUALITY))
+    tagged = (_COLUMN.fullmatch(name) for name in after if name not in _SINGLE)
     for column, count in Counter("" if match is None else match[1] for match in tagged).items():
         if count > MAX_TAGS and not after.keys() <= before.keys():
             of = f"column {column} of {subject}" if column else subject
@@ -127,6 +132,11 @@ def _check_size(subject: str, before: Governance, after: Governance) -> None:
 
 def _size(governance: Governance) -> int:
     return sum(len(name.encode()) + len(value.encode()) for name, value in governance.items())
+
+
+def is_protected(governance: Governance) -> bool:
+    """Whether an entity with this governance document is protected (planning/protection.py)."""
+    return governance.get(PROTECTED) == "true"
 
 
 def labels_of(governance: Governance) -> JsonObject:

@@ -68,6 +68,17 @@ class NamespaceEntry:
         new properties."""
         return NamespaceEntry({**self.json, "value": value, "location": location})
 
+    def with_protection(self, protected: bool) -> "NamespaceEntry":
+        """Returns the namespace's entry with the mark of a protected namespace, or without it."""
+        entry = {name: value for name, value in self.json.items() if name != "protected"}
+        return NamespaceEntry({**entry, "protected": True} if protected else entry)
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether the properties with the id `value` have `arco.protected=true`: repeated here, so that a drop reads no
+        properties."""
+        return self.json.get("protected") is True
+
     @property
     def entity(self) -> str:
         return text(self.json, "entity")

@@ -95,6 +95,25 @@ async def test_a_revocation_holds_for_the_next_change_and_a_replay_is_answered()
     assert is_denied(await client.post(f"{T}/governance", {"arco.owner": "me"}))
 
 
+@pytest.mark.parametrize("of", [T, f"{DB}/views/v", f"{DB}/tables/u"])
+async def test_rights_to_drop_neither_pass_over_protection_nor_lift_it(of: str) -> None:
+    lake = await Lake().start()
+    owner = await lake.app.principal("owner", *map(on_catalog, ("CATALOG_MANAGE_CONTENT", *READS)))
+    stranger = await lake.app.principal("stranger")
+    protect, lift = {"arco.protected": "true"}, {"arco.protected": None}
+    assert is_denied(await owner.post(f"{of}/governance", {**protect}))
+    assert (await (await governor(lake)).post(f"{of}/governance", {**protect})).status == 200
+
+    refused = await owner.delete(of)
+
+    assert (refused.status, refused.error_type) == (409, "CommitFailedException")
+    assert is_denied(await owner.post(f"{of}/governance", {**lift}))
+    assert is_denied(await stranger.delete(of))
+    await lake.app.grant("owner", on_catalog("CATALOG_MANAGE_ACCESS"))
+    assert (await owner.post(f"{of}/governance", {**lift})).status == 200
+    assert (await owner.delete(of)).status == 204
+
+
 async def test_it_is_one_realms_own() -> None:
     app = RealmApp(names=("a", "b"))
     lake = await Lake(app).start()

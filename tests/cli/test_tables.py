@@ -148,7 +148,7 @@ def test_drop_and_undrop_and_rename_go_the_way_of_requests(
 
 def test_governance_is_shown_and_set_as_requests_do(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     assert printed(capsys, store, "governance", "show", "db.t", "--json") == "{}\n"
-    assert printed(capsys, store, "governance", "show", "db.t") == "db.t has no owner, quality or tag.\n"
+    assert printed(capsys, store, "governance", "show", "db.t") == "db.t has no governance.\n"
     changes = ("arco.owner=ada", "arco.tag.a=b=c", "arco.column.1.tag.pii=")
     report = printed(capsys, store, "governance", "set", "db.t", *changes)
     assert [line.split() for line in report.splitlines()] == [
@@ -162,6 +162,11 @@ def test_governance_is_shown_and_set_as_requests_do(fixture: CatalogFixture, sto
         "arco.column.1.tag.pii": "",
     }
     assert "arco.tag.a" in printed(capsys, store, "show", "db.t")
+    printed(capsys, store, "governance", "set", "db.t", "arco.protected=true")
+    assert "arco.protected" in printed(capsys, store, "show", "db.t")
+    for command in (("drop", "db.t"), ("drop", "db.t", "--purge"), ("rename", "db.t", "db.u")):
+        assert "--remove arco.protected" in printed(capsys, store, *command, code=1)
+    printed(capsys, store, "governance", "set", "db.t", "--remove", "arco.protected")
     assert json.loads(printed(capsys, store, "governance", "set", "db.v", "arco.quality=good", "--json"))
     assert "good" in printed(capsys, store, "governance", "show", "db.v")
     assert json.loads(printed(capsys, store, "governance", "set", "db", "arco.owner=eve", "--namespace", "--json"))

@@ -116,8 +116,10 @@ def _grants() -> Bodies:
 
 
 patches: Bodies = st.dictionaries(
-    st.sampled_from(["arco.owner", "arco.quality", "arco.tag.a", "arco.column.1.tag.a", "arco.other"]),
-    st.sampled_from(["x", "", None]),
+    st.sampled_from(
+        ["arco.owner", "arco.quality", "arco.protected", "arco.tag.a", "arco.column.1.tag.a", "arco.other"]
+    ),
+    st.sampled_from(["x", "", "true", None]),
     max_size=2,
 )
 

@@ -5,20 +5,36 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import generic_tables, governance, listing, load, semantic_models, undrop
+from arco_catalog.operations import (
+    drop,
+    generic_tables,
+    governance,
+    listing,
+    load,
+    namespaces,
+    notifications,
+    register,
+    rename,
+    semantic_models,
+    undrop,
+)
+from arco_catalog.operations.drop import Drop
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.planning import names, registry_change, relation_change
 from arco_catalog.planning.answers import Answer, TableState
+from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.governance import Governance, merge
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import no_such
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol import cleaning, decisions, evidence, relation_committer, relation_read_set, reservations
 from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
@@ -29,6 +45,7 @@ from arco_catalog.protocol.driver import Driver
 from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.protocol.mutation import Freshness, ReadSet
 from arco_catalog.protocol.planned_commit import PlannedCommit
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.state import locations
 from arco_catalog.state.access import State
@@ -116,6 +133,53 @@ def governance_replaced_whole(patch: pytest.MonkeyPatch) -> None:
 
 def an_undrop_that_forgets_governance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(undrop, "TOMBSTONE_FIELDS", (*TOMBSTONE_FIELDS, "governance"))
+
+
+def _protection_unchecked(*_: object) -> None:
+    """In place of the check of a table or view, or of a namespace."""
+
+
+def a_drop_of_what_is_protected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(drop, "refuse_protected_relation", _protection_unchecked)
+
+
+def a_rename_of_what_is_protected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rename, "refuse_protected_relation", _protection_unchecked)
+
+
+def a_registration_over_what_is_protected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(register, "refuse_protected_relation", _protection_unchecked)
+
+
+def a_drop_of_a_protected_namespace(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(namespaces, "refuse_protected_namespace", _protection_unchecked)
+
+
+def a_drop_by_a_notification_of_what_is_protected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(notifications, "refuse_protected_relation", _protection_unchecked)
+
+
+def protection_judged_by_the_first_plan(patch: pytest.MonkeyPatch) -> None:
+    """A change that is planned again, since another commit was first, is judged as it was before."""
+    seen: WeakKeyDictionary[object, None] = WeakKeyDictionary()
+    rightly = Drop.change
+
+    def change(self: Drop, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        again = self in seen
+        seen[self] = None
+        patched = pytest.MonkeyPatch()
+        if again:
+            a_drop_of_what_is_protected(patched)
+        try:
+            return (yield from rightly(self, read_set, attempt))
+        finally:
+            patched.undo()
+
+    patch.setattr(Drop, "change", change)
+
+
+def protection_of_a_namespace_not_in_its_entry(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(NamespaceEntry, "with_protection", lambda entry, _: entry)
 
 
 def labels_of_what_was_remembered(patch: pytest.MonkeyPatch) -> None:

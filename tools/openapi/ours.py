@@ -3,7 +3,15 @@ return beyond the specifications (docs/decisions/0054-the-openapi-document-is-ma
 
 from collections.abc import Mapping, Sequence
 
-from arco_catalog.planning.governance import MAX_CHANGES, MAX_TAG_NAME, MAX_TEXT, NOT_CONTROL, OWNER, QUALITY
+from arco_catalog.planning.governance import (
+    MAX_CHANGES,
+    MAX_TAG_NAME,
+    MAX_TEXT,
+    NOT_CONTROL,
+    OWNER,
+    PROTECTED,
+    QUALITY,
+)
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
@@ -205,14 +213,21 @@ SCHEMAS: Mapping[str, Json] = {
         "properties": {"results": {"type": "array", "items": _RESULT}},
     },
     "Governance": {
-        "description": "Owner, quality and tags of a namespace, table or view; of columns by their field ids.",
+        "description": "Owner, quality, protection and tags of a namespace, table or view; tags of its columns.",
         **_STRINGS,
     },
     "GovernancePatch": {
         "description": "A JSON merge patch (RFC 7386): null removes a name.",
         "type": "object",
         "maxProperties": MAX_CHANGES,
-        "properties": {OWNER: _said(1), QUALITY: _said(1)},
+        "properties": {
+            OWNER: _said(1),
+            QUALITY: _said(1),
+            PROTECTED: {
+                "description": "True: drops, replacements and renames are refused with 409.",
+                "enum": ["true", "false", None],
+            },
+        },
         "patternProperties": {_TAGS: _said(0)},
         "additionalProperties": False,
     },

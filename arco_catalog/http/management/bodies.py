@@ -122,11 +122,11 @@ def granted_on(context: DecodedRequest) -> Securable:
 
 def read_batch(context: DecodedRequest) -> Sequence[Check]:
     """Returns the batch in the body, of privileges to check. Raises `BadRequest`, also for more than `MAX_CHECKS`."""
-    listed = context.fields.required("checks", list_of(OBJECT))
-    if len(listed) > MAX_CHECKS:
-        raise BadRequest(f"Invalid request.checks: there may be {MAX_CHECKS:,} at most, not {len(listed):,}")
+    checks = context.fields.required("checks", list_of(OBJECT))
+    if len(checks) > MAX_CHECKS:
+        raise BadRequest(f"Invalid request.checks: there may be {MAX_CHECKS:,} at most, not {len(checks):,}")
     separator = context.options.namespace_separator
-    return [_check_in(Fields(each, f"request.checks[{place}]"), separator) for place, each in enumerate(listed)]
+    return [_check_in(Fields(each, f"request.checks[{place}]"), separator) for place, each in enumerate(checks)]
 
 
 def _check_in(fields: Fields, separator: str) -> Check:

@@ -23,6 +23,7 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import Answer
+from arco_catalog.planning.governance import PROTECTED
 from arco_catalog.planning.notifications import Event, Notification
 from arco_catalog.protocol.catalog import Session
 from tests.simulation.clients import build_from_nothing
@@ -57,6 +58,11 @@ def governance_patch(principal: str, *, owns: bool) -> JsonObject:
     """A change that leaves a tag of its own, and may take what others took."""
     tag: JsonObject = {f"arco.tag.{MARK}{principal}": principal}
     return {**tag, "arco.owner": principal} if owns else tag
+
+
+def protection_patch(principal: str, *, lifts: bool) -> JsonObject:
+    """A change that leaves a tag of its own, and protects what it names from drops and renames, or lifts that."""
+    return {**governance_patch(principal, owns=False), PROTECTED: None if lifts else "true"}
 
 
 def place(choice: int) -> str:
@@ -257,7 +263,7 @@ def performing(request: Request, body: JsonObject) -> Perform:
             return lambda session: replace_semantic_model(session, namespace, name, expected, document)
         case "drop-model":
             return lambda session: drop_semantic_model(session, namespace, name)
-        case "govern" | "govern-view":
+        case "govern" | "govern-view" | "protect":
             return lambda session: govern_relation(session, namespace, name, thing(request.kind), body)
         case "drop-view":
             return lambda session: drop_view(session, namespace, name)
@@ -282,7 +288,7 @@ def _on_namespace(request: Request, body: JsonObject) -> Perform:
     match request.kind:
         case "create-namespace":
             return lambda session: create_namespace(session, request.namespace, new)
-        case "govern-namespace":
+        case "govern-namespace" | "protect-namespace":
             return lambda session: govern_namespace(session, request.namespace, body)
         case "drop-namespace":
             return lambda session: drop_namespace(session, request.namespace)

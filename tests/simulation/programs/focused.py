@@ -352,6 +352,36 @@ def governance_of_a_table_that_changes_hands() -> Program:
     )
 
 
+def drops_and_renames_beside_protection() -> Program:
+    """A drop, a rename or a registration takes effect on a table that is not protected at that instant."""
+    guards = (Request("protect", (T,)), Request("protect", (T,), choice=1), Request("protect", (T,)))
+    ends = (Request("drop", (T,)), Request("undrop", (T,)), Request("drop", (T,)), Request("create", (T,)))
+    others = (Request("rename", (T,), to=U), Request("rename", (U,), to=T), Request("register", (T,), flag=True))
+    space = (Request("create-namespace", namespace=OTHER), Request("protect-namespace", namespace=OTHER))
+    gone = (Request("drop-namespace", namespace=OTHER), Request("protect-namespace", namespace=OTHER, choice=1))
+    clients = enumerate((guards, guards, ends, others, space, (*gone, *gone)), 1)
+    return Program(
+        Conditions(warm=True, rate=0.05),
+        (T,),
+        (),
+        tuple(tuple(sent(each, f"p{place % 3 + 1}", "p2", after=0.03) for each in client) for place, client in clients),
+    )
+
+
+def one_name_that_is_followed_and_protected() -> Program:
+    """A notification of the other catalog drops a table that is not protected at that instant."""
+    followed = (Request("follow", (T,), choice=1), Request("drop-followed", (T,), choice=3))
+    again = (Request("follow", (T,), choice=2), Request("drop-followed", (T,), choice=5))
+    guards = (Request("protect", (T,)), Request("protect", (T,), choice=1), Request("protect", (T,)))
+    clients = enumerate((followed, again, guards, guards), 1)
+    return Program(
+        Conditions(warm=True, rate=0.05, external=True),
+        (),
+        (),
+        tuple(tuple(sent(each, f"p{place % 3 + 1}", "p1", after=0.03) for each in client) for place, client in clients),
+    )
+
+
 def names_with_an_old_decision() -> Program:
     """A decision is not deleted while a name waits for it."""
     collections = tuple(sent(Request("collect"), "p2", after=16.0) for _ in range(8))
@@ -743,6 +773,8 @@ FOCUSED = (
     names_with_an_old_decision,
     names_that_collections_cannot_settle,
     governance_of_a_table_that_changes_hands,
+    drops_and_renames_beside_protection,
+    one_name_that_is_followed_and_protected,
     one_name_for_four_things,
     one_name_that_is_followed_and_made,
     commits_that_are_forgotten,

@@ -265,9 +265,9 @@ class _Drawing:
                 return Request(kind, namespace=DB, choice=rng.choice((0, 1, 2)))
             case "create-namespace" | "drop-namespace":
                 return Request(kind, namespace=OTHER)
-            case "govern" | "govern-view":
+            case "govern" | "govern-view" | "protect":
                 return Request(kind, (name,), choice=rng.randint(0, 1))
-            case "set-properties" | "govern-namespace" | "load-namespace":
+            case "set-properties" | "govern-namespace" | "load-namespace" | "protect-namespace":
                 return Request(kind, namespace=rng.choice((DB, OTHER)), choice=rng.randint(0, 1))
             case "reconcile":
                 return Request(kind, choice=rng.choice((0, 0, 5, 20)))

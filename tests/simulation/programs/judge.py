@@ -104,7 +104,7 @@ def _done(history: History, asked: Asked, effects: list[Effect]) -> list[str]:
     if request.kind == "transaction" and len(entities) != len(request.names) + len(request.creates):
         wrong.append(f"{asked} was done in part: {entities}")
     state = [moment.state for moment in history.window(asked.until, asked.until)][-1]
-    if request.kind.startswith("govern"):
+    if request.kind.startswith(("govern", "protect")):
         wrong += _said_of_governance(history, asked, effects)
     if request.kind == "update-policy":
         body = told.body if isinstance(told, Document) and told.body is not None else {}

@@ -204,6 +204,8 @@ class Player(Servers):
                 return {"removals": [*removals], "updates": {} if request.choice else {"fixed": "1"}}
             case "govern" | "govern-view" | "govern-namespace":
                 return bodies.governance_patch(principal, owns=bool(request.choice))
+            case "protect" | "protect-namespace":
+                return bodies.protection_patch(principal, lifts=bool(request.choice))
             case "create-generic":
                 return {"choice": request.choice}
             case "create-policy" | "update-policy":

@@ -29,7 +29,7 @@ from arco_catalog.state.transaction import LEASE_MS
 from tests.simulation.programs import rows
 from tests.simulation.programs.bodies import EMPTY_LEVEL, PLACES, place
 from tests.simulation.programs.history import Asked, History
-from tests.simulation.programs.requests import NOTIFICATIONS, Name, thing
+from tests.simulation.programs.requests import NOTIFICATIONS, Name, Request, thing
 from tests.simulation.programs.states import CatalogState
 from tests.simulation.runtime import EPOCH_MS
 
@@ -64,6 +64,8 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
         return _key_ahead(asked)
     if isinstance(refusal, CommitFailed) and "can't be read" in refusal.message:
         return any(asked.since <= at <= asked.until for at in history.denials)
+    if isinstance(refusal, CommitFailed) and "is protected" in refusal.message:
+        return any(_protects(moment.state, asked.request) for moment in history.window(asked.since, asked.until))
     if isinstance(refusal, CommitFailed) and "under way" in refusal.message:
         return _in_the_way(history, asked)
     return any(_explains(history, moment.state, asked, refusal) for moment in history.window(asked.since, asked.until))
@@ -71,6 +73,15 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
 
 def _is_purging(state: CatalogState) -> bool:
     return any(stone.purging for stones in state.stones.values() for stone in stones)
+
+
+def _protects(state: CatalogState, request: Request) -> bool:
+    """Whether what a request would take a name from is protected."""
+    if request.kind == "drop-namespace":
+        return state.protects(state.spaces.get(request.namespace))
+    takes = request.flag if request.kind == "register" else request.kind.startswith(("drop", "rename", "unregister"))
+    there = state.names.get(request.names[0]) if takes else None
+    return there is not None and state.protects(there.entity)
 
 
 def _key_ahead(asked: Asked) -> bool:

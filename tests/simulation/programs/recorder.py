@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.history import OWN
-from arco_catalog.planning.governance import governance_of
-from arco_catalog.state.entries import RelationEntry
+from arco_catalog.planning.governance import governance_of, is_protected
+from arco_catalog.state.entries import NamespaceEntry, RelationEntry
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
 from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Namespace
@@ -357,7 +357,9 @@ class Recorder:
                     stored = self._read(self.paths.entity_value("namespace", value))
                     self.history.properties[value] = mapping(stored, "properties")
                 spaces[(*filter(None, parent.split("\t")), name)] = text(entry, "entity")
-                governance[text(entry, "entity")] = governance_of(self.history.properties[value])
+                governance[text(entry, "entity")] = own = governance_of(self.history.properties[value])
+                if NamespaceEntry(entry).is_protected != is_protected(own):
+                    raise Lie(f"the entry of namespace {name} does not repeat whether it is protected")
             elif key.startswith("relation\n") and (transaction is None or self._committed(transaction)):
                 entity = text(entry, "entity")
                 names[_name(key)] = Relation(text(entry, "type"), entity, texts(entry, "locations"))

@@ -48,6 +48,8 @@ Kind = Literal[
     "govern",
     "govern-view",
     "govern-namespace",
+    "protect",
+    "protect-namespace",
     "load",
     "load-view",
     "load-generic",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.governance import PROTECTED, is_protected
 from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
 from arco_catalog.state.index import Namespace
 from tests.simulation.programs.requests import Name
@@ -97,6 +98,10 @@ class CatalogState:
         others = {each.entity for each in self.policies.values() if each.kind == policy.kind} - {policy.entity}
         return policy.kind.startswith("system.") and any((target, other) in self.attached for other in others)
 
+    def protects(self, entity: str | None) -> bool:
+        """Whether an entity is protected from drops and renames."""
+        return entity is not None and is_protected(self.governance.get(entity, {}))
+
     def live(self) -> set[str]:
         """The entities that have a name."""
         return {relation.entity for relation in self.names.values()}
@@ -145,7 +150,7 @@ def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState
             there = state.relation(name, "table")
             _need(there is not None and there.entity == operation.get("entity"), kind, operation, "it means another")
             state = _notified(state, name, operation)
-            return _buried(state, name, text(operation, "id"), purging=False)
+            return _buried(state, name, operation)
         case "govern", _:
             return _governed(state, kind, name, thing, operation)
         case (("create" | "register"), _):
@@ -153,7 +158,7 @@ def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState
         case "drop", _:
             there = state.relation(name, thing)
             _need(there is not None and there.entity == operation.get("entity"), kind, operation, "it means another")
-            return _buried(state, name, text(operation, "id"), purging=bool(operation.get("purge")))
+            return _buried(state, name, operation)
         case "rename", _:
             return _renamed(state, kind, name, thing, operation)
         case "undrop", _:
@@ -173,6 +178,7 @@ def _namespace(state: CatalogState, what: str, namespace: Namespace, operation: 
         held = {*(held for held, _ in state.names), *(held for held, _ in state.policies)}
         _need(namespace not in held, "drop-namespace", operation, "it is not empty")
         entity = state.spaces.get(namespace)
+        _need(not state.protects(entity), "drop-namespace", operation, "it is protected")
         state = replace(state, attached=frozenset(pair for pair in state.attached if pair[0] != entity))
     else:
         namespaces[namespace] = ""
@@ -233,6 +239,10 @@ def _governed(state: CatalogState, kind: str, name: Name, thing: str, operation:
         there = state.relation(name, thing)
         _need(there is not None and there.entity == entity, kind, operation, "it means another")
     changed = dict.fromkeys(texts(operation, "governance"), text(operation, "principal"))
+    if changed.pop(PROTECTED, None) is not None:
+        changed |= {PROTECTED: "true"} if operation["protected"] else {}
+        kept = {key: value for key, value in state.governance.get(entity, {}).items() if key != PROTECTED}
+        state = replace(state, governance={**state.governance, entity: kept})
     _need(bool(changed), kind, operation, "nothing was changed")
     after = {**state.governance.get(entity, {}), **changed}
     return replace(state, governance={**state.governance, entity: after})
@@ -245,16 +255,17 @@ def _made(state: CatalogState, kind: str, name: Name, thing: str, operation: Jso
     _need((None if there is None else there.entity) == replaced, kind, operation, "the name means something else")
     if there is not None:
         _need(there.kind == thing, kind, operation, "the name means something of another kind")
-        state = _buried(state, name, text(operation, "id"), purging=False)
+        state = _buried(state, name, operation)
     entity = text(operation, "entity")
     _need(entity not in state.live(), kind, operation, "the entity has a name")
     return replace(state, names={**state.names, name: Relation(thing, entity)})
 
 
-def _buried(state: CatalogState, name: Name, operation: str, *, purging: bool) -> CatalogState:
-    there = state.names[name]
+def _buried(state: CatalogState, name: Name, operation: JsonObject) -> CatalogState:
+    there, kind, purging = state.names[name], text(operation, "kind"), bool(operation.get("purge"))
+    _need(not state.protects(there.entity), kind, operation, "it is protected")
     names = {key: value for key, value in state.names.items() if key != name}
-    stone = Stone(there.entity, there.kind, operation, purging, home=state.spaces.get(name[0]))
+    stone = Stone(there.entity, there.kind, text(operation, "id"), purging, home=state.spaces.get(name[0]))
     return replace(state, names=names, stones={**state.stones, name: (*state.stones.get(name, ()), stone)})
 
 
@@ -264,6 +275,7 @@ def _renamed(state: CatalogState, kind: str, name: Name, thing: str, operation: 
     there = state.relation(name, thing)
     _need(there is not None and there.entity == operation.get("entity"), kind, operation, "it means another")
     assert there is not None
+    _need(not state.protects(there.entity), kind, operation, "it is protected")
     _need(target[0] in state.namespaces, kind, operation, "the namespace is not there")
     _need(target not in state.names, kind, operation, "the target is taken")
     names = {key: value for key, value in state.names.items() if key != name}
