@@ -17,6 +17,7 @@ from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
+from arco_catalog.protocol.manifest_reader import ManifestReader
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, Memory
 from storage_backends import ANY
 from tools.support.appended_files import ALLOWED, Entry, Lake, list_schema, manifest_metadata
@@ -157,6 +158,38 @@ async def test_a_manifest_with_a_long_schema_is_refused(fixture: CatalogFixture)
     await fixture.commit(await lake.append(await document(fixture), 2))
     with pytest.raises(CommitFailed, match="not rebased: a manifest has a schema of more than 524,288 bytes"):
         await fixture.commit(late)
+
+
+def many_values() -> list[Entry]:
+    """Entries of the most summaries that a list may have."""
+    return [{**entry_of(number), "partitions": with_summaries({}, 10)["partitions"]} for number in range(5_000)]
+
+
+def longest_text() -> list[Entry]:
+    """Entries with text of which each letter takes four bytes in memory."""
+    text = random.Random(1)
+    return [{**entry_of(number), "manifest_path": "\U0001f600" + text.randbytes(15_000).hex()} for number in range(100)]
+
+
+def entry_of(number: int) -> Entry:
+    """An entry of a list."""
+    numbers = [each["name"] for each in _fields(list_schema(2)) if each["type"] in ("int", "long")]
+    return {**dict.fromkeys(numbers, 1), "manifest_path": f"{number}", "partitions": None, "key_metadata": None}
+
+
+@pytest.mark.parametrize("entries", [many_values, longest_text])
+async def test_the_memory_that_is_taken_for_a_list_is_enough(
+    fixture: CatalogFixture, entries: Callable[[], list[Entry]]
+) -> None:
+    await write(fixture, "memory:///list.avro", avro(list_schema(2), entries()))
+    reader = ManifestReader(fixture.session())
+    file = await reader.read_list("memory:///list.avro")
+    tracemalloc.start()
+    try:
+        assert len(await reader.entries(file)) >= 100
+        assert tracemalloc.get_traced_memory()[1] < file.decoded_bytes()
+    finally:
+        tracemalloc.stop()
 
 
 LISTED = 4_500
