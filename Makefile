@@ -213,8 +213,7 @@ trace: .venv/.dev ## The way of loads and commits through the code, down to the 
 bench-creates: .venv/.dev ## Creates by many processes at once, in the time of a simulated world (ARGS="2x1 64x1 --version 1")
 	$(BIN)/python -m tests.simulation.contention $(ARGS)
 
-# tools/bench has a program for each: appends, calls, cold, cost, history, hostile, metrics, peers, purge_neighbours. The first lines
-# of each, and its --help, describe what it measures.
+# tools/bench has a program for each. Its first lines, and its --help, describe what it measures.
 bench-peers: .jars/reference-server/complete
 bench-%: .venv/.dev ## A bench of tools/bench, as bench-calls, bench-peers, bench-cold (ARGS=--help: its options)
 	$(BIN)/python -m tools.bench.$* $(ARGS)
