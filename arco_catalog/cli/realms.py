@@ -95,7 +95,7 @@ def _to_json(found: RealmSummary) -> JsonObject:
 
 def _row(found: RealmSummary) -> tuple[str, ...]:
     if found.error is not None:
-        return found.prefix or AT_ROOT, "unreadable", "-", "-", "-"
+        return found.prefix or AT_ROOT, "corrupt", "-", "-", "-"
     state = "dropped" if found.is_dropped else "open"
     names = format_text(", ".join(found.catalogs)) if found.catalogs else "-"
     return found.prefix or AT_ROOT, state, names, str(found.principals), str(found.principal_roles)

@@ -447,7 +447,7 @@ def test_a_realm_whose_head_is_damaged_is_named_beside_the_others(gone: bool, tm
     assert "manifest.json" in damaged["error"]
     assert main(["realms", "list", *url], {}) == 1
     out, err = capsys.readouterr()
-    assert "unreadable" in out
+    assert "corrupt" in out
     assert "Realm acme can't be read" in err
 
 

@@ -59,12 +59,13 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class HeadSearch:
     """The result of the search for HEAD: the last commit that has a child (`known`), and its children (`leaves`).
-    `unreadable` are the keys of corrupt commit objects. If HEAD as of a candidate can't be computed, `alternatives` are
-    the last commits as of which it can: the one that is known to have been HEAD, or those that may have been."""
+    `corrupt` are the keys of commit objects that can't be read. If HEAD as of a candidate can't be computed,
+    `alternatives` are the last commits as of which it can: the one that is known to have been HEAD, or those that may
+    have been."""
 
     known: Candidate | None = None
     leaves: Sequence[Candidate] = ()
-    unreadable: Sequence[str] = field(default=())
+    corrupt: Sequence[str] = field(default=())
     alternatives: Sequence[Candidate] = ()
 
     @property
@@ -96,9 +97,9 @@ async def find_head(session: Session) -> HeadSearch:
         each.key.rpartition("/")[2].removesuffix(".json")
         async for each in list_objects(session.state, session.state.paths.registry_commits)
     ]
-    read, unreadable = await _newest(session, sorted(names, reverse=True))
+    read, corrupt = await _newest(session, sorted(names, reverse=True))
     found = _with_gaps(read)
-    search = replace(await _search(session, found), unreadable=unreadable)
+    search = replace(await _search(session, found), corrupt=corrupt)
     if all(each.missing is None for each in search.candidates):
         return search
     restorable = [each for each in found if each.candidate.missing is None]
@@ -141,18 +142,18 @@ async def _newest(session: Session, names: Sequence[str]) -> tuple[list[_Node], 
     """Reads the newest of these registry commits; `names` are their ids, in that order. Returns the readable ones, and
     the keys of the others."""
     found: list[_Node] = []
-    unreadable: list[str] = []
+    corrupt: list[str] = []
     newest_ms = 0
     for batch in batches(names, AT_ONCE):
         if len(found) >= MIN_COMMITS and batch[0] < ulid_of(max(0, newest_ms - DAY_MS), bytes(10)):
             break
         for key, node in await gather(*(_read(session, name) for name in batch)):
             if node is None:
-                unreadable.append(key)
+                corrupt.append(key)
                 continue
             found.append(node)
             newest_ms = max(newest_ms, node.candidate.at_ms or 0)
-    return found, unreadable
+    return found, corrupt
 
 
 async def _read(session: Session, name: str) -> tuple[str, _Node | None]:

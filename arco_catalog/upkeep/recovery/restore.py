@@ -100,7 +100,7 @@ def _head_report(session: Session, state: str, search: HeadSearch, chosen: str |
         "candidates": [each.to_json() for each in search.candidates],
         "alternatives": [each.to_json() for each in search.alternatives],
         "lost": [session.state.paths.registry_commit(commit) for commit in lost],
-        "unreadable": [*search.unreadable],
+        "unreadable": [*search.corrupt],
         "chosen": chosen,
         "restored": False,
         "kept": None,
