@@ -65,7 +65,7 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
     assert (counts["due"], counts["held_back"]) == (4, 4)
     assert f"rewrite_data_files: {COMMITS} of {COMMITS} data files are smaller than 384 MiB" in said
 
-    writer = Writer(maintained.lake.server.uri, "db.busy", 1_000)
+    writer = Writer(maintained.lake.server.uri, "db.busy", 1_000, pause_s=2.0)
     with writing(writer):
         said, counts = maintained.run()
     assert writer.commits > 0
