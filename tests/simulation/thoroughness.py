@@ -9,7 +9,7 @@ from tests.simulation.explore import Scenario, name_of
 from tests.simulation.faults import FaultPlan
 
 _RUNS = int(os.environ.get("ARCO_SIM_RUNS", "0"))
-SHARE = 6
+SHARE = 8
 """`make test` tries one in so many of a test's seeds, plans and programs."""
 SEARCHES = _RUNS > 0
 """Whether the search for a planted bug passes over the run that is known to find it."""
