@@ -40,7 +40,8 @@ class TestS3StoreOnVersityGateway(WriteContract):
 
     EARLY_MS = 2_000  # it writes the time, in seconds, once a second
 
-    @pytest.fixture(params=CARRIERS)
+    # The SDK keeps the contract on moto each time, and the wire client has its signatures checked here.
+    @pytest.fixture(params=[Carrier.WIRE, pytest.param(Carrier.SDK, marks=pytest.mark.slow)])
     async def store(self, gateway: S3Server, request: pytest.FixtureRequest) -> AsyncIterator[S3Store]:
         bucket = f"bucket-{next(_buckets)}"
         gateway.make_bucket(bucket)
