@@ -26,7 +26,7 @@ class Composite(Enum):
 
 Fields = Mapping[str, "Fields | Composite | None"]
 """The fields of a record that a caller reads, by name: None for a single value, the fields to read of a record, or the
-form of what is read whole. A file whose schema has another form there is unreadable: one byte of an array or map may
+form of what is read whole. A file whose schema has another form there can't be read: one byte of an array or map may
 take a hundred bytes of memory once decoded."""
 
 MAX_SCHEMA_BYTES: Final = 512 << 10
