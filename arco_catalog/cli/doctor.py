@@ -1,6 +1,8 @@
 """`arco doctor` without the URL of a store (with one, `store_doctor.py` tests that store): tests the configured store
 and the catalogs in it, and displays what prevents them from working and what to do about it."""
 
+from collections.abc import Sequence
+
 from arco_catalog.cli.checks import Check, Checks, Status
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
@@ -25,7 +27,11 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
                 checks.append(await kept_versions(options))
             return checks
 
-    checks = carry_out(work)
+    return show(carry_out(work), as_json=as_json)
+
+
+def show(checks: Sequence[Check], *, as_json: bool) -> int:
+    """Prints what was found as text or JSON. Returns 1 if a check failed, else 0."""
     failed = any(check.status is Status.FAILED for check in checks)
     if as_json:
         listed: list[JsonValue] = [

@@ -34,7 +34,7 @@ class LoginRequest:
 
 
 def run(request: LoginRequest, environment: Mapping[str, str]) -> int:
-    """Logs in, saves the login, and displays where. Returns 0. Raises `CliError`."""
+    """Logs in, saves the login, and prints where. Returns 0. Raises `CliError`."""
     path = login_path(request.url, environment)
     secret_file = str(Path(request.secret_file).absolute()) if request.secret_file else ""
 
@@ -50,7 +50,7 @@ def run(request: LoginRequest, environment: Mapping[str, str]) -> int:
 
 
 def run_forget(url: str, environment: Mapping[str, str]) -> int:
-    """Deletes the saved login at a server, and displays whether there was one. Returns 0. Raises `CliError`."""
+    """Deletes the saved login at a server, and prints whether there was one. Returns 0. Raises `CliError`."""
     was = forget_login(login_path(url, environment))
     print(escaped(f"Forgot the login at {url}." if was else f"There is no login at {url}."))
     return 0

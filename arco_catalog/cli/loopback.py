@@ -25,7 +25,7 @@ WRONG = "This is not the answer that arco waits for."
 async def browser_tokens(
     issuer: Issuer, client_id: str, scope: str, show: Callable[[str], None], entropy: Callable[[int], bytes]
 ) -> Tokens:
-    """Returns the tokens for which the user logs in by a browser on this machine: `show` displays the address to open.
+    """Returns the tokens for which the user logs in by a browser on this machine: `show` prints the address to open.
     Raises `CliError` if the issuer has no authorization endpoint or answers with an error, if the ID token is not for
     this login, and if the user takes longer than `SECONDS`."""
     if not issuer.authorization_endpoint:

@@ -100,7 +100,7 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
 async def device_tokens(
     issuer: Issuer, client_id: str, scope: str, show: Callable[[str], None], sleep: Callable[[float], Awaitable[None]]
 ) -> Tokens:
-    """Returns the tokens that the user confirms in any browser: `show` displays where, and the code. Polls as the
+    """Returns the tokens that the user confirms in any browser: `show` prints where, and the code. Polls as the
     issuer wishes, but no longer than `MAX_DEVICE_S`. Raises `CliError` if the issuer has no device codes, or the user
     declines or takes too long."""
     if not issuer.device_endpoint:

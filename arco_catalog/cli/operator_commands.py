@@ -175,6 +175,7 @@ examples:
   arco doctor s3://bucket/prefix
   arco doctor gs://bucket --pages
   arco doctor --store s3://bucket/catalog --json
+  arco doctor --auth token --store s3://bucket/catalog
 """
 
 
@@ -396,11 +397,18 @@ def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str])
     parser.add_argument(
         "--pages", action="store_true", help="with a URL: also list 1,001 objects, which cost a cent or two to write"
     )
+    parser.add_argument(
+        "--auth",
+        metavar="FILE",
+        help="test whether a server with these variables would accept the token in this file, and why not",
+    )
     add_catalog(parser, environment)
     add_json(parser, "every check, as a JSON object")
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
+    if parsed.auth is not None and parsed.url is not None:
+        parsed.parser.error("--auth is for the realm in --store, and takes no URL")
     if parsed.url is not None:
         from arco_catalog.cli import store_doctor
 
@@ -409,6 +417,10 @@ def _doctor(parsed: argparse.Namespace) -> int:
         parsed.parser.error("--pages is for a URL: arco doctor URL --pages")
     if parsed.store is None:
         parsed.parser.error(f"URL, --store or {variables.STORE.name} is required: {variables.STORES}")
+    if parsed.auth is not None:
+        from arco_catalog.cli import auth_doctor
+
+        return auth_doctor.run(CatalogOptions.of(parsed), parsed.auth, as_json=parsed.json)
     from arco_catalog.cli import doctor
 
     return doctor.run(CatalogOptions.of(parsed), as_json=parsed.json)

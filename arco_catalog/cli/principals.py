@@ -1,4 +1,4 @@
-"""`arco principals`: lists, makes, displays, changes and drops the principals of a realm, and gives them new secrets,
+"""`arco principals`: lists, makes, reads, changes and drops the principals of a realm, and gives them new secrets,
 by requests of the management API."""
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class PrincipalArguments:
 def run(
     options: ManagementOptions, action: str, name: str | None, arguments: PrincipalArguments, *, as_json: bool
 ) -> int:
-    """Carries out the action and displays the result: a new secret this once. All actions but a list need a
+    """Carries out the action and prints the result: a new secret this once. All actions but a list need a
     `name`. Returns 0. Raises `CliError`, as `NotThere` if there is no such principal."""
 
     async def work() -> JsonObject:

@@ -1,4 +1,4 @@
-"""`arco roles`: lists, makes, displays, assigns, revokes and drops principal roles and catalog roles, by requests of
+"""`arco roles`: lists, makes, reads, assigns, revokes and drops principal roles and catalog roles, by requests of
 the management API."""
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def _kind(options: ManagementOptions, arguments: RoleArguments) -> _Kind:
 
 
 def run(options: ManagementOptions, action: str, name: str | None, arguments: RoleArguments, *, as_json: bool) -> int:
-    """Carries out the action and displays the result. All actions but a list, which is of all roles of the kind, need a
+    """Carries out the action and prints the result. All actions but a list, which is of all roles of the kind, need a
     `name`. Returns 0. Raises `CliError`, as `NotThere` if there is no such role, catalog, principal or principal
     role."""
     kind = _kind(options, arguments)

@@ -223,9 +223,9 @@ def test_a_realm_on_local_files_is_managed_without_extras(plain: Path, tmp_path:
     run(plain / "arco", "principals", "create", "spark", *store)
     assert "spark" in run(plain / "arco", "principals", "list", *store)
     run(plain / "arco", "grants", "add", "catalog_admin", "TABLE_LIST", *store)
-    said = outcome_of([f"{plain}/arco", "roles", "list", "--url", "http://127.0.0.1:1"], _plain())
-    assert (said.returncode, len(said.stderr.splitlines())) == (1, 1)
-    assert "install the extra 'serve' of arco-catalog" in said.stderr
+    ended = outcome_of([f"{plain}/arco", "roles", "list", "--url", "http://127.0.0.1:1"], _plain())
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
+    assert "install the extra 'serve' of arco-catalog" in ended.stderr
 
 
 def test_reading_another_catalog_says_which_extra_to_install(plain: Path, tmp_path: Path) -> None:
