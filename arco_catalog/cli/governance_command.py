@@ -7,9 +7,10 @@ from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_catalog
 
 EXAMPLES = """\
 Shows or changes who owns a table, a view or a namespace, how good it is, and
-its tags; and protects it. The names are arco.owner, arco.quality, arco.tag.NAME,
-arco.protected (true: no drop, replacement or rename) and, for columns by their
-field ids, arco.column.FIELD-ID.tag.NAME. Clients see them as labels.
+its tags; and protects it. The names are arco.owner, arco.quality,
+arco.protected (true: no drop, replacement or rename), arco.tag.NAME and, for
+columns by their field ids, arco.column.FIELD-ID.tag.NAME. Clients see them as
+labels.
 Works on the store directly, without a login.
 
 examples:
