@@ -32,6 +32,7 @@ from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.realms import RealmService, ServedRealms
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
@@ -141,7 +142,7 @@ async def _serve(options: ServeOptions) -> None:
             request_memory_bytes=options.request_memory,
         )
         catalogs = {} if what.realms else {options.warehouse: catalog}
-        app = create_app(catalogs, http, parsed.telemetry, what.realms, what.authentication)
+        app = create_app(catalogs, http, parsed.telemetry, what.realms, what.authentication, rates=_rates(options))
         config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
         report = await _report(catalog, what.realms, http.key_policy)
         crowd = Crowd(parsed.connections, asyncio.get_running_loop().time)
@@ -154,6 +155,11 @@ async def _serve(options: ServeOptions) -> None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             async with _answering_scrapes(options, parsed.metrics) as uri, work:
                 await server.serve([listener])
+
+
+def _rates(options: ServeOptions) -> RequestRates | None:
+    rate = options.requests_per_second
+    return None if rate is None else RequestRates(rate, asyncio.get_running_loop().time)
 
 
 async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:

@@ -154,6 +154,12 @@ MAX_CONNECTIONS = Variable(
     "512",
     "N",
 )
+REQUESTS_PER_SECOND = Variable(
+    "ARCO_REQUESTS_PER_SECOND",
+    "requests that each principal may send to a process in a second; others get 429; no limit unless this is set",
+    parse_count,
+    metavar="N",
+)
 REQUEST_MEMORY = Variable(
     "ARCO_REQUEST_MEMORY",
     "memory for all concurrent requests; others wait for up to 5 s, then get 503",
@@ -507,6 +513,7 @@ SERVER: tuple[Variable[object], ...] = (
     LOG_LEVEL,
     WORKERS,
     MAX_CONNECTIONS,
+    REQUESTS_PER_SECOND,
     *_MEMORY,
     FILE_CONFIRMED,
     *_PURGES,

@@ -13,6 +13,7 @@ from arco_catalog.http.middleware.encoding import Encoding
 from arco_catalog.http.middleware.errors import Errors
 from arco_catalog.http.middleware.telemetry import RequestTelemetry
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.route import Route
 from arco_catalog.http.router import Router
@@ -36,12 +37,14 @@ def create_app(
     realms: "RealmService | None" = None,
     authentication: Authentication | None = None,
     guard: Callable[[Handle], Handle] | None = None,
+    rates: RequestRates | None = None,
 ) -> "App":
-    """Returns an app that serves the catalogs in `warehouses` by their names, with these `options` or the default ones.
-    With `realms` it serves the catalogs of these realms instead, and also the management API and the endpoint for
-    tokens. If `telemetry` is given, every request is reported to it. If `authentication` is given, it must accept the
-    caller of a request, except on public routes such as `/health`. `guard` wraps the layer that serves requests in one
-    that may refuse them. The caller closes the catalogs after the app's last request."""
+    """Returns an app that serves the catalogs in `warehouses` by their names, with these `options` or the default
+    ones. With `realms` it serves the catalogs of these realms instead, and also the management API and the endpoint
+    for tokens. If `telemetry` is given, every request is reported to it. If `authentication` is given, it must accept
+    the caller of a request, except on public routes such as `/health`. `guard` wraps the layer that serves requests in
+    one that may refuse them. `rates` limits the requests of each principal, except on public routes. The caller closes
+    the catalogs after the app's last request."""
     options = options or HttpOptions()
     routes = (*HEALTH, *ROUTES) if options.health else ROUTES
     if realms is not None:
@@ -50,7 +53,7 @@ def create_app(
 
         instead = {route.endpoint: route for route in (*DELEGATION, TOKENS)}
         routes = (*(instead.get(route.endpoint, route) for route in routes), *MANAGEMENT)
-    return App(warehouses, options, routes, telemetry, realms, authentication, guard)
+    return App(warehouses, options, routes, telemetry, realms, authentication, guard, rates)
 
 
 class App:
@@ -66,6 +69,7 @@ class App:
         realms: "RealmService | None" = None,
         authentication: Authentication | None = None,
         guard: Callable[[Handle], Handle] | None = None,
+        rates: RequestRates | None = None,
     ) -> None:
         self._memory = Memory(options.request_memory_bytes, options.memory_seconds)
         # A body that could never get the memory it takes is refused at once.
@@ -73,7 +77,7 @@ class App:
         usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
         # The layers, from the inside out: a request passes them from the last to the first.
         service = Service(warehouses, options, routes, realms, authentication)
-        handle: Handle = Dispatch(service, Router(routes)).handle
+        handle: Handle = Dispatch(service, Router(routes), rates).handle
         handle = handle if guard is None else guard(handle)
         handle = Encoding(handle, options).handle
         handle = Errors(handle, options.key_policy).handle

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
+from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
@@ -37,15 +38,17 @@ CATALOG_APIS = (POLARIS_BASE + b"/v1/", POLARIS_BASE + b"/polaris/v1/")
 class Dispatch:
     """The innermost layer: authenticates each request, and passes it to the handler of its route."""
 
-    def __init__(self, service: Service, router: Router) -> None:
+    def __init__(self, service: Service, router: Router, rates: RequestRates | None = None) -> None:
         self._service = service
         self._router = router
+        self._rates = rates
 
     async def handle(self, request: Request) -> Response:
         """Returns the response of the route's handler. Raises `NoSuchRoute` and `MethodNotAllowed`, except to a caller
         that authentication rejects; `Forbidden` for a foreign web page if the options name allowed hosts; `Unsupported`
         for a change of a read-only catalog without an idempotency key; `BadRequest` for a change of tables in a catalog
-        of type EXTERNAL; what authentication and decoding raise, and what the handler raises. After `CatalogChanged` it
+        of type EXTERNAL; what authentication and decoding raise, `TooManyRequests` beyond
+        the caller's rate, and what the handler raises. After `CatalogChanged` it
         opens the catalog anew and calls the handler a second time."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
@@ -55,7 +58,10 @@ class Dispatch:
         match = self._router.match(self._below_base(request.raw_path), request.spelling)
         route = None if match is None else match.route(request.method)
         # A public route is for every caller; a path without a route is for none.
-        realm = None if route is not None and route.public else await self._identify(request)
+        public = route is not None and route.public
+        realm = None if public else await self._identify(request)
+        if self._rates is not None and not public:
+            self._rates.take((request.caller.realm, request.caller.principal))
         request.hold.owner = request.caller.principal if request.caller.authenticated else None
         if match is None:
             path = request.raw_path.decode("latin-1")

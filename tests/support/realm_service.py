@@ -13,6 +13,7 @@ from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.realms import RealmService
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -80,6 +81,7 @@ class RealmApp:
     url: str = "memory:///"
     vending: Callable[[], Vending] | None = None
     telemetry: Telemetry | None = None
+    rates: RequestRates | None = None
     storage_policy: StoragePolicy = field(default_factory=StoragePolicy)
 
     async def start(self) -> "RealmApp":
@@ -136,7 +138,7 @@ class RealmApp:
         authentication = Authentication([authenticator])
         realms, secrets = self.realms(), self.secrets
         service = RealmService(realms, self.names[0], secrets, self.entropy, authentication, endpoint)
-        return create_app({}, self.options, self.telemetry, service)
+        return create_app({}, self.options, self.telemetry, service, rates=self.rates)
 
     def session(self, realm: Realm) -> Session:
         """An operator's session with a realm's registry."""

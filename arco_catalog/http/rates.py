@@ -1,0 +1,43 @@
+"""The rate of requests that each principal may send to one process (docs/operating.md#rates)."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from math import ceil
+
+from arco_catalog.iceberg.errors import TooManyRequests
+
+MAX_PRINCIPALS = 10_000
+"""The limit of principals whose buckets are kept. Beyond it the one that sent no request for longest begins anew."""
+
+
+class RequestRates:
+    """A token bucket for each principal, which holds one second's requests and is full at first.
+
+    A bucket is stored as the time at which it will be full again, in seconds of `clock`: a full one takes no memory.
+    """
+
+    def __init__(self, per_second: int, clock: Callable[[], float]) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._full_at: OrderedDict[Hashable, float] = OrderedDict()
+
+    def take(self, principal: Hashable) -> None:
+        """Takes a token from the principal's bucket. Raises `TooManyRequests` if it has none."""
+        now, token = self._clock(), 1 / self._per_second
+        full_at = max(self._full_at.get(principal, now), now) + token
+        wait = full_at - now - 1  # a bucket that lacks more than a second's tokens has none left
+        if wait > token / 2:  # which no rounding reaches
+            raise TooManyRequests(
+                f"More than {self._per_second} requests a second of this principal: nothing was done", ceil(wait)
+            )
+        self._full_at[principal] = full_at
+        self._full_at.move_to_end(principal)
+        self._forget(now)
+
+    def _forget(self, now: float) -> None:
+        """Removes buckets from the oldest on: at most two that are full, and those beyond the limit."""
+        for _ in range(2):
+            oldest = next(iter(self._full_at))
+            if self._full_at[oldest] > now and len(self._full_at) <= MAX_PRINCIPALS:
+                break
+            del self._full_at[oldest]
