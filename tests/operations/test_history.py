@@ -14,6 +14,8 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.state import registry
+from arco_catalog.state.fields import integer
+from arco_catalog.state.registry_floor import raise_registry_floor
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.operations.test_transactions import creation
@@ -83,8 +85,9 @@ async def test_commits_that_lost_their_race_are_no_history(fixture: CatalogFixtu
 async def test_it_ends_where_it_was_collected(fixture: CatalogFixture) -> None:
     for number in range(3):
         await fixture.table(f"t{number}")
-    [_, second, *_] = [str(operation["commit"]) for operation in await report(fixture)]
-    await fixture.store.delete(fixture.catalog.paths.registry_commit(second))
+    [newest, second, *_] = await report(fixture)
+    await fixture.store.delete(fixture.catalog.paths.registry_commit(str(second["commit"])))
+    await raise_registry_floor(fixture.session().state, integer(newest, "sequence"))
 
     assert [operation["name"] for operation in await report(fixture)] == ["t2"]
 
