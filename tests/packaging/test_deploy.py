@@ -1,10 +1,9 @@
-"""Recipes to run the catalog: compose files, a systemd unit, proxies, a Helm chart. What is here to check them with is
+"""Recipes to run the catalog: compose files, a systemd unit, proxies. What is here to check them with is
 used; what is not is checked by reading them."""
 
 import re
 import shutil
 import subprocess
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import yaml
 from arco_catalog.cli.client_config import client_config
 from arco_catalog.cli.program import SERVE
 from arco_catalog.config.variables import (
-    DELEGATION,
     DELEGATION_PORT,
     DELEGATION_SERVICE,
     TLS_CERT,
@@ -25,7 +23,6 @@ from arco_catalog.config.variables import (
 from tests.packaging.dockerfile import PROJECT, environment_of, stages
 
 DEPLOY = PROJECT / "deploy"
-CHART = DEPLOY / "helm" / "arco-catalog"
 COMPOSE = sorted((DEPLOY / "compose").glob("*.yaml"))
 FINAL = stages(PROJECT / "Dockerfile")[-1]
 USER = next(instruction.text for instruction in FINAL if instruction.name == "USER")
@@ -38,7 +35,6 @@ CALLERS_WITH_CERTIFICATES = {
     TLS_CLIENT_CA.name: "/tls/ca.crt",
 }
 OF_THE_CATALOG = ("ARCO_PORT", "ARCO_METRICS_PORT", "ARCO_METRICS_HOST")
-VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 S3 = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": "http://s3:7070"}
 
 
@@ -198,98 +194,6 @@ def test_caddy_takes_its_file() -> None:
         check=False,
     )
     assert checked.returncode == 0, checked.stderr
-
-
-def test_the_chart_is_of_this_version() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
-
-
-def test_the_charts_templates_use_every_value_and_no_other() -> None:
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
-    used = {
-        path for file in (CHART / "templates").iterdir() for path in re.findall(r"\.Values\.([\w.]+)", file.read_text())
-    }
-    for path in used:
-        found: Any = values
-        for part in path.split("."):
-            assert part in found, f".Values.{path} is not in values.yaml"
-            found = found[part]
-    assert {path.split(".")[0] for path in used} == set(values)
-
-
-def test_the_charts_pods_run_as_the_image_says() -> None:
-    template = (CHART / "templates" / "deployment.yaml").read_text()
-    user, group = USER.split(":")
-    for line in (
-        "runAsNonRoot: true",
-        f"runAsUser: {user}",
-        f"runAsGroup: {group}",
-        "readOnlyRootFilesystem: true",
-        "allowPrivilegeEscalation: false",
-        f"containerPort: {PORT}",
-        f'name: ARCO_PORT, value: "{PORT}"',
-    ):
-        assert line in template, line
-    of_workers = {variable.name for variable in DELEGATION}  # the catalog's pods work on tasks
-    assert set(re.findall(r"\bARCO_\w+", template)) <= VARIABLES | of_workers
-
-
-def test_the_charts_delegation_service_runs_as_its_catalog_does_and_lets_in_only_callers_with_certificates() -> None:
-    template = (CHART / "templates" / "delegation.yaml").read_text()
-    catalogs = (CHART / "templates" / "deployment.yaml").read_text()
-    kept = re.search(r"(?s)      securityContext:.*?      containers:", catalogs)
-    assert kept is not None
-    assert kept[0] in template
-    port = DELEGATION_PORT.default
-    for line in (
-        'args: ["delegation-service"]',
-        "readOnlyRootFilesystem: true",
-        "allowPrivilegeEscalation: false",
-        f"containerPort: {port}",
-        f'name: {DELEGATION_PORT.name}, value: "{port}"',
-        *(f"{{name: {name}, value: {path}}}" for name, path in CALLERS_WITH_CERTIFICATES.items()),
-    ):
-        assert line in template, line
-    assert set(re.findall(r"\bARCO_\w+", template)) <= DELEGATION_VARIABLES
-
-
-@pytest.mark.optional("helm")
-def test_helm_makes_objects_of_the_chart() -> None:
-    everything = ["--set", "store=s3://lake/catalog,secretName=keys,environment.AWS_REGION=eu-central-1"]
-    everything += ["--set-json", 'allowedHosts=["a.example","b.example"]']
-    subprocess.run(["helm", "lint", "--strict", CHART, *everything], check=True, capture_output=True, timeout=60)
-    made = subprocess.run(
-        ["helm", "template", "lake", CHART, *everything], check=True, capture_output=True, text=True, timeout=60
-    )
-    objects = {document["kind"]: document for document in yaml.safe_load_all(made.stdout)}
-    assert set(objects) == {"Deployment", "NetworkPolicy", "Service", "ServiceAccount"}
-    pod = objects["Deployment"]["spec"]["template"]
-    [container] = pod["spec"]["containers"]
-    assert container["image"] == f"arco-catalog:{VERSION}"
-    told = {variable["name"]: variable["value"] for variable in container["env"]}
-    assert told["ARCO_ALLOWED_HOSTS"] == "a.example,b.example"
-    assert told["AWS_REGION"] == "eu-central-1"
-    assert objects["Service"]["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
-    delegation = "delegation.enabled=true,delegation.tlsSecretName=delegation-tls"
-    with_service = subprocess.run(
-        ["helm", "template", "lake", CHART, *everything, "--set", delegation],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    kinds = [document["kind"] for document in yaml.safe_load_all(with_service.stdout)]
-    assert {kind: kinds.count(kind) for kind in kinds} == {
-        "Deployment": 2,
-        "NetworkPolicy": 2,
-        "Service": 2,
-        "ServiceAccount": 1,
-    }
-    refused = subprocess.run(
-        ["helm", "template", "lake", CHART], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "set store, such as s3://bucket/prefix" in refused.stderr
 
 
 def test_no_image_names_a_registry() -> None:
