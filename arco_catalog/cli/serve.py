@@ -47,6 +47,7 @@ from arco_catalog.state.runtime import Runtime, SystemRuntime
 from arco_catalog.tasks.loop import WakeUp
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.telemetry.audit import AuditFile, AuditLog
 from arco_catalog.telemetry.lines import Write
 from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
@@ -116,7 +117,7 @@ class _Inputs:
             parsed_each("--allowed-origin", parse_origin, options.allowed_origins),
             certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca),
             metrics,
-            telemetry_of(options, None if metrics is None else metrics.requests),
+            telemetry_of(options, _audited(options, None if metrics is None else metrics.requests)),
             policies_of(options.task_properties),
             max_connections(options.max_connections),
         )
@@ -341,6 +342,18 @@ def _announce(options: ServeOptions, report: StoreReport, listener: socket.socke
         announce(options, listener, report, quiet=options.quiet, metrics=metrics)
     else:
         print(json.dumps(asdict(report)), flush=True)
+
+
+def _audited(options: ServeOptions, counter: Counter | None) -> Counter | None:
+    """Returns the counter of requests, behind the audit log if the options name its file. Raises `CliError` if that
+    can't be opened."""
+    if options.audit_log is None:
+        return counter
+    try:
+        file = AuditFile(options.audit_log)
+    except (OSError, ValueError) as error:
+        raise CliError(f"--audit-log: {error}") from error
+    return AuditLog(file.write, SystemRuntime().now_ms, counter)
 
 
 def telemetry_of(options: ServerOptions, counter: Counter | None = None) -> Telemetry | None:

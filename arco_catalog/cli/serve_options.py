@@ -13,7 +13,7 @@ from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(ServerOptions):
     """The options of `arco serve`: what every server has, and options for locations, web pages, idempotency keys,
-    purges, background tasks, vended credentials, metrics for Prometheus and rates."""
+    purges, background tasks, vended credentials, metrics for Prometheus, rates and the audit log."""
 
     allow_location_overlap: bool
     """Whether locations of tables may overlap; `allow_catalog_overlap` is about locations of catalogs."""
@@ -33,6 +33,7 @@ class ServeOptions(ServerOptions):
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     requests_per_second: int | None = None
+    audit_log: str | None = None
     listener: int | None = None
     """The descriptor of the listening socket that a supervisor has opened. A process with one is a worker: it writes
     its report as JSON to the supervisor instead of a start-up message."""

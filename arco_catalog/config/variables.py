@@ -123,6 +123,11 @@ LOG_FORMAT = Variable(
     "text",
     "FORMAT",
 )
+AUDIT_LOG = _text(
+    "ARCO_AUDIT_LOG",
+    "file to which a line of JSON is appended for each credential and each signature given, and for each denial",
+    "FILE",
+)
 METRICS_NAMESPACE = _text(
     "ARCO_METRICS_NAMESPACE", "add CloudWatch embedded metrics of this namespace to the JSON lines", "NAME"
 )
@@ -507,6 +512,7 @@ SERVER: tuple[Variable[object], ...] = (
     METRICS,
     GZIP,
     LOG_FORMAT,
+    AUDIT_LOG,
     METRICS_NAMESPACE,
     METRICS_PORT,
     METRICS_HOST,

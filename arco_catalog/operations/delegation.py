@@ -17,6 +17,7 @@ from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
+from arco_catalog.protocol.request_stats import GivenAccess, current_stats
 from arco_catalog.state.entries import PendingTransaction, has_pointer
 from arco_catalog.state.fields import mapping, optional_text
 from arco_catalog.state.index import Index, Namespace
@@ -25,7 +26,7 @@ from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.vending.credential import StorageCredential
 from arco_catalog.vending.errors import CredentialsRefused
-from arco_catalog.vending.scope import Scope
+from arco_catalog.vending.scope import Scope, common_folder
 from arco_catalog.vending.service import Vending
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
 from arco_catalog.vending.storage_config import FileStorage, StorageConfig, parse_storage_config
@@ -135,20 +136,29 @@ async def credentials(
     ones. Raises `Unavailable`, and `InternalError` if the cloud refuses."""
     config, principal = storage_of(session), _principal(session)
     try:
-        return await vending.credentials(
+        found = await vending.credentials(
             config, access.scope, access.entity, principal, refresh_endpoint, session.catalog.locations.own
         )
     except CredentialsRefused as error:  # the log has it; it names roles, which a reader need not know
         raise InternalError(_REFUSED) from error
+    current_stats().given += (
+        GivenAccess("vended", access.entity, each.prefix, access.scope.write, expires_ms=each.expires_ms)
+        for each in found
+    )
+    return found
 
 
 async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
     """Signs one request to the storage, for the files of `access`. Raises `Forbidden` for a request to other files, or
     a write that `access` does not include, `Unavailable`, and `InternalError` if the cloud refuses."""
     try:
-        return await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
+        signed = await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
     except CredentialsRefused as error:
         raise InternalError(_REFUSED) from error
+    folder = common_folder(access.scope.locations)
+    given = GivenAccess("signed", access.entity, folder, access.scope.write, method=request.method)
+    current_stats().given.append(given)
+    return signed
 
 
 def _principal(session: Session) -> str:

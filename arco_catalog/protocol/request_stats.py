@@ -1,7 +1,7 @@
 """Counts of what was done for one request: taken while it runs, exported when it is over (docs/observability.md).
 
 Telemetry opens them around the request; its session finds those, or takes some that are not read. They hold ids, counts
-and times: no names, nothing that a client sent, nothing of the state.
+and times: no names, nothing that a client sent, nothing of the state, except in `given`.
 """
 
 from contextvars import ContextVar
@@ -20,6 +20,19 @@ KEY_DIGITS = 16
 """Of the hash of an idempotency key, enough to find its marker in the store."""
 
 
+@dataclass(frozen=True, slots=True)
+class GivenAccess:
+    """A credential or a signature that a request got: for the files of an entity in `location`, until `expires_ms`, in
+    milliseconds since 1970, or for one request with `method`. It contains no secret."""
+
+    event: Literal["vended", "signed"]
+    entity: str
+    location: str
+    writes: bool
+    expires_ms: int | None = None
+    method: str | None = None
+
+
 @dataclass(slots=True)
 class RequestStats:
     """The statistics of one request, which telemetry exports. `store` is None without telemetry, and calls are then not
@@ -30,7 +43,7 @@ class RequestStats:
     is that of an assumed role. `ignored_claim`: the request named a source, but the principal may not. `denied` is the
     privilege that the principal lacks, and the securable. `vended` is the result of a call to a cloud for credentials.
     `stale_key`: the client sent an idempotency key that is more than a day old. `unknown_outcome` is the reason why the
-    outcome of the change is unknown.
+    outcome of the change is unknown. `given` is for the audit log alone: its locations contain names.
     """
 
     store: Measurement | None = None
@@ -48,6 +61,7 @@ class RequestStats:
     unknown_outcome: UnknownReason | None = None
     dropped_writes: int = 0
     vended: str | None = None
+    given: list[GivenAccess] = field(default_factory=list)
 
     def about(self, entity: str, uuid: str | None = None) -> None:
         """Records in the statistics a table or view that the request is about, with its uuid if known."""

@@ -1,0 +1,76 @@
+"""The audit log: a line of JSON for each credential and each signature that a request got, and for each denial
+(docs/observability.md#audit)."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.telemetry.lines import Write, utc_time
+from arco_catalog.telemetry.request_log import RequestLog
+from arco_catalog.telemetry.telemetry import Counter
+
+
+class AuditLog:
+    """Writes the lines of a request before its answer is sent, and passes its log on to `inner`, if that is given."""
+
+    def __init__(self, write: Write, now_ms: Callable[[], int], inner: Counter | None = None) -> None:
+        self._write = write
+        self._now_ms = now_ms
+        self._inner = inner
+
+    def count(self, log: RequestLog) -> None:
+        """Writes the audit lines of a request, whose log `inner` gets in any case. Raises what `write` raises."""
+        try:
+            at_ms = self._now_ms()
+            for event in _events(log):
+                self._write(dumps({"time": utc_time(at_ms), **event, **_request(log)}).decode())
+        finally:
+            if self._inner is not None:
+                self._inner.count(log)
+
+
+def _events(log: RequestLog) -> Iterator[JsonObject]:
+    for given in log.stats.given:
+        event: JsonObject = {"event": given.event, "entity": given.entity, "location": given.location}
+        event["access"] = "write" if given.writes else "read"
+        if given.expires_ms is not None:
+            event["expires"] = utc_time(given.expires_ms)
+        if given.method is not None:
+            event["signed_method"] = given.method
+        yield event
+    if log.stats.denied is not None:
+        privilege, securable = log.stats.denied
+        yield {"event": "denied", "privilege": privilege, "on": securable}
+
+
+def _request(log: RequestLog) -> JsonObject:
+    return {
+        "principal": log.stats.principal,
+        "warehouse": log.warehouse,
+        "operation": log.operation,
+        "request_id": log.request_id,
+    }
+
+
+class AuditFile:
+    """A file to which each line is appended by one write, so that several processes can share it. Raises `OSError` if
+    the file can't be opened or made, and `ValueError` if it is not a regular file."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            os.close(self._descriptor)
+            raise ValueError(f"{path} is not a regular file")
+
+    def write(self, line: str) -> None:
+        """Appends a line. Raises `OSError`, also if only a part of it was written."""
+        data = f"{line}\n".encode()
+        written = os.write(self._descriptor, data)
+        if written != len(data):
+            raise OSError(f"only {written} of {len(data)} bytes of an audit line were written")
+
+    def close(self) -> None:
+        """Closes the file. A later `write` raises `OSError`."""
+        os.close(self._descriptor)
+        self._descriptor = -1  # the number may become that of another file
