@@ -61,6 +61,7 @@ class Dispatch:
         public = route is not None and route.public
         realm = None if public else await self._identify(request)
         if self._rates is not None and not public:
+            request.route = route  # a refusal has the operation's name in the log
             self._rates.take((request.caller.realm, request.caller.principal))
         request.hold.owner = request.caller.principal if request.caller.authenticated else None
         if match is None:

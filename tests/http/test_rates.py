@@ -8,6 +8,8 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.rates import MAX_PRINCIPALS, RequestRates
 from arco_catalog.iceberg.errors import TooManyRequests
+from arco_catalog.telemetry.lines import JsonLines
+from arco_catalog.telemetry.telemetry import Telemetry
 from tests.support.http_service import HttpService
 from tests.support.realm_service import RealmApp, on_catalog
 from tools.support.asgi_client import Client
@@ -81,7 +83,9 @@ def test_memory_is_bounded_and_full_buckets_are_forgotten() -> None:
 async def test_requests_beyond_the_rate_get_429_in_the_form_of_iceberg() -> None:
     clock, service = Clock(), HttpService()
     options = HttpOptions(health=True)
-    client = Client(create_app({"wh": service.catalog()}, options, rates=RequestRates(2, clock)))
+    lines: list[str] = []
+    telemetry = Telemetry([JsonLines(lines.append)], service.clock)
+    client = Client(create_app({"wh": service.catalog()}, options, telemetry, rates=RequestRates(2, clock)))
 
     answers = [await client.get("/v1/wh/namespaces") for _ in range(3)]
 
@@ -89,6 +93,8 @@ async def test_requests_beyond_the_rate_get_429_in_the_form_of_iceberg() -> None
     refused = answers[-1]
     assert (refused.error_type, refused.headers["Retry-After"]) == ("SlowDownException", "1")
     assert "More than 2 requests a second of this principal: nothing was done" in refused.message
+    assert '"Operation":"listNamespaces"' in lines[-1]
+    assert '"status":429' in lines[-1]
     assert [(await client.get("/health")).status for _ in range(9)] == [200] * 9
     clock.now += 1
     assert (await client.get("/v1/wh/namespaces")).status == 200

@@ -179,7 +179,10 @@ _CHECK: Json = {
         "type": {"enum": [*GRANTABLE]},
         "privilege": {"enum": [*Privilege]},
         "namespace": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-        **{f"{kind}Name": {"description": f"Ignored unless the type is {kind}."} for kind in ("table", "view", "policy")},
+        **{
+            f"{kind}Name": {"description": f"Ignored unless the type is {kind}."}
+            for kind in ("table", "view", "policy")
+        },
         "principal": {"type": "string", "minLength": 1},
     },
 }
