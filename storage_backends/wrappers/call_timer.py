@@ -5,6 +5,7 @@ timer is set once, for the earliest, and then for the earliest of those that wai
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import TypeVar
 
 from storage_backends.base import DeadlinePassed
@@ -66,13 +67,19 @@ class CallTimer:
         self._handle = self._loop.call_at(ends, self._end_late_calls)
 
     def _end_late_calls(self) -> None:
-        """Cancels the calls whose time is over, and sets the timer for the earliest of the others."""
+        """Ends the calls whose time is over, and sets the timer for the earliest of the others. The task of a call that
+        was sent in this turn of the event loop may not have begun, and would end with the cancellation unseen."""
         assert self._loop is not None
         self._handle, now = None, self._loop.time()
-        waiting = [call for call in self._calls if not call.is_over]
-        for call in waiting:
-            if call.ends <= now:
+        late = [call for call in self._calls if call.ends <= now]
+        if late:
+            self._loop.call_soon(self._end, late)
+        if left := [call.ends for call in self._calls if call.ends > now]:
+            self._set(min(left))
+
+    def _end(self, late: Sequence[_Call]) -> None:
+        """Cancels those of these calls that still wait."""
+        for call in late:
+            if call in self._calls and not call.is_over:
                 call.is_over = True
                 call.task.cancel()
-        if left := [call.ends for call in waiting if not call.is_over]:
-            self._set(min(left))

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Coroutine
 
 import pytest
 
+from arco_catalog.protocol.concurrency import gather
 from storage_backends.eager import Waiting
 from storage_backends.wrappers.call_timer import CallTimedOut, CallTimer
 
@@ -151,3 +152,19 @@ def test_in_another_event_loop_it_begins_anew() -> None:
 
     for _ in range(2):
         asyncio.run(wait())
+
+
+async def test_a_call_ends_at_its_deadline_where_its_task_has_not_begun() -> None:
+    """The timer of another call runs in the turn of the event loop in which the call is sent."""
+    timer = CallTimer()
+
+    async def call(name: str) -> str:
+        return await timer.wait(begun(never()), 0, name)
+
+    first = asyncio.create_task(call("first"))
+    await asyncio.sleep(0)
+    others = asyncio.create_task(gather(call("second"), call("third")))
+    with pytest.raises(CallTimedOut, match="first"):
+        await first
+    with pytest.raises(CallTimedOut, match="second"):
+        await others
