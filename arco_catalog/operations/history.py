@@ -39,33 +39,49 @@ async def history(
     """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, each with the
     id, sequence number and time of the commit; with `own` also the kinds in `OWN`, such as fences and the creation of
     tables by a transaction. For a commit whose object is lost, or corrupt, yields one item of the kind `LOST`. Ends
-    without an error at the first commit that a cleanup has deleted.
+    without an error at the first commit that a cleanup has deleted, and at a lost one if no list goes beyond it.
 
     A commit lists the ids of at most 500 commits, and names the commit before those, which has the next list.
     """
-    listing: CommitRecord | None = newest or await session.state.head()
+    head = newest or await session.state.head()
+    listing: CommitRecord | None = head
+    sequence = head.sequence
     while listing is not None:
-        commits, sequence = [commit for commit, _ in listing.recent()], listing.sequence
+        commits, furthest = [commit for commit, _ in listing.recent()[listing.sequence - sequence :]], listing
         for batch in batches(commits, AHEAD):
-            for name, commit in zip(
-                batch, await gather(*(_commit(session, listing, each) for each in batch)), strict=True
-            ):
+            reads = [_commit(session, listing, each, sequence - place) for place, each in enumerate(batch)]
+            for name, commit in zip(batch, await gather(*reads), strict=True):
                 if commit is None and await _is_collected(session, sequence):
                     return
                 for operation in _operations(name, sequence, commit):
                     if own or operation.get("kind") not in OWN:
                         yield operation
+                if commit is not None and _end(commit) < _end(furthest):
+                    furthest = commit
                 sequence -= 1
-        listing = None if listing.before is None else await _commit(session, listing, listing.before)
+        if listing.before is None:
+            return
+        before = await _commit(session, listing, listing.before, sequence)
+        if before is None and furthest is listing:
+            if not await _is_collected(session, sequence):
+                yield _lost(listing.before, sequence)
+            return
+        listing = before or furthest
 
 
-async def _commit(session: Session, listing: CommitRecord, commit: str) -> CommitRecord | None:
-    """Reads a commit, which `listing` may be; None if its object does not exist or is corrupt."""
+def _end(listing: CommitRecord) -> int:
+    """Returns the sequence number of the commit before those that a commit lists."""
+    return listing.sequence - len(listing.recent())
+
+
+async def _commit(session: Session, listing: CommitRecord, commit: str, sequence: int) -> CommitRecord | None:
+    """Reads the commit with this sequence number, which `listing` may be; None if its object does not exist or is
+    corrupt."""
     if commit == listing.id:
         return listing
     try:
         read = await session.state.registry_commit(commit)
-        return read if read.id == commit and read.at_ms >= 0 else None
+        return read if (read.id, read.sequence) == (commit, sequence) and read.at_ms >= 0 else None
     except (CommitStateUnknown, InternalError):
         return None
 
@@ -80,9 +96,13 @@ async def _is_collected(session: Session, sequence: int) -> bool:
 
 def _operations(name: str, sequence: int, commit: CommitRecord | None) -> list[JsonObject]:
     if commit is None:
-        return [{"commit": name, "sequence": sequence, "at_ms": None, "kind": LOST}]
+        return [_lost(name, sequence)]
     made: JsonObject = {"commit": commit.id, "sequence": commit.sequence, "at_ms": commit.at_ms}
     return [
         {**made, **{name: value for name, value in operation.items() if name != "answer"}}
         for operation in reversed(objects(commit.document, "operations"))
     ]
+
+
+def _lost(name: str, sequence: int) -> JsonObject:
+    return {"commit": name, "sequence": sequence, "at_ms": None, "kind": LOST}

@@ -13,7 +13,7 @@ from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.upgrade import upgrade
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head, past_head_body
-from arco_catalog.state import commit_edits
+from arco_catalog.state import commit_edits, registry
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
 from storage_backends import Found
@@ -139,7 +139,14 @@ async def test_history_is_read_from_edits(fixture: CountingFixture) -> None:
     assert len(made) == 13
 
 
-@pytest.mark.parametrize("junk", [None, b"{", b'{"version":2,"recent":[],"changes":{}}'], ids=["gone", "cut", "junk"])
+NO_SEQUENCE = b'{"version":2,"id":"ID","at_ms":1,"recent":[],"changes":{}}'
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [None, b"{", b'{"version":2,"recent":[],"changes":{}}', NO_SEQUENCE],
+    ids=["gone", "cut", "junk", "no sequence"],
+)
 async def test_a_commit_that_is_lost_ends_no_history(fixture: CountingFixture, junk: bytes | None) -> None:
     for number in range(6):
         await fixture.table(f"t{number}")
@@ -147,12 +154,41 @@ async def test_a_commit_that_is_lost_ends_no_history(fixture: CountingFixture, j
     key = fixture.catalog.paths.registry_commit(commit)
     await fixture.store.delete(key)
     if junk is not None:
-        await fixture.session().state.create(key, junk)
+        await fixture.session().state.create(key, junk.replace(b"ID", commit.encode()))
     shown = [each async for each in history(fixture.another().session())]
     assert [each["name"] for each in shown if each["kind"] == "create-table"] == ["t5", "t4", "t2", "t1", "t0", "t"]
     [lost] = [each for each in shown if each["kind"] == "lost"]
     head = await head_of(fixture)
     assert lost == {"commit": commit, "sequence": head.sequence - 2, "at_ms": None, "kind": "lost"}
+
+
+@pytest.mark.parametrize("more", range(6))
+async def test_a_lost_commit_with_the_next_list_ends_no_history(
+    monkeypatch: pytest.MonkeyPatch, fixture: CountingFixture, more: int
+) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 8)
+    for number in range(16 + more):
+        await fixture.table(f"t{number}")
+    head = await head_of(fixture)
+    known = [each async for each in history(fixture.another().session(), own=True)]
+    await fixture.store.delete(fixture.catalog.paths.registry_commit(head.before or ""))
+    shown = [each async for each in history(fixture.another().session(), own=True)]
+    lost = {"commit": head.before, "sequence": head.sequence - 8, "at_ms": None, "kind": "lost"}
+    assert shown == [lost if each["commit"] == head.before else each for each in known]
+
+
+async def test_the_end_of_a_history_whose_rest_cannot_be_found_is_shown(
+    monkeypatch: pytest.MonkeyPatch, fixture: CountingFixture
+) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 2)
+    for number in range(6):
+        await fixture.table(f"t{number}")
+    head = await head_of(fixture)
+    paths, [_, (second, _)] = fixture.catalog.paths, head.recent()
+    for commit in (second, head.before or ""):
+        await fixture.store.delete(paths.registry_commit(commit))
+    *_, last = [each async for each in history(fixture.another().session())]
+    assert last == {"commit": head.before, "sequence": head.sequence - 2, "at_ms": None, "kind": "lost"}
 
 
 async def test_an_upgrade_is_followed_by_edits() -> None:
