@@ -3,6 +3,7 @@ what of the token is not accepted and what to do about it."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import UnverifiedToken, read_unverified
@@ -77,8 +78,7 @@ async def _of_principal(session: Session, found: AuthenticationResult) -> Sequen
     head = await session.head()
     standing = await look_up(session.state, head.index, standing_of(head.index, found.identity))
     if standing is None:
-        advice = f"arco principals update NAME --property 'arco.subject={found.identity.principal}'"
-        return [Check("principal", Status.FAILED, "no principal of the realm has this subject or id", escaped(advice))]
+        return [Check("principal", Status.FAILED, "no principal of the realm has this subject or id", _advice(found))]
     if standing.must_rotate:
         return [Check("principal", Status.FAILED, f"{standing.name} must rotate its secret first", "rotate it")]
     results = [Check("principal", Status.OK, standing.name)]
@@ -86,8 +86,16 @@ async def _of_principal(session: Session, found: AuthenticationResult) -> Sequen
     roles = "all roles" if named is None else f"the roles {', '.join(sorted(named)) or 'none'}"
     if standing.roles:
         return [*results, Check("roles", Status.OK, f"the token activates {roles}: {len(standing.roles)} of its own")]
-    advice = f"assign one by `arco roles assign ROLE --to {standing.name}`, or check {OIDC_ROLES_CLAIM.name}"
+    advice = f"assign one by `arco roles assign ROLE --to {quote(standing.name)}`, or check {OIDC_ROLES_CLAIM.name}"
     return [*results, Check("roles", Status.FAILED, f"it has none of what the token activates: {roles}", advice)]
+
+
+def _advice(found: AuthenticationResult) -> str:
+    """Returns what to do about a token without a principal. A command is quoted for a shell: the subject is text that a
+    stranger may have chosen."""
+    if not found.identity.issued:
+        return "log in again: the principal was dropped, or its secret replaced"
+    return f"arco principals update NAME --property {quote(f'arco.subject={found.identity.principal}')}"
 
 
 def _claims(token: UnverifiedToken) -> str:

@@ -12,7 +12,7 @@ from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
 from arco_catalog.cli.management import Management, open_management
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, objects, optional_text, text
 
@@ -38,19 +38,21 @@ def run_list(options: ManagementOptions, role: str | None, *, as_json: bool) -> 
     """Displays the grants of a catalog role, or of all catalog roles of the catalog if `role` is None. Returns 0.
     Raises `CliError`, as `NotThere` if there is no such role or catalog."""
 
-    async def work() -> Sequence[JsonObject]:
+    async def work() -> str:
         async with open_management(options, "grants list", writes=False) as api:
             names = [role] if role is not None else await _roles(api, options)
-            return [{**grant, "catalogRole": name} for name in names for grant in await _grants(api, options, name)]
+            found: list[JsonObject] = [
+                {**grant, "catalogRole": name} for name in names for grant in await _grants(api, options, name)
+            ]
+            return json_text([*found]) if as_json else _as_table(found)
 
-    found = carry_out(work)
-    if as_json:
-        shown: list[JsonValue] = [*found]
-        print(json_text(shown))
-    else:
-        lines = [(text(each, "catalogRole"), text(each, "privilege"), format_securable(each)) for each in found]
-        print(table(HEADINGS, lines) if found else "There are no grants.")
+    print(carry_out(work))
     return 0
+
+
+def _as_table(found: Sequence[JsonObject]) -> str:
+    lines = [(text(each, "catalogRole"), text(each, "privilege"), format_securable(each)) for each in found]
+    return table(HEADINGS, lines) if found else "There are no grants."
 
 
 async def _roles(api: Management, options: ManagementOptions) -> Sequence[str]:
@@ -93,18 +95,19 @@ def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_jso
     principal or catalog."""
     named: JsonObject = {} if who == CALLER else {"principal": who}
 
-    async def work() -> JsonObject:
+    async def work() -> tuple[bool, str]:
         async with open_management(options, "grants check", writes=False) as api:
             body: JsonObject = {"checks": [{**grant, **named}]}
             answer = await api.send("POST", "catalogs", options.catalog.warehouse, "check", body=body)
-            (result,) = objects(answer, "results")
-            if result["allowed"] is not True and named:
+            found = objects(answer, "results")[0]
+            allowed = found["allowed"] is True
+            if named and not allowed:
                 await _require_principal(api, who)
-            return result
+            return allowed, json_text(found) if as_json else _outcome(found, grant)
 
-    found = carry_out(work)
-    print(json_text(found) if as_json else _outcome(found, grant))
-    return 0 if found["allowed"] is True else 1
+    allowed, shown = carry_out(work)
+    print(shown)
+    return 0 if allowed else 1
 
 
 async def _require_principal(api: Management, name: str) -> None:

@@ -97,7 +97,8 @@ def _with_tokens(login: SavedLogin, tokens: Tokens) -> SavedLogin:
 
 async def saved_token(url: str, environment: Mapping[str, str]) -> str | None:
     """Returns the token of the saved login at a server, None if there is none. A token that expires within `RENEWAL_MS`
-    is renewed first, and saved. Raises `CliError` if it can't be renewed, and as `read_login` does."""
+    is renewed first, and saved unless the login was replaced or forgotten meanwhile. Raises `CliError` if it can't be
+    renewed, and as `read_login` does."""
     path = login_path(url, environment)
     login = read_login(path)
     if login is None or login.expires_ms - SystemRuntime().now_ms() > RENEWAL_MS:
@@ -109,7 +110,11 @@ async def saved_token(url: str, environment: Mapping[str, str]) -> str | None:
         if other is not None and other != login:
             return other.access_token
         raise CliError(f"the login at {url} has expired and was not renewed: {error}; log in again") from error
-    write_login(path, renewed)
+    other = read_login(path)
+    if other == login:
+        write_login(path, renewed)
+    elif other is not None:
+        return other.access_token
     return renewed.access_token
 
 

@@ -18,6 +18,7 @@ from arco_catalog.cli.session import OPERATOR, open_session
 from arco_catalog.http.app import create_app
 from arco_catalog.http.buffered_exchange import BufferedExchange
 from arco_catalog.http.realms import RealmService
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.operations.realms import Realm
 from arco_catalog.planning.access import Identity
@@ -32,6 +33,7 @@ SECONDS = 60.0
 """The time in which a server must answer."""
 NO_QUERY: Mapping[str, str] = {}
 CHANGES = ("PUT", "POST", "DELETE")
+FOREIGN = "the answer is none of the management API: does --url name a catalog's server?"
 
 Exchange = Callable[[str, str, Mapping[str, str], bytes], Awaitable[tuple[int, bytes]]]
 """Sends a request (method, path, headers, body), and returns the status and the body of the response."""
@@ -52,16 +54,19 @@ class Management:
     ) -> JsonObject:
         """Sends a request with the segments of a path and a query, and returns the document in the answer, an empty one
         if the answer has no body. Raises `NotThere` if a principal, role or catalog does not exist, and `CliError` for
-        every other failure, with the message of the server."""
+        every other failure, with the message of the server, and for a success with another body than a JSON object, as
+        web pages have it."""
         target = "/".join([BASE, *(quote(segment, safe="") for segment in path)])
         target += f"?{urlencode(query)}" if query else ""
         headers = {} if body is None else {"content-type": "application/json"}
         status, answer = await self._exchange(method, target, headers, b"" if body is None else dumps(body))
         document = _document(answer)
-        if status < 300:
+        if status < 300 and (document or not answer):
             return document
         if status == 401:
             raise CliError("the server knows no such login: `arco login URL` makes one, --token-file names a token")
+        if status < 300:
+            raise CliError(FOREIGN)
         error = mapping(document, "error")
         reason = optional_text(error, "message") or f"the server answered status {status}"
         raise NotThere(reason) if error.get("type") == "NotFoundException" else CliError(reason)
@@ -78,9 +83,13 @@ def _document(body: bytes) -> JsonObject:
 @asynccontextmanager
 async def open_management(options: ManagementOptions, command: str, *, writes: bool) -> AsyncIterator[Management]:
     """Yields the client of the management API that the options name. Raises `CliError` for a URL that is not https or
-    loopback, and for a token file that can't be read; for a store as `open_session` and `find_realm` do."""
+    loopback, for a token file that can't be read, and if the body finds that an answer of a server has another form;
+    for a store as `open_session` and `find_realm` do."""
     if options.url is not None:
-        yield Management(_server(options.url, await _token(options.url, options)))
+        try:
+            yield Management(_server(options.url, await _token(options.url, options)))
+        except (InternalError, LookupError, OverflowError) as error:
+            raise CliError(FOREIGN) from error
         return
     async with open_session(options.catalog, command, find_realm, writes=writes) as (realm, _):
         yield Management(_in_process(realm))

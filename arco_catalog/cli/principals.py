@@ -11,7 +11,7 @@ from arco_catalog.cli.management import Management, open_management
 from arco_catalog.cli.options import parse_pairs
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, objects, text
 
@@ -36,18 +36,14 @@ def run(
     """Carries out the action and prints the result: a new secret this once. All actions but a list need a
     `name`. Returns 0. Raises `CliError`, as `NotThere` if there is no such principal."""
 
-    async def work() -> JsonObject:
+    async def work() -> str:
         async with open_management(options, f"principals {action}", writes=action not in READS) as api:
-            if name is None:
-                return await api.get("principals")
-            return await _one(api, action, name, arguments)
+            shown = await (api.get("principals") if name is None else _one(api, action, name, arguments))
+            if not as_json:
+                return _as_text(action, shown)
+            return json_text(shown["principals"] if name is None else shown)
 
-    shown = carry_out(work)
-    if as_json:
-        document: JsonValue = shown["principals"] if name is None else shown
-        print(json_text(document))
-    else:
-        print(_as_text(action, shown))
+    print(carry_out(work))
     return 0
 
 

@@ -12,7 +12,7 @@ from arco_catalog.cli.management import Management, open_management
 from arco_catalog.cli.options import parse_pairs
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, objects, text, texts
 
@@ -59,18 +59,14 @@ def run(options: ManagementOptions, action: str, name: str | None, arguments: Ro
     role."""
     kind = _kind(options, arguments)
 
-    async def work() -> JsonObject:
+    async def work() -> str:
         async with open_management(options, f"roles {action}", writes=action not in READS) as api:
-            if name is None:
-                return await api.get(*kind.path)
-            return await _one(api, kind, action, name, arguments)
+            shown = await (api.get(*kind.path) if name is None else _one(api, kind, action, name, arguments))
+            if not as_json:
+                return _as_text(kind, action, shown)
+            return json_text(shown["roles"] if name is None else shown)
 
-    shown = carry_out(work)
-    if as_json:
-        document: JsonValue = shown["roles"] if name is None else shown
-        print(json_text(document))
-    else:
-        print(_as_text(kind, action, shown))
+    print(carry_out(work))
     return 0
 
 

@@ -1,12 +1,16 @@
 """`arco doctor --auth`: what of a token a server would not accept, and why."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from arco_catalog.authentication.authenticator import AuthenticationResult
+from arco_catalog.cli.auth_doctor import _advice
+from arco_catalog.planning.access import Identity
 from tests.cli.in_process import arco
 from tests.support.oidc_provider import oidc_provider
 from tests.support.served_realms import KEY, bootstrapped
@@ -98,3 +102,16 @@ async def test_a_token_file_that_is_missing_and_a_store_without_a_realm_are_erro
     assert (missing.code, "the token was not read" in missing.err) == (1, True)
     assert (without.code, "there is no realm" in without.err) == (2, True)
     assert both.code == 2
+
+
+def test_a_command_to_copy_has_the_subject_as_one_word_of_a_shell() -> None:
+    subject = "https://login.example ada' --x; $(reboot)"
+    found = AuthenticationResult("POLARIS", Identity(subject, issued=True), "ada")
+
+    assert shlex.split(_advice(found))[4:] == ["--property", f"arco.subject={subject}"]
+
+
+def test_a_token_of_the_realm_without_a_principal_is_not_advised_a_subject() -> None:
+    found = AuthenticationResult("POLARIS", Identity("an-id"), "ada")
+
+    assert "log in again" in _advice(found)

@@ -3,7 +3,9 @@ meant to be."""
 
 import asyncio
 import json
+import os
 import stat
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,8 +22,11 @@ from pyiceberg.types import LongType, NestedField
 
 from tests.cli.in_process import arco
 from tests.cli.process import CompletedProcess, serving
+from tests.cli.test_login import answering, response
 from tests.support.served_realms import LOGINS, Root, bootstrapped
 
+FOREIGN = {"principals": [{"name": 5}], "roles": [{"lastUpdateTimestamp": 10**30}], "grants": [{}], "results": [{}]}
+"""An answer in none of the forms of the management API."""
 SCHEMA = Schema(NestedField(1, "id", LongType()))
 
 
@@ -271,3 +276,35 @@ class TestServers:
             1,
             "arco: Principal ada lacks the privilege PRINCIPAL_LIST on the realm\n",
         )
+
+
+@pytest.mark.parametrize("body", ["<html>", "[]", "{}", json.dumps(FOREIGN)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "principals list",
+        "principals show x",
+        "principals update x --property a=b",
+        "principals create x",
+        "principals rotate x",
+        "roles list",
+        "roles show x --catalog-role",
+        "grants list x",
+        "grants check - TABLE_DROP a.b",
+    ],
+)
+async def test_an_answer_that_is_none_of_the_management_api_is_an_error(command: str, body: str) -> None:
+    """As a web page, or a server of something else, sends it with status 200."""
+    async with answering(defaultdict(lambda: response(body))) as url:
+        ended = await arco(*command.split(), "--url", url, "--token-file", os.devnull)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "the answer is none of the management API" in ended.err
+
+
+@pytest.mark.parametrize("command", ["roles assign x --to y", "grants add x TABLE_DROP a.b", "principals drop x"])
+async def test_a_page_in_place_of_an_answer_is_no_success(command: str) -> None:
+    async with answering(defaultdict(lambda: response("<html>"))) as url:
+        ended = await arco(*command.split(), "--url", url, "--token-file", os.devnull)
+
+    assert (ended.code, ended.out) == (1, "")

@@ -11,7 +11,7 @@ import stat
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from html import unescape
@@ -21,9 +21,10 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 import pytest
 
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.login import saved_token
 from arco_catalog.cli.loopback import browser_tokens
 from arco_catalog.cli.oauth import Issuer, device_tokens, discover, request_tokens
-from arco_catalog.cli.saved_logins import SavedLogin, login_path, read_login, write_login
+from arco_catalog.cli.saved_logins import SavedLogin, forget_login, login_path, read_login, write_login
 from tests.cli.in_process import arco
 from tests.cli.process import CompletedProcess, Server, serving
 from tests.support.oidc_provider import OidcProvider, oidc_provider
@@ -326,6 +327,43 @@ class TestHostileIssuers:
 
         assert (waited[:2], sum(waited) < 2_000, len(waited) < 40) == ([1, 6], True, True)
         assert [text.isprintable() for text in shown] == [True]
+
+
+class TestRenewals:
+    """A renewed token takes the place of the login that it renews, and of no other."""
+
+    async def renewed(self, folder: Path, meanwhile: Callable[[Path], object]) -> tuple[str | None, SavedLogin | None]:
+        """The token that a command sends, and the saved login after it, if the user does something while the issuer
+        answers."""
+        environment = {"XDG_CONFIG_HOME": f"{folder}"}
+        path = login_path("https://x", environment)
+
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            meanwhile(path)
+            writer.write(response({"access_token": "renewed", "token_type": "bearer"}).encode())
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        async with server:
+            endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+            write_login(path, SavedLogin("https://x", endpoint, "id", "scope", TOKEN, 1, "a-refresh-token"))
+            return await saved_token("https://x", environment), read_login(path)
+
+    async def test_it_is_saved(self, tmp_path: Path) -> None:
+        token, saved = await self.renewed(tmp_path, lambda path: None)
+
+        assert saved is not None
+        assert (token, saved.access_token) == ("renewed", "renewed")
+
+    async def test_a_login_that_was_forgotten_meanwhile_stays_forgotten(self, tmp_path: Path) -> None:
+        assert await self.renewed(tmp_path, forget_login) == ("renewed", None)
+
+    async def test_another_login_that_was_made_meanwhile_is_used_and_kept(self, tmp_path: Path) -> None:
+        other = SavedLogin("https://x", "https://x/token", "id", "scope", "another", 10**15)
+
+        assert await self.renewed(tmp_path, lambda path: write_login(path, other)) == ("another", other)
 
 
 class TestCallbacks:
