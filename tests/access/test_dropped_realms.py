@@ -15,7 +15,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.realm import check_realm
 from arco_catalog.upkeep.recovery.restore import Choices, restore
-from storage_backends import Found
+from storage_backends import Found, StoreUnavailable
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
 from tests.support.registry_versions import raise_version
@@ -82,6 +82,18 @@ async def test_a_dropped_realm_is_made_anew_only_on_request(app: RealmApp) -> No
     assert (await app.manage("GET", "catalogs")).status == 401  # the token of the root that is gone
     app.ids["r", "root"] = root.entity
     assert (await app.manage("GET", "catalogs", client=app.client("root"))).status == 200
+
+
+async def test_a_realm_whose_key_of_page_tokens_cannot_be_written_is_made(app: RealmApp) -> None:
+    """Its root has the credentials that the operator gets: the first page that may write makes the key."""
+    assert isinstance(app.store, ScriptedStore)
+    await drop_realm(session(app))
+    path = session(app).state.paths.page_key
+    await app.store.delete(path)
+    app.store.rules = [Rule(put(path), fails=StoreUnavailable("down"), times=1)]
+    await bootstrap(session(app), await credentials(app), reopen=True)
+    assert await principal_of_client(session(app), "again") is not None
+    assert await session(app).state.page_key()
 
 
 async def test_a_restored_head_has_no_principal_of_a_realm_that_was_dropped_before(app: RealmApp) -> None:

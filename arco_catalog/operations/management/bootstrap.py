@@ -1,6 +1,8 @@
 """Makes the first commit of a realm's registry: its root principal, and the role that manages the realm. An operator
 makes it at the store, never over HTTP."""
 
+from contextlib import suppress
+
 from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import EntityChange
@@ -22,6 +24,7 @@ from arco_catalog.state.realm import (
     principal_role_key,
 )
 from arco_catalog.state.roles import ROOT, GrantEntry, RoleEntry, grant_edits
+from storage_backends import StoreError
 
 
 async def bootstrap(session: Session, credentials: NewCredentials, *, reopen: bool = False) -> None:
@@ -29,7 +32,8 @@ async def bootstrap(session: Session, credentials: NewCredentials, *, reopen: bo
     which the root principal gets; with `reopen` also a realm that was dropped. Raises `AlreadyExists` if it exists
     already, and `CommitFailed` if it was dropped and `reopen` is false. Neither changes the realm."""
     await run(session, _Bootstrap(session, credentials, reopen))
-    await session.state.page_key()  # listings need it, and may not be allowed to write
+    with suppress(StoreError):  # the realm is made, and the caller has its credentials: the first page makes the key
+        await session.state.page_key()  # listings need it, and may not be allowed to write
 
 
 class _Bootstrap(EntityChange):
