@@ -1,6 +1,7 @@
 """Reads HEAD as of a commit of the history. If the commit's object has only edits, HEAD is computed from the objects
 since the last whole one (docs/design/registry.md#whole-commit-objects)."""
 
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.access import State, commit_gone
@@ -28,9 +29,9 @@ async def past_head_body(state: State, commit: str) -> bytes:
 
 async def _chain(state: State, commit: str) -> tuple[list[CommitRecord], bytes]:
     """Returns the commits from which HEAD as of `commit` is computed, from the last one with a whole object to `commit`
-    itself, and the bytes of that object. All that may be needed are read concurrently."""
+    itself, and the bytes of that object. All that may be needed are read concurrently. Raises as `past_head`."""
     body = await state.commit_object(commit)
-    chain = [CommitRecord.read(body, state.paths.registry_commit(commit))]
+    chain = [_record(state, commit, body)]
     if is_whole(chain[0].document):
         return chain, body
     before = [*reversed(chain_of(chain[0].document)[:-1])]
@@ -38,7 +39,16 @@ async def _chain(state: State, commit: str) -> tuple[list[CommitRecord], bytes]:
     for name, each in zip(before, found, strict=True):
         if each is None:
             raise commit_gone(name)
-        chain.insert(0, CommitRecord.read(each.body, state.paths.registry_commit(name)))
+        chain.insert(0, _record(state, name, each.body))
         if is_whole(chain[0].document):
             return chain, each.body
     return chain, body
+
+
+def _record(state: State, commit: str, body: bytes) -> CommitRecord:
+    """Reads the object of a commit. Raises `InternalError` if it is corrupt, or that of another commit."""
+    key = state.paths.registry_commit(commit)
+    record = CommitRecord.read(body, key)
+    if record.id != commit:
+        raise InternalError(f"the registry commit {key} is damaged: it is commit {record.id}")
+    return record

@@ -161,6 +161,20 @@ async def test_a_head_whose_chain_has_a_gap_is_reported_with_the_last_that_can_b
     assert await body(made, PATHS.manifest) == heads[str(earlier)]
 
 
+async def test_a_chosen_commit_whose_object_is_another_whole_one_is_not_restored() -> None:
+    made = await catalog()
+    for number in range(CHAIN + 2):
+        await made.fixture.table(f"t{number}", key=made.fixture.key())
+    head = await head_of(made)
+    chosen, whole = head.recent()[1][0], await body(made, PATHS.registry_commit(head.ancestor or ""))
+    await made.store.delete(PATHS.registry_commit(chosen))
+    await made.fixture.session().state.create(PATHS.registry_commit(chosen), whole)
+    await made.store.delete(PATHS.manifest)
+    with pytest.raises(BadRequest, match=f"it is commit {head.ancestor}"):
+        await restored(made, Choices(head=chosen))
+    assert PATHS.manifest not in made.listed()
+
+
 async def test_without_evidence_the_commits_that_may_have_been_head_and_those_before_a_gap_are_named() -> None:
     made = await catalog()
     for number in range(CHAIN + 3):
