@@ -19,6 +19,7 @@ SECONDS = 10.0
 AT_ONCE = 8
 """Maximum number of connections; further ones are closed at once."""
 BACKLOG = 16
+NOT_ALLOWED = b"Scrape by an IP address or as localhost where the port is on loopback, and from no web page"
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,7 +52,8 @@ class _Scrapes:
                     head = await reader.readuntil(b"\r\n\r\n")
                     address: str = writer.get_extra_info("sockname")[0]
                     writer.write(await self._answer_to(head.decode("latin-1"), address))
-                    await writer.drain()
+                    writer.close()
+                    await writer.wait_closed()
             writer.close()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             writer.transport.abort()
@@ -64,8 +66,8 @@ class _Scrapes:
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         try:
             check_page(headers, address, ())
-        except Forbidden as error:
-            return _response("403 Forbidden", str(error).encode())
+        except Forbidden:
+            return _response("403 Forbidden", NOT_ALLOWED)
         if target.partition("?")[0] != PATH:
             return _response("404 Not Found", b"Metrics are at /metrics")
         if method not in ("GET", "HEAD"):

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
-from arco_catalog.telemetry.collectors import DIRECTORY_VARIABLE, Page, page_of
+from arco_catalog.cli.errors import CliError
+from arco_catalog.telemetry.collectors import DIRECTORY_VARIABLE, Page, count_in_memory, page_of
 from arco_catalog.telemetry.server_info import ServerInfo
 
 IN_MEMORY = Path("/dev/shm")
@@ -35,6 +36,7 @@ class WorkerMetrics(Collector):
         self._reading = Lock()
         registry = CollectorRegistry()
         registry.register(self)
+        count_in_memory()
         self._info = ServerInfo(registry)
         self.page: Page = page_of(registry)
 
@@ -68,10 +70,9 @@ class WorkerMetrics(Collector):
 @contextmanager
 def metrics_directory(workers: int) -> Iterator[Path]:
     """Creates a directory for the files of these many workers, in memory if the system has a directory there with
-    enough room, and removes it at the end. First removes the directories of supervisors that were killed."""
-    parent = Path(tempfile.gettempdir())
-    if os.access(IN_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(IN_MEMORY).free >= workers * ROOM_BYTES:
-        parent = IN_MEMORY
+    enough room, and removes it at the end. First removes the directories of supervisors that were killed. Raises
+    `CliError` if there is no directory with enough room."""
+    parent = _directory_with_room(workers * ROOM_BYTES)
     for left in parent.glob(f"{PREFIX}*"):
         if (lock := _locked(left)) is not None:
             _remove(left, lock)
@@ -83,6 +84,23 @@ def metrics_directory(workers: int) -> Iterator[Path]:
         yield directory
     finally:
         _remove(directory, lock)
+
+
+def _directory_with_room(needed: int) -> Path:
+    if _has_room(IN_MEMORY, needed):
+        return IN_MEMORY
+    with suppress(FileNotFoundError):  # no directory for temporary files can be written to
+        temporary = Path(tempfile.gettempdir())
+        if _has_room(temporary, needed):
+            return temporary
+    raise CliError(
+        f"the metrics of these workers need {needed >> 20} MB in {IN_MEMORY}, or in the directory for temporary files "
+        "(TMPDIR); leave --metrics-port out, or start fewer --workers"
+    )
+
+
+def _has_room(directory: Path, needed: int) -> bool:
+    return os.access(directory, os.W_OK | os.X_OK) and shutil.disk_usage(directory).free >= needed
 
 
 def _locked(directory: Path) -> int | None:

@@ -9,7 +9,7 @@ import sys
 import urllib.request
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from http.client import HTTPException
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as plain_families
 
 from arco_catalog.cli import metrics_server
+from arco_catalog.cli.listening import listen
 from arco_catalog.cli.metrics_server import AT_ONCE, MAX_HEAD_BYTES, answering_scrapes
 from arco_catalog.telemetry.metrics import METRICS, OF_COLLECTIONS, OF_JOBS, OF_WALKS
 from tests.cli import in_process
@@ -197,6 +198,12 @@ async def test_a_port_of_metrics_in_use_is_one_clear_line(store: str, count: str
     assert ended.err == f"arco: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
 
 
+def listen_with_a_small_buffer(host: str, port: int) -> socket.socket:
+    listener = listen(host, port)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+    return listener
+
+
 class TestHostileScrapes:
     @pytest.fixture
     async def address(self) -> AsyncIterator[tuple[str, int]]:
@@ -245,6 +252,21 @@ class TestHostileScrapes:
     ) -> None:
         monkeypatch.setattr(metrics_server, "SECONDS", 0.01)
         assert await self.exchange(address, b"GET /metrics") == b""
+
+    async def test_that_read_no_answer_count_until_they_are_cut_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(metrics_server, "listen", listen_with_a_small_buffer)
+        port = free_port()
+        loop = asyncio.get_running_loop()
+        async with answering_scrapes("127.0.0.1", port, lambda accept: (b"x" * 40_000, "text/plain")):
+            with ExitStack() as stack:
+                for _ in range(AT_ONCE):
+                    client = stack.enter_context(socket.socket())
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+                    client.setblocking(False)
+                    await loop.sock_connect(client, ("127.0.0.1", port))
+                    await loop.sock_sendall(client, b"GET /metrics HTTP/1.1\r\n\r\n")
+                    assert await loop.sock_recv(client, 4) == b"HTTP"
+                assert await self.exchange(("127.0.0.1", port), b"GET /metrics HTTP/1.1\r\n\r\n") == b""
 
     async def test_are_few_at_once(self, address: tuple[str, int]) -> None:
         held = [await asyncio.open_connection(*address) for _ in range(AT_ONCE)]

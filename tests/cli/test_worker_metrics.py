@@ -7,13 +7,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.parser import text_string_to_metric_families
 
 from arco_catalog.cli import worker_metrics
-from arco_catalog.cli.worker_metrics import PREFIX, WorkerMetrics, metrics_directory
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.worker_metrics import PREFIX, ROOM_BYTES, WorkerMetrics, metrics_directory
 from arco_catalog.telemetry.metrics import OF_REQUESTS
 
 HELP = {metric.series.name: metric.help for metric in OF_REQUESTS if metric.series is not None}
@@ -163,12 +165,39 @@ def test_a_directory_in_memory_without_room_is_not_used(folders: Path, monkeypat
     elsewhere = folders / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(elsewhere))
-    free = shutil.disk_usage(folders).free
-    monkeypatch.setattr(worker_metrics, "ROOM_BYTES", free // 2)
-    with metrics_directory(1) as folder:
+    free = {folders: 2 * ROOM_BYTES, elsewhere: 3 * ROOM_BYTES}
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free[path]))
+    with metrics_directory(2) as folder:
         assert folder.parent == folders
     with metrics_directory(3) as folder:
         assert folder.parent == elsewhere
+    with pytest.raises(CliError, match="the metrics of these workers need 32 MB in"), metrics_directory(4):
+        pass
+
+
+def without_temporary_files() -> str:
+    raise FileNotFoundError("No usable temporary directory found")
+
+
+def test_a_file_system_that_is_read_only_but_in_memory_suffices(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", without_temporary_files)
+    with metrics_directory(2) as folder:
+        assert folder.parent == folders
+    monkeypatch.setattr(worker_metrics, "IN_MEMORY", folders / "none")
+    with pytest.raises(CliError, match="the metrics of these workers need"), metrics_directory(2):
+        pass
+
+
+def test_a_directory_of_another_programs_metrics_is_not_used(tmp_path: Path) -> None:
+    mine, others = tmp_path / "mine", tmp_path / "others"
+    mine.mkdir()
+    others.mkdir()
+    program = "import pathlib, sys; from arco_catalog.cli.worker_metrics import WorkerMetrics as W; " + (
+        "W(pathlib.Path(sys.argv[1])).began()"
+    )
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(others)}
+    subprocess.run([sys.executable, "-c", program, str(mine)], env=environment, check=True)
+    assert [*mine.iterdir(), *others.iterdir()] == []
 
 
 def test_a_worker_that_uses_every_label_fits_into_its_room(tmp_path: Path) -> None:
