@@ -13,7 +13,7 @@ from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.planning.collection import DAY_MS, HOUR_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head_body
-from arco_catalog.state import commit_edits
+from arco_catalog.state import commit_edits, registry
 from arco_catalog.state.access import KeyConflict
 from arco_catalog.state.fields import mapping, objects, text
 from arco_catalog.state.registry import RegistryState
@@ -391,6 +391,20 @@ async def test_a_backup_has_the_chain_of_head(tmp_path: Path) -> None:
     head = await head_of(made)
     await restore_backup(other.fixture.session(), await backed_up(made, tmp_path / "lake.arco.tar.gz"), dry=False)
     assert await past_head_body(other.fixture.session().state, head.id or "") == await body(made, PATHS.manifest)
+
+
+@pytest.mark.parametrize("more", range(CHAIN))
+async def test_a_backup_has_the_history_beyond_a_lost_commit_with_the_next_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 8)
+    made, other = await catalog(), Collections()
+    for number in range(16 + more):
+        await made.fixture.table(f"t{number}")
+    await made.store.delete(PATHS.registry_commit((await head_of(made)).before or ""))
+    there = made.listed(PATHS.registry_commits)
+    await restore_backup(other.fixture.session(), await backed_up(made, tmp_path / "lake.arco.tar.gz"), dry=False)
+    assert {*there} <= {*other.listed(PATHS.registry_commits)}
 
 
 @pytest.mark.parametrize("repaired_first", [True, False])

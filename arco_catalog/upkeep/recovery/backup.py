@@ -18,12 +18,14 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.access import State
+from arco_catalog.state.commit_edits import WHOLE_EVERY
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import has_pointer, purge_began
 from arco_catalog.state.fields import objects, text
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.realm import CatalogEntry, catalogs
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry_floor import read_registry_floor
 from arco_catalog.state.tombstone import PURGED
 from arco_catalog.state.transaction import Decision
 from arco_catalog.upkeep.recovery.archive import ArchiveWriter, Member
@@ -201,15 +203,30 @@ class CatalogBackup:
                 await self._add([(key, each.body, each.written_ms)])
 
     async def _add_history(self, head: RegistryState) -> None:
-        """Adds the registry commits that were HEAD, as far back as they are stored."""
+        """Adds the registry commits that were HEAD, as far back as they are stored, also beyond lost ones."""
         listing: CommitRecord | None = head
+        end = head.sequence
         while listing is not None:
-            await self._add_keys([self.state.paths.registry_commit(commit) for commit, _ in listing.recent()])
+            commits = [commit for commit, _ in listing.recent()[listing.sequence - end :]]
+            await self._add_keys(map(self.state.paths.registry_commit, commits))
+            end -= len(commits)
+            listing = await self._next_list(listing, end)
+
+    async def _next_list(self, listing: CommitRecord, end: int) -> CommitRecord | None:
+        """Returns the commit with the sequence number `end`, which is before those that `listing` lists; if it was
+        lost, one of the last of these that lists it. None if there is none, or it was collected."""
+        if listing.before is None:
+            return None
+        for place, commit in enumerate([listing.before, *(each for each, _ in listing.recent()[:0:-1])][:WHOLE_EVERY]):
             try:
-                before = listing.before
-                listing = None if before is None else await self.state.registry_commit(before)
+                if place == 1 and end < await read_registry_floor(self.state):
+                    return None
+                record = await self.state.registry_commit(commit)
+                if record.sequence - len(record.recent()) < end <= record.sequence:
+                    return record
             except (CommitStateUnknown, InternalError):
-                listing = None  # collected, or damaged, which `arco fsck` reports
+                continue  # collected, or damaged, which `arco fsck` reports
+        return None
 
     # Reading and adding
 
