@@ -161,11 +161,12 @@ def judge(
     roles = yield from catalog_roles_of(index, standing)
     unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     allowed_any = False
+    granted: dict[str, frozenset[str]] = {}
     for requirement in requirements:
         chain, exists = yield from find_chain(index, requirement.on)
         if not exists and requirement.if_there:
             continue
-        held = yield from _held_on(index, chain, roles)
+        held = yield from _held_on(index, chain, roles, granted)
         kind = _type(index, requirement.on)
         privilege = requirement.privilege
         if kind == "view" and requirement.on_view is not None:
@@ -208,7 +209,7 @@ def held_among(
     if chain is None:
         return frozenset()
     roles = yield from catalog_roles_of(index, standing)
-    held = yield from _held_on(index, chain, roles)
+    held = yield from _held_on(index, chain, roles, {})
     allowed_here = frozenset(privileges) & (held | standing.service)
     if standing.runs_pipeline:
         return allowed_here
@@ -221,11 +222,16 @@ def catalog_roles_of(index: Index, standing: Standing) -> Steps[Sequence[str]]:
     return sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
 
 
-def _held_on(index: Index, chain: Sequence[str], roles: Sequence[str]) -> Steps[frozenset[Privilege]]:
+def _held_on(
+    index: Index, chain: Sequence[str], roles: Sequence[str], granted: dict[str, frozenset[str]]
+) -> Steps[frozenset[Privilege]]:
     """Returns the privileges that these roles have on the last securable of a chain, by grants on any of the chain,
-    with all that the granted ones imply."""
-    yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
-    return allowed_by(name for securable in chain for name in privileges_held(index, securable, roles))
+    with all that the granted ones imply. `granted` has what is granted on each securable that was looked up before, so
+    that a batch of requirements in one namespace looks up the grants on that once."""
+    new = [securable for securable in chain if securable not in granted]
+    yield Needs(keys=[grant_key(securable, role) for securable in new for role in roles])
+    granted.update((securable, frozenset(privileges_held(index, securable, roles))) for securable in new)
+    return allowed_by(name for securable in chain for name in granted[securable])
 
 
 def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:

@@ -8,6 +8,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
+from arco_catalog.state.roles import grant_key
 from tests.access.lake import DB, NAMESPACES, Lake, T
 from tests.access.test_budgets import CountedCatalog
 from tests.support.realm_service import MANAGEMENT, RealmApp, on_catalog, on_namespace, on_policy, on_table
@@ -323,6 +324,24 @@ async def test_a_batch_costs_the_two_calls_of_one_check() -> None:
     for client, checks in (*batches, (root, [*others, of("reader", ON_T)])):
         await counted.cost(client, "POST", CHECK, {"checks": checks})
         assert await counted.cost(client, "POST", CHECK, {"checks": checks}) == (1, 2)
+
+
+async def test_a_batch_looks_up_the_grants_around_its_securables_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a batch of deep names holds up the requests of all others, the longer the more roles its caller has."""
+    granter = await lake.app.principal("granter", on_catalog("CATALOG_MANAGE_ACCESS"))
+    keys: list[str] = []
+
+    def counted(securable: str, role: str) -> str:
+        keys.append(securable)
+        return grant_key(securable, role)
+
+    monkeypatch.setattr("arco_catalog.planning.access.grant_key", counted)
+    found = await check(granter, *(of(f"p{n}", on_table("TABLE_DROP", "db", f"t{n}")) for n in range(100)))
+
+    assert {each["allowed"] for each in found} == {False}
+    assert 2 <= len(keys) < 20
 
 
 async def test_each_realm_checks_its_own_principals() -> None:
