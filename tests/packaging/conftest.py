@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.packaging.dockerfile import PROJECT, perform, stages
+
 SECONDS = 1200
 MAKES_NO_PACKAGE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
 
@@ -41,3 +42,11 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     [sdist] = (scratch / "dist").glob("*.tar.gz")
     [wheel] = (scratch / "dist").glob("*.whl")
     return Distributions(sdist, wheel)
+
+
+@pytest.fixture(scope="session")
+def built_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file system that the build stage of the Dockerfile makes, as a folder."""
+    folder = tmp_path_factory.mktemp("image") / "root"
+    perform(stages(PROJECT / "Dockerfile")[0], PROJECT, folder)
+    return folder

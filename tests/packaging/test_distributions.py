@@ -16,7 +16,8 @@ from urllib.request import urlopen
 import pytest
 
 from arco_catalog.cli.program import COMMANDS
-from tests.packaging.conftest import PROJECT, SECONDS, Distributions, run
+from tests.packaging.conftest import SECONDS, Distributions, run
+from tests.packaging.dockerfile import PROJECT
 
 PACKAGES = ("arco_catalog", "reconciler", "storage_backends")
 

@@ -39,12 +39,10 @@ class Container:
         ).returncode
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def root(built_image: Path) -> Path:
     """The file system that the build stage makes, as a folder."""
-    folder = tmp_path_factory.mktemp("image") / "root"
-    perform(BUILD, PROJECT, folder)
-    return folder
+    return built_image
 
 
 @pytest.fixture
