@@ -70,10 +70,11 @@ def read_login(path: Path) -> SavedLogin | None:
 
 
 def write_login(path: Path, login: SavedLogin) -> None:
-    """Writes a login to a file with mode 0600, in place of the one that is there, all or nothing. Makes its folders
-    with mode 0700. Raises `CliError`."""
+    """Writes a login to a file with mode 0600, in place of the one that is there, all or nothing. Makes its folder
+    and the two around it with mode 0700. Raises `CliError`."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in reversed(path.parents[:3]):  # with `parents`, mkdir gives the mode to the last one alone
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, made = tempfile.mkstemp(dir=path.parent)  # which has mode 0600
         try:
             with os.fdopen(descriptor, "wb") as file:

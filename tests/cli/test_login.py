@@ -207,6 +207,16 @@ class TestFiles:
         assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o600, 0o700]
         assert [*path.parent.iterdir()] == [path]
 
+    def test_the_folders_that_are_made_are_for_its_owner_alone(self, tmp_path: Path) -> None:
+        before = os.umask(0)
+        try:
+            self.login(login_path("https://x", {"HOME": f"{tmp_path}"}))
+        finally:
+            os.umask(before)
+
+        made = [tmp_path / name for name in (".config", ".config/arco", ".config/arco/logins")]
+        assert [stat.S_IMODE(each.stat().st_mode) for each in made] == [0o700] * 3
+
     def test_each_server_has_its_own_below_the_folder_of_configurations(self, tmp_path: Path) -> None:
         home = {"HOME": f"{tmp_path}", "XDG_CONFIG_HOME": "relative"}
 
