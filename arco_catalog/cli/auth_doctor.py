@@ -8,13 +8,23 @@ from shlex import quote
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import UnverifiedToken, read_unverified
 from arco_catalog.authentication.setup import AuthenticationSetup, load_authentication
+from arco_catalog.authentication.tokens import ISSUER
 from arco_catalog.cli.checks import Check, Status
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.doctor import show
 from arco_catalog.cli.errors import CliError, describe_os_error
 from arco_catalog.cli.finders import find_realm
 from arco_catalog.cli.session import carry_out, open_session
-from arco_catalog.config.variables import AUTH, OIDC_AUDIENCES, OIDC_ISSUERS, OIDC_PRINCIPAL_CLAIM, OIDC_ROLES_CLAIM
+from arco_catalog.config.variables import (
+    AUTH,
+    OIDC_AUDIENCES,
+    OIDC_ISSUERS,
+    OIDC_PRINCIPAL_CLAIM,
+    OIDC_ROLES_CLAIM,
+    TOKEN_KEY,
+    TOKEN_KEY_FILE,
+    TOKEN_KEY_SECRET,
+)
 from arco_catalog.iceberg.errors import NotAuthorized, Unavailable
 from arco_catalog.planning.access import standing_of
 from arco_catalog.protocol.catalog import Session
@@ -69,7 +79,7 @@ async def _of_token(
     try:
         found = await setup.authentication.authenticate(RequestCredentials({"authorization": f"Bearer {token}"}))
     except (NotAuthorized, Unavailable) as error:
-        return [*results, Check("verification", Status.FAILED, error.message, _settings(options))]
+        return [*results, Check("verification", Status.FAILED, error.message, _settings(options, unverified))]
     results.append(Check("verification", Status.OK, f"it is of {found.identity.principal}"))
     return [*results, *await _of_principal(session, found)]
 
@@ -105,8 +115,14 @@ def _claims(token: UnverifiedToken) -> str:
     return escaped(" ".join(part[:MAX_SHOWN] for part in parts))
 
 
-def _settings(options: CatalogOptions) -> str:
-    """Returns the variables with which the claims of a token must agree."""
+def _settings(options: CatalogOptions, token: UnverifiedToken) -> str:
+    """Returns the variables with which the claims of a token must agree, or with which a token of the catalog's own is
+    verified."""
+    if token.issuer == ISSUER:
+        keys = (TOKEN_KEY, TOKEN_KEY_FILE, TOKEN_KEY_SECRET)
+        return (
+            f"log in again, or set {', '.join(key.name for key in keys[:-1])} or {keys[-1].name} as the server has it"
+        )
     variables = (OIDC_ISSUERS, OIDC_AUDIENCES, OIDC_PRINCIPAL_CLAIM)
     values = (f"{each.name}={options.environment.get(each.name, '')}" for each in variables)
     return escaped(f"compare with {' '.join(values)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 
 from arco_catalog.authentication.authenticator import AuthenticationResult
@@ -84,6 +85,15 @@ async def test_settings_that_no_server_would_start_with_are_named(doctor: Doctor
 
     assert "ARCO_AUTH names no way to verify a token" in unset["found"]
     assert "needs a key to sign tokens" in keyless["found"]
+
+
+async def test_a_token_of_another_key_is_advised_the_variables_of_keys(doctor: Doctor) -> None:
+    token = jwt.encode({"iss": "arco", "aud": "arco-catalog", "sub": "x"}, "k" * 32, "HS256", {"kid": "other"})
+    found = (await doctor.examine(token, {"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": KEY}))[-1]
+
+    assert (found["check"], found["status"]) == ("verification", "failed")
+    assert "ARCO_TOKEN_KEY_FILE" in found["advice"]
+    assert "OIDC" not in found["advice"]
 
 
 @pytest.mark.parametrize("token", ["opaque", "a.b.c", ""])
