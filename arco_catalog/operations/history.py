@@ -41,7 +41,7 @@ async def history(
     tables by a transaction. For a commit whose object is lost, or corrupt, yields one item of the kind `LOST`. Ends
     without an error at the first commit that a cleanup has deleted, and at a lost one if no list goes beyond it.
 
-    A commit lists the ids of at most 500 commits, and names the commit before those, which has the next list.
+    A commit lists the ids of at most 500 commits, and names the one before them, which has the next list.
     """
     head = newest or await session.state.head()
     listing: CommitRecord | None = head

@@ -1,13 +1,14 @@
 """Reads HEAD as of a commit of the history. If the commit's object has only edits, HEAD is computed from the objects
 since the last whole one (docs/design/registry.md#whole-commit-objects)."""
 
-from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.access import State, commit_gone
-from arco_catalog.state.commit_edits import chain_of, head_of, is_whole
+from arco_catalog.state.commit_edits import WHOLE_EVERY, chain_of, head_of, is_whole
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry_floor import read_registry_floor
 
 
 async def past_head(state: State, commit: str) -> RegistryState:
@@ -25,6 +26,23 @@ async def past_head_body(state: State, commit: str) -> bytes:
     """Returns the bytes of HEAD as of a commit. Raises as `past_head`."""
     chain, body = await _chain(state, commit)
     return body if len(chain) == 1 else dumps(head_of([each.document for each in chain]), sort_keys=True)
+
+
+async def next_list(state: State, listing: CommitRecord, end: int) -> CommitRecord | None:
+    """Returns the commit with the sequence number `end`, the first that `listing` does not list; if its object is lost
+    or damaged, a later commit that lists it. None if there is none, or it was collected. Raises `StoreError`."""
+    if listing.before is None:
+        return None
+    for place, commit in enumerate([listing.before, *(each for each, _ in listing.recent()[:0:-1])][:WHOLE_EVERY]):
+        try:
+            if place == 1 and end < await read_registry_floor(state):
+                return None
+            record = await state.registry_commit(commit)
+            if record.sequence - len(record.recent()) < end <= record.sequence:
+                return record
+        except (CommitStateUnknown, InternalError):
+            continue  # `arco fsck` reports it
+    return None
 
 
 async def _chain(state: State, commit: str) -> tuple[list[CommitRecord], bytes]:

@@ -78,7 +78,7 @@ class CallTimer:
             self._set(min(left))
 
     def _end(self, late: Sequence[_Call]) -> None:
-        """Cancels those of these calls that still wait."""
+        """Cancels each of these calls that still waits."""
         for call in late:
             if call in self._calls and not call.is_over:
                 call.is_over = True

@@ -19,6 +19,7 @@ from arco_catalog.state.fields import mapping, objects, text
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.collection import registry as collected_registry
+from arco_catalog.upkeep.collection.pipeline import PipelineProgress
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.findings import Finding
@@ -304,6 +305,39 @@ async def test_a_collection_leaves_the_commits_that_others_need() -> None:
     await made.store.delete(PATHS.manifest)
     await restored(made, Choices(head=head.id))
     assert await body(made, PATHS.manifest) == before
+
+
+async def unread_by_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> tuple[Collections, RegistryState]:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 8)
+    monkeypatch.setattr(PipelineProgress, "has_read_commit", lambda self, sequence: False)
+    made = await catalog()
+    for number in range(16):
+        await made.fixture.table(f"t{number}")
+    made.days(100)
+    await made.fixture.another().table("new")
+    return made, await head_of(made)
+
+
+@pytest.mark.parametrize("way", ["gone", "cut", "another"])
+async def test_a_lost_commit_with_the_next_list_lets_no_unread_commit_be_collected(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    made, head = await unread_by_the_pipeline(monkeypatch)
+    await damage(made, PATHS.registry_commit(head.before or ""), way)
+    there = made.listed(PATHS.registry_commits)
+    assert (await made.collect()).unreadable == []
+    assert {*there} <= {*made.listed(PATHS.registry_commits)}
+
+
+async def test_a_history_that_ends_at_lost_commits_lets_no_unread_commit_be_collected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, head = await unread_by_the_pipeline(monkeypatch)
+    for commit in [head.before, *(commit for commit, _ in head.recent()[1:])]:
+        await made.store.delete(PATHS.registry_commit(commit or ""))
+    there = made.listed(PATHS.registry_commits)
+    await made.collect()
+    assert {*there} <= {*made.listed(PATHS.registry_commits)}
 
 
 async def test_a_check_reports_an_ancestor_that_was_collected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from arco_catalog.planning.collection import Kind, has_moved_past, is_older
 from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.lookup import entries_in
-from arco_catalog.protocol.past_heads import past_head
+from arco_catalog.protocol.past_heads import next_list, past_head
 from arco_catalog.state.commit_edits import WHOLE_EVERY
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import NamespaceEntry
@@ -32,6 +32,8 @@ class History:
     head: RegistryState
     sequences: NumberedNames = field(default_factory=NumberedNames)
     whole: bool = True
+    end: int = 0
+    """The sequence number of the newest commit that `sequences` lacks."""
     past: str | None = None
     """The commit that was HEAD a week ago; None if it is unknown."""
 
@@ -59,19 +61,19 @@ async def _history(run: Run) -> History:
     state = run.session.state
     floor = await read_registry_floor(state)
     head = await state.head()
-    history, listing = History(head), CommitRecord(head.document)
+    history, listing = History(head, end=head.sequence), CommitRecord(head.document)
     while True:
-        for place, (commit, _) in enumerate(listing.recent()):
-            history.sequences.add(commit, listing.sequence - place)
-        before = listing.before
-        if before is None or listing.sequence - len(listing.recent()) < floor:
+        for commit, _ in listing.recent()[listing.sequence - history.end :]:
+            history.sequences.add(commit, history.end)
+            history.end -= 1
+        if listing.before is None or history.end < floor:
             return history
         run.check_may_continue()
-        found = await run.read(run.paths.registry_commit(before))
-        if found is None:
+        after = await next_list(state, listing, history.end)
+        if after is None:
             history.whole = False
             return history
-        listing = CommitRecord.read(found.body, before)
+        listing = after
 
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
@@ -91,7 +93,7 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
                 sequence = history.sequences.get(_id(prefix, each))
                 expired = is_older(each.written_ms, now_ms, run.retention.receipts_ms)
                 if sequence is None:
-                    if history.whole or expired:
+                    if history.whole or (expired and pipeline.has_read_commit(history.end)):
                         lost.append(each)
                     continue
                 may_go = expired and sequence < needed_from and pipeline.has_read_commit(sequence)

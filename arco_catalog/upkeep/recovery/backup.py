@@ -10,22 +10,21 @@ aborted.
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, NotFound, Unavailable
+from arco_catalog.iceberg.errors import NotFound, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.protocol.past_heads import next_list
 from arco_catalog.state.access import State
-from arco_catalog.state.commit_edits import WHOLE_EVERY
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.entries import has_pointer, purge_began
 from arco_catalog.state.fields import objects, text
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.realm import CatalogEntry, catalogs
 from arco_catalog.state.registry import RegistryState
-from arco_catalog.state.registry_floor import read_registry_floor
 from arco_catalog.state.tombstone import PURGED
 from arco_catalog.state.transaction import Decision
 from arco_catalog.upkeep.recovery.archive import ArchiveWriter, Member
@@ -210,23 +209,7 @@ class CatalogBackup:
             commits = [commit for commit, _ in listing.recent()[listing.sequence - end :]]
             await self._add_keys(map(self.state.paths.registry_commit, commits))
             end -= len(commits)
-            listing = await self._next_list(listing, end)
-
-    async def _next_list(self, listing: CommitRecord, end: int) -> CommitRecord | None:
-        """Returns the commit with the sequence number `end`, which is before those that `listing` lists; if it was
-        lost, one of the last of these that lists it. None if there is none, or it was collected."""
-        if listing.before is None:
-            return None
-        for place, commit in enumerate([listing.before, *(each for each, _ in listing.recent()[:0:-1])][:WHOLE_EVERY]):
-            try:
-                if place == 1 and end < await read_registry_floor(self.state):
-                    return None
-                record = await self.state.registry_commit(commit)
-                if record.sequence - len(record.recent()) < end <= record.sequence:
-                    return record
-            except (CommitStateUnknown, InternalError):
-                continue  # collected, or damaged, which `arco fsck` reports
-        return None
+            listing = await next_list(self.state, listing, end)
 
     # Reading and adding
 
