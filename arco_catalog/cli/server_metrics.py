@@ -37,6 +37,6 @@ class ServerMetrics:
         return TaskCounts(self._registry, self._now_ms)
 
     def watch(self, crowd: Crowd) -> None:
-        """Keeps the metrics of connections up to date with those of the process."""
+        """Keeps the metrics of connections up to date with the process."""
         self._limit.set(crowd.limit)
         crowd.when_size_changes = self._connections.set

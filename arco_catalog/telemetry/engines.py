@@ -22,7 +22,7 @@ ENGINES = {
     "apache-httpclient": "iceberg-java",
     "arco": "arco",
 }
-"""The label of each product that has its own, by its name in lower case; those of engines come before those of the
+"""The label of each product that has its own, by its name in lower case; engines come before the
 libraries that they use."""
 OTHER = "other"
 """The label of any other client, and of one that names no product."""

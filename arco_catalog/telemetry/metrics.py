@@ -195,7 +195,7 @@ OF_TASKS = (
         series=Series("arco_tasks_observed_timestamp_seconds", "gauge", across="latest"),
     ),
 )
-"""Metrics of a worker over a period. Those without a dimension are for alarms on all catalogs of a deployment."""
+"""Metrics of a worker over a period. Metrics without a dimension are for alarms on all catalogs of a deployment."""
 
 OF_WALKS = (
     Metric(
