@@ -226,7 +226,7 @@ def _held_on(
     index: Index, chain: Sequence[str], roles: Sequence[str], granted: dict[str, frozenset[str]]
 ) -> Steps[frozenset[Privilege]]:
     """Returns the privileges that these roles have on the last securable of a chain, by grants on any of the chain,
-    with all that the granted ones imply. `granted` has what is granted on each securable that was looked up before, so
+    with all that the granted ones imply. `granted` has what is granted on each securable that was read before, so
     that a batch of requirements in one namespace looks up the grants on that once."""
     new = [securable for securable in chain if securable not in granted]
     yield Needs(keys=[grant_key(securable, role) for securable in new for role in roles])
