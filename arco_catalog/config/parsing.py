@@ -112,6 +112,11 @@ def parse_count(text: str) -> int:
     return _whole(text, 1, 10**9, "a whole number from 1 to 1,000,000,000")
 
 
+def parse_rate(text: str) -> int:
+    """Returns a number of requests per second, from 1 to 10**6. Raises `ValueError` for any other text."""
+    return _whole(text, 1, 10**6, "requests per second from 1 to 1,000,000")
+
+
 def parse_key_lifetime(text: str) -> int:
     """Returns the milliseconds for which clients may retry with one idempotency key, from a length of time. Raises
     `ValueError` for less than a second, for more than a day, since markers are kept for two, and for any other text."""

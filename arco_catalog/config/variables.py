@@ -15,6 +15,7 @@ from arco_catalog.config.parsing import (
     parse_count,
     parse_key_lifetime,
     parse_port,
+    parse_rate,
     parse_separator,
     parse_size,
     parse_warehouse,
@@ -162,7 +163,7 @@ MAX_CONNECTIONS = Variable(
 REQUESTS_PER_SECOND = Variable(
     "ARCO_REQUESTS_PER_SECOND",
     "requests that each principal may send to a process in a second; others get 429; no limit unless this is set",
-    parse_count,
+    parse_rate,
     metavar="N",
 )
 REQUEST_MEMORY = Variable(

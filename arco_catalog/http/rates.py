@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from itertools import islice
 from math import ceil
 
 from arco_catalog.iceberg.errors import TooManyRequests
@@ -36,8 +37,7 @@ class RequestRates:
 
     def _forget(self, now: float) -> None:
         """Removes buckets from the oldest on: at most two that are full, and those beyond the limit."""
-        for _ in range(2):
-            oldest = next(iter(self._full_at))
+        for oldest in [*islice(self._full_at, 2)]:
             if self._full_at[oldest] > now and len(self._full_at) <= MAX_PRINCIPALS:
                 break
             del self._full_at[oldest]

@@ -261,6 +261,11 @@ def test_an_empty_variable_is_none() -> None:
             "argument --max-connections: expected a whole number from 1 to 1,000,000,000, got '0'",
         ),
         (
+            ["--requests-per-second", "1000001"],
+            {},
+            "argument --requests-per-second: expected requests per second from 1 to 1,000,000, got '1000001'",
+        ),
+        (
             ["--max-body", "many"],
             {},
             "argument --max-body: expected a size of 1KB or more, such as 512KB or 8MB, got 'many'",

@@ -80,6 +80,16 @@ def test_memory_is_bounded_and_full_buckets_are_forgotten() -> None:
     assert len(rates._full_at) == 1
 
 
+def test_one_bucket_that_rounding_fills_at_once_is_forgotten() -> None:
+    clock = Clock()
+    clock.now = 2.0**24 + 1
+    rates = RequestRates(10**9, clock)
+
+    rates.take("ada")
+
+    assert not rates._full_at
+
+
 async def test_requests_beyond_the_rate_get_429_in_the_form_of_iceberg() -> None:
     clock, service = Clock(), HttpService()
     options = HttpOptions(health=True)
