@@ -408,6 +408,29 @@ async def test_commits_that_become_a_week_old_during_a_collection_keep_what_they
     assert await list_relations(made.fixture.another().session(), NS, "table", Paging(page.next_page_token, 1))
 
 
+@pytest.mark.parametrize("way", ["gone", "cut", "another"])
+@pytest.mark.parametrize("more", range(CHAIN))
+async def test_a_check_reports_a_lost_commit_with_the_next_list_and_examines_those_beyond_it(
+    monkeypatch: pytest.MonkeyPatch, more: int, way: str
+) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 8)
+    made = await catalog()
+    for number in range(16 + more):
+        await made.fixture.table(f"t{number}")
+    lost, beyond = (await head_of(made)).before or "", made.listed(PATHS.registry_commits)[2]
+    await damage(made, PATHS.registry_commit(lost), way)
+    await made.store.delete(beyond)
+    assert {finding.where for finding in await findings(made)} == {PATHS.registry_commit(lost), beyond}
+
+
+async def test_a_check_reports_lost_commits_where_a_history_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, head = await unread_by_the_pipeline(monkeypatch)
+    lost = [head.before or "", *(commit for commit, _ in head.recent()[1:])]
+    for commit in lost:
+        await made.store.delete(PATHS.registry_commit(commit))
+    assert {PATHS.registry_commit(each) for each in lost} <= {finding.where for finding in await findings(made)}
+
+
 # Backups.
 
 

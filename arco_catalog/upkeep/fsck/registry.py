@@ -7,6 +7,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.protocol.past_heads import next_list
 from arco_catalog.state.commit_edits import chain_of, head_of, is_whole
 from arco_catalog.state.commit_record import CommitRecord, commit_id
 from arco_catalog.state.fields import integer, objects, optional_text, text
@@ -135,15 +136,19 @@ async def _examine_history(examination: Examination, head: RegistryState, needed
         return await _look_at(examination, commit, head.id or "", needed)
 
     listing: CommitRecord | None = head
+    end = head.sequence
     while listing is not None:
-        kept = max(0, listing.sequence - floor + 1)
-        async for finding in examination.each([commit for commit, _ in listing.recent()[:kept]], look):
+        commits = [commit for commit, _ in listing.recent()[listing.sequence - end :]]
+        async for finding in examination.each(commits[: max(0, end - floor + 1)], look):
             yield finding
-        listing = (
-            None
-            if listing.before is None or kept <= len(listing.recent())
-            else await _commit(examination, listing.before)
-        )
+        end -= len(commits)
+        if listing.before is None or end < floor:
+            return
+        after = await next_list(examination.session.state, listing, end)
+        if after is None and end >= await _floor(examination, head):  # or it was collected meanwhile
+            for finding in await look(listing.before):
+                yield finding
+        listing = after
 
 
 async def _look_at(examination: Examination, commit: str, head: str, needed: Container[str]) -> Sequence[Finding]:
