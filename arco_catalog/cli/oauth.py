@@ -5,6 +5,7 @@ Answers are bounded in bytes and time, redirects are not followed, and no messag
 RFC 6749; RFC 7636 (PKCE); RFC 8628 (device codes); RFC 9207 (the issuer in the answer); OpenID Connect Discovery 1.0.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -14,7 +15,7 @@ from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text
 from arco_catalog.state.runtime import SystemRuntime
-from storage_backends import StoreError
+from storage_backends import StoreError, StoreUnavailable
 from storage_backends.wire.fetch import checked_url, fetch
 from storage_backends.wire.http1 import Response
 from storage_backends.wire.pool import Timeouts
@@ -36,6 +37,10 @@ class TokenFailure(CliError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class LostAnswer(CliError):
+    """No complete answer came, or one with a status from 500 on. A repetition may have another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +84,11 @@ async def discover(issuer: str) -> Issuer:
 
 
 async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
-    """Requests tokens of an endpoint, and returns them. Raises `TokenFailure` for an error answer, and `CliError`
-    without an answer or for one that has no bearer token."""
+    """Requests tokens of an endpoint, and returns them. Raises `TokenFailure` for an error answer, `LostAnswer` without
+    an answer or for a status from 500 on, and `CliError` for an answer that has no bearer token."""
     response = await _exchange(endpoint, form)
+    if response.status >= 500:
+        raise LostAnswer(f"{endpoint} answered status {response.status}")
     answer = _object(response)
     if response.status != 200:
         reason = optional_text(answer, "error") or f"status {response.status}"
@@ -100,9 +107,9 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
 async def device_tokens(
     issuer: Issuer, client_id: str, scope: str, show: Callable[[str], None], sleep: Callable[[float], Awaitable[None]]
 ) -> Tokens:
-    """Returns the tokens that the user confirms in any browser: `show` prints where, and the code. Polls as the
-    issuer wishes, but no longer than `MAX_DEVICE_S`. Raises `CliError` if the issuer has no device codes, or the user
-    declines or takes too long."""
+    """Returns the tokens that the user confirms in any browser: `show` prints where, and the code. Polls as the issuer
+    wishes, for the lifetime of the code, but no longer than `MAX_DEVICE_S`. Raises `CliError` if the issuer has no
+    device codes, or the user declines or takes too long."""
     if not issuer.device_endpoint:
         raise CliError(f"the issuer {issuer.name} has no device codes: use --browser")
     answer = _object(await _exchange(issuer.device_endpoint, {"client_id": client_id, "scope": scope}))
@@ -113,17 +120,39 @@ async def device_tokens(
         raise CliError(f"the issuer {issuer.name} gave no device code: {reason}")
     show(escaped(f"Open {where[:2_000]} in a browser and confirm the code {user_code[:100]}"))
     form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id}
-    left, interval = _seconds(answer, "expires_in", MAX_DEVICE_S), _seconds(answer, "interval", MAX_INTERVAL_S, 5)
+    lifetime, interval = _seconds(answer, "expires_in", MAX_DEVICE_S), _seconds(answer, "interval", MAX_INTERVAL_S, 5)
+    try:
+        async with asyncio.timeout(lifetime):  # polls take time too
+            return await _poll(issuer.token_endpoint, form, lifetime, interval, show, sleep)
+    except TimeoutError as error:
+        raise CliError("the code expired before it was confirmed: log in again") from error
+
+
+async def _poll(
+    endpoint: str,
+    form: Mapping[str, str],
+    lifetime: int,
+    interval: int,
+    show: Callable[[str], None],
+    sleep: Callable[[float], Awaitable[None]],
+) -> Tokens:
+    """Requests the tokens of a device code every `interval` seconds until the user has confirmed it, and returns them;
+    more rarely if the issuer wishes, and half as often after each lost answer (RFC 8628, section 3.5). Raises
+    `TimeoutError` after `lifetime` seconds of sleep, and `CliError` for any other answer."""
+    left = lifetime
     while left > 0:
         await sleep(interval)
         left -= interval
         try:
-            return await request_tokens(issuer.token_endpoint, form)
+            return await request_tokens(endpoint, form)
         except TokenFailure as failure:
             if failure.reason not in ("authorization_pending", "slow_down"):
                 raise
             interval += 5 if failure.reason == "slow_down" else 0
-    raise CliError("the code expired before it was confirmed: log in again")
+        except LostAnswer as lost:
+            show(f"{lost}; trying again")
+            interval = min(2 * interval, MAX_INTERVAL_S)
+    raise TimeoutError
 
 
 def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = None) -> int:
@@ -133,8 +162,8 @@ def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = N
 
 
 async def _exchange(url: str, form: Mapping[str, str] | None = None) -> Response:
-    """Gets a document, or posts a form. Raises `CliError` without a complete answer, and for a URL that is neither
-    https nor on this machine."""
+    """Gets a document, or posts a form. Raises `LostAnswer` without a complete answer, and `CliError` for a redirect,
+    and for a URL that is neither https nor on this machine."""
     headers = {} if form is None else {"content-type": "application/x-www-form-urlencoded"}
     method, body = ("GET", b"") if form is None else ("POST", urlencode(form).encode())
     now_ms = SystemRuntime().now_ms
@@ -142,6 +171,8 @@ async def _exchange(url: str, form: Mapping[str, str] | None = None) -> Response
         response = await fetch(
             url, headers, now_ms, MAX_ANSWER_BYTES, method=method, body=body, plain_loopback=True, timeouts=TIMEOUTS
         )
+    except StoreUnavailable as error:
+        raise LostAnswer(str(error)) from error
     except StoreError as error:
         raise CliError(str(error)) from error
     if 300 <= response.status < 400:

@@ -339,6 +339,34 @@ class TestHostileIssuers:
         assert [text.isprintable() for text in shown] == [True]
 
 
+    async def test_a_user_has_the_lifetime_of_the_code_however_long_the_polls_take(self) -> None:
+        device = {"device_code": "d", "user_code": "u", "verification_uri": "https://x/", "expires_in": 1}
+
+        async def sleep(seconds: float) -> None:
+            await asyncio.sleep(3_600)
+
+        async with answering({"/device": response(device)}) as url, asyncio.timeout(60):
+            with pytest.raises(CliError, match="expired before it was confirmed"):
+                await device_tokens(Issuer(url, "", f"{url}/device", ""), "arco", "", lambda text: None, sleep)
+
+    @pytest.mark.parametrize("lost", ["", response("{}", "503 Service Unavailable"), response("{}", "500 Failed")])
+    async def test_polls_without_an_answer_are_repeated_after_twice_the_time(self, lost: str) -> None:
+        device = {"device_code": "d", "user_code": "u", "verification_uri": "https://x/"}
+        right = response({"access_token": TOKEN, "token_type": "bearer"})
+        answers = {"/device": response(device), "/token": lost}
+        waited: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            waited.append(seconds)
+            answers["/token"] = right if len(waited) == 3 else lost
+
+        async with answering(answers) as url:
+            issuer = Issuer(url, f"{url}/token", f"{url}/device", "")
+            tokens = await device_tokens(issuer, "arco", "", lambda text: None, sleep)
+
+        assert (tokens.access_token, waited) == (TOKEN, [5, 10, 20])
+
+
 class TestRenewals:
     """A renewed token takes the place of the login that it renews, and of no other."""
 
