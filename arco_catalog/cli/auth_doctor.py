@@ -2,7 +2,6 @@
 what of the token is not accepted and what to do about it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from shlex import quote
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
@@ -12,9 +11,9 @@ from arco_catalog.authentication.tokens import ISSUER
 from arco_catalog.cli.checks import Check, Status
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.doctor import show
-from arco_catalog.cli.errors import CliError, describe_os_error
 from arco_catalog.cli.finders import find_realm
 from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.cli.small_files import MAX_TOKEN_BYTES, read_text
 from arco_catalog.config.variables import (
     AUTH,
     OIDC_AUDIENCES,
@@ -41,11 +40,7 @@ MAX_SHOWN = 200
 def run(options: CatalogOptions, token_file: str, *, as_json: bool) -> int:
     """Tests the token in a file, and prints the results. Returns 1 if a server would not accept it, else 0. Raises
     `CliError` if the file can't be read, and as `open_session` and `find_realm` do."""
-    try:
-        token = Path(token_file).read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = describe_os_error(error) if isinstance(error, OSError) else f"{token_file} is no text"
-        raise CliError(f"the token was not read: {reason}") from error
+    token = read_text(token_file, "the token", MAX_TOKEN_BYTES)
 
     async def work() -> Sequence[Check]:
         async with open_session(options, "doctor", find_realm) as (_, session):

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arco_catalog.cli.errors import CliError, describe_os_error
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.loopback import browser_tokens
 from arco_catalog.cli.oauth import Tokens, device_tokens, discover, request_tokens
-from arco_catalog.cli.saved_logins import SavedLogin, forget_login, login_path, read_login, write_login
+from arco_catalog.cli.saved_logins import SavedLogin, forget_login, locked, login_path, read_login, write_login
 from arco_catalog.cli.session import carry_out
+from arco_catalog.cli.small_files import read_text
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.wire.fetch import checked_url
@@ -80,13 +81,7 @@ def _show(text: str) -> None:
 
 def _client_form(client_id: str, scope: str, secret_file: str) -> Mapping[str, str]:
     """Returns the form that requests a token with client credentials. Raises `CliError` if the secret can't be read."""
-    try:
-        with open(secret_file, "rb") as file:
-            secret = file.read(MAX_SECRET_BYTES).decode().strip()
-    except OSError as error:
-        raise CliError(f"the secret was not read: {describe_os_error(error)}") from error
-    except UnicodeDecodeError as error:
-        raise CliError(f"the secret was not read: {secret_file} is no text") from error
+    secret = read_text(secret_file, "the secret", MAX_SECRET_BYTES)
     return {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret, "scope": scope}
 
 
@@ -97,25 +92,44 @@ def _with_tokens(login: SavedLogin, tokens: Tokens) -> SavedLogin:
 
 async def saved_token(url: str, environment: Mapping[str, str]) -> str | None:
     """Returns the token of the saved login at a server, None if there is none. A token that expires within `RENEWAL_MS`
-    is renewed first, and saved unless the login was replaced or forgotten meanwhile. Raises `CliError` if it can't be
-    renewed, and as `read_login` does."""
-    path = login_path(url, environment)
+    is renewed first, by one command at a time, and saved unless the login was replaced or forgotten meanwhile. Raises
+    `CliError` if it can't be renewed, if the file has the login at another server, and as `read_login` and `locked`
+    do."""
+    path, server = login_path(url, environment), url.rstrip("/")
+    login = _login_at(server, path)
+    if login is not None and _is_due(login):
+        async with locked(path):
+            login = _login_at(server, path)  # which another command may have renewed
+            if login is not None and _is_due(login):
+                login = await _renewed(login, path)
+    return None if login is None else login.access_token
+
+
+def _login_at(server: str, path: Path) -> SavedLogin | None:
     login = read_login(path)
-    if login is None or login.expires_ms - SystemRuntime().now_ms() > RENEWAL_MS:
-        return None if login is None else login.access_token
+    if login is not None and login.url != server:
+        raise CliError(f"the login in {path} was not used: it is of another server; remove it, and log in again")
+    return login
+
+
+def _is_due(login: SavedLogin) -> bool:
+    return login.expires_ms - SystemRuntime().now_ms() <= RENEWAL_MS
+
+
+async def _renewed(login: SavedLogin, path: Path) -> SavedLogin:
+    """Renews a login, saves it and returns it. If the user has replaced it meanwhile, the new one is kept and returned;
+    if the user has forgotten it, the renewed one is not saved. Raises `CliError`."""
     try:
         renewed = _with_tokens(login, await request_tokens(login.token_endpoint, _renewal(login)))
     except CliError as error:
-        other = read_login(path)  # another command may have used the refresh token meanwhile, and saved the next
+        other = _login_at(login.url, path)
         if other is not None and other != login:
-            return other.access_token
-        raise CliError(f"the login at {url} has expired and was not renewed: {error}; log in again") from error
-    other = read_login(path)
+            return other
+        raise CliError(f"the login at {login.url} has expired and was not renewed: {error}; log in again") from error
+    other = _login_at(login.url, path)
     if other == login:
         write_login(path, renewed)
-    elif other is not None:
-        return other.access_token
-    return renewed.access_token
+    return renewed if other is None or other == login else other
 
 
 def _renewal(login: SavedLogin) -> Mapping[str, str]:

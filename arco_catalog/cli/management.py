@@ -5,16 +5,16 @@ does the same in both."""
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.secrets import Secrets
 from arco_catalog.cli.command import ManagementOptions
-from arco_catalog.cli.errors import CliError, NotThere, describe_os_error
+from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.finders import find_realm
 from arco_catalog.cli.session import OPERATOR, open_session
+from arco_catalog.cli.small_files import MAX_TOKEN_BYTES, read_text
 from arco_catalog.http.app import create_app
 from arco_catalog.http.buffered_exchange import BufferedExchange
 from arco_catalog.http.realms import RealmService
@@ -102,10 +102,7 @@ async def _token(url: str, options: ManagementOptions) -> str | None:
         from arco_catalog.cli.login import saved_token  # needs httptools, which a command at a store may lack
 
         return await saved_token(url, options.catalog.environment)
-    try:
-        return (await asyncio.to_thread(Path(options.token_file).read_text)).strip()
-    except OSError as error:
-        raise CliError(f"the token was not read: {describe_os_error(error)}") from error
+    return await asyncio.to_thread(read_text, options.token_file, "the token", MAX_TOKEN_BYTES)
 
 
 class _Operator:

@@ -1,19 +1,25 @@
 """Saves the logins that `arco login` makes: one file for each server, which its owner alone may read or write."""
 
+import asyncio
+import fcntl
 import hashlib
 import os
 import stat
-import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from arco_catalog.cli.errors import CliError, describe_os_error
+from arco_catalog.cli.small_files import replace_file
 from arco_catalog.iceberg.json import MalformedJson, dumps, loads
+from arco_catalog.state.runtime import SystemRuntime
 
 MAX_BYTES = 256 << 10
 """Maximum size of a file."""
+LOCK_S = 60.0
+"""How long a command waits for another that renews the login: longer than a renewal takes."""
+LOCK_POLL_S = 0.05
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -75,22 +81,52 @@ def write_login(path: Path, login: SavedLogin) -> None:
     try:
         for folder in reversed(path.parents[:3]):  # with `parents`, mkdir gives the mode to the last one alone
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, made = tempfile.mkstemp(dir=path.parent)  # which has mode 0600
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(dumps({**asdict(login)}))
-            os.replace(made, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(made)
-            raise
+        replace_file(path, dumps({**asdict(login)}), 0o600)
     except OSError as error:
         raise CliError(f"the login was not saved: {describe_os_error(error)}") from error
 
 
-def forget_login(path: Path) -> bool:
-    """Deletes a login, and returns whether there was one. Raises `CliError`."""
+@asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[None]:
+    """Holds the lock of the login at `path`, a file beside it, against every other command. The end of a process
+    releases it. Raises `CliError` if another command holds it for `LOCK_S`, or the file can't be opened."""
     try:
+        descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise CliError(f"the login was not locked: {describe_os_error(error)}") from error
+    try:
+        await _lock(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def _lock(descriptor: int, path: Path) -> None:
+    runtime = SystemRuntime()
+    try:
+        async with asyncio.timeout(LOCK_S):
+            while not _try_lock(descriptor):
+                await runtime.sleep(LOCK_POLL_S)
+    except TimeoutError as error:
+        raise CliError(f"another command renews the login in {path} for over {LOCK_S:.0f} s: try again") from error
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_suffix(".lock")
+
+
+def forget_login(path: Path) -> bool:
+    """Deletes a login and its lock, and returns whether there was a login. Raises `CliError`."""
+    try:
+        _lock_path(path).unlink(missing_ok=True)
         path.unlink()
     except FileNotFoundError:
         return False

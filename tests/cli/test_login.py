@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import pytest
 
+from arco_catalog.cli import saved_logins
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.login import saved_token
 from arco_catalog.cli.loopback import browser_tokens
@@ -48,7 +49,7 @@ class Person:
     @property
     def file(self) -> Path:
         """The one saved login."""
-        (found,) = (self.folder / "config/arco/logins").iterdir()
+        (found,) = (self.folder / "config/arco/logins").glob("*.json")
         return found
 
     @property
@@ -338,7 +339,6 @@ class TestHostileIssuers:
         assert (waited[:2], sum(waited) < 2_000, len(waited) < 40) == ([1, 6], True, True)
         assert [text.isprintable() for text in shown] == [True]
 
-
     async def test_a_user_has_the_lifetime_of_the_code_however_long_the_polls_take(self) -> None:
         device = {"device_code": "d", "user_code": "u", "verification_uri": "https://x/", "expires_in": 1}
 
@@ -402,6 +402,83 @@ class TestRenewals:
         other = SavedLogin("https://x", "https://x/token", "id", "scope", "another", 10**15)
 
         assert await self.renewed(tmp_path, lambda path: write_login(path, other)) == ("another", other)
+
+    async def test_of_two_commands_at_once_one_renews_it_for_both(self, tmp_path: Path) -> None:
+        environment = {"XDG_CONFIG_HOME": f"{tmp_path}"}
+        path = login_path("https://x", environment)
+        requests: list[str] = []
+
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            requests.append("refresh")
+            await asyncio.sleep(0.2)  # for the other to come
+            writer.write(response({"access_token": f"renewed-{len(requests)}", "token_type": "bearer"}).encode())
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        async with server:
+            endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+            write_login(path, SavedLogin("https://x", endpoint, "id", "scope", TOKEN, 1, "a-refresh-token"))
+            tokens = await asyncio.gather(*(saved_token("https://x", environment) for _ in range(2)))
+
+        assert (tokens, requests) == (["renewed-1"] * 2, ["refresh"])
+
+    async def test_another_command_that_renews_it_for_long_is_one_clear_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(saved_logins, "LOCK_S", 0.05)
+        environment = {"XDG_CONFIG_HOME": f"{tmp_path}"}
+        path = login_path("https://x", environment)
+        write_login(path, SavedLogin("https://x", "https://x/token", "id", "scope", TOKEN, 1, "a-refresh-token"))
+
+        async with saved_logins.locked(path):
+            with pytest.raises(CliError, match="another command renews the login"):
+                await saved_token("https://x", environment)
+
+    async def test_a_login_at_another_server_is_not_sent(self, tmp_path: Path) -> None:
+        environment = {"XDG_CONFIG_HOME": f"{tmp_path}"}
+        write_login(
+            login_path("https://x", environment), SavedLogin("https://y", "https://y/t", "id", "", TOKEN, 10**15)
+        )
+
+        with pytest.raises(CliError, match="is of another server") as refused:
+            await saved_token("https://x/", environment)
+
+        assert TOKEN not in str(refused.value)
+
+
+class TestTextsInFiles:
+    """A secret or token that can't be whole is refused in one clear line."""
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [(b"\xff", "is no text"), (b"x" * 4_097, "has more than 4,096 bytes")],
+        ids=["no text", "too long"],
+    )
+    async def test_of_secrets(self, person: Person, content: bytes, problem: str) -> None:
+        file = person.folder / "secret"
+        file.write_bytes(content)
+
+        ended = await person.run("login", "http://127.0.0.1:1", "--client-id", "x", "--secret-file", str(file), code=1)
+
+        assert ended.err == f"arco: the secret was not read: {file} {problem}\n"
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            (b"\xff", "is no text"),
+            (b"x" * 65_537, "has more than 65,536 bytes"),
+        ],
+        ids=["no text", "too long"],
+    )
+    async def test_of_tokens(self, person: Person, content: bytes, problem: str) -> None:
+        file = person.folder / "token"
+        file.write_bytes(content)
+
+        ended = await person.run("principals", "list", "--url", "http://127.0.0.1:1", "--token-file", str(file), code=1)
+
+        assert ended.err == f"arco: the token was not read: {file} {problem}\n"
 
 
 class TestCallbacks:
