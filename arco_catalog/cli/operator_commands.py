@@ -331,7 +331,7 @@ def _reconcile(parsed: argparse.Namespace) -> int:
         parsed.seconds,
         dry=parsed.dry_run,
         as_json=parsed.json,
-        metrics_file=parsed.metrics_file,
+        metrics_file=_metrics_file(parsed),
     )
 
 
@@ -354,6 +354,17 @@ def _add_metrics_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _metrics_file(parsed: argparse.Namespace) -> Path | None:
+    """Returns the file for metrics, None without one. Raises `CliError` if it can't be written: better now than after
+    the work."""
+    file: Path | None = parsed.metrics_file
+    if file is not None:
+        from arco_catalog.cli.metrics_file import check_metrics_file
+
+        check_metrics_file(file)
+    return file
+
+
 def _gc(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import gc
 
@@ -362,7 +373,7 @@ def _gc(parsed: argparse.Namespace) -> int:
         parsed.seconds,
         delete=parsed.delete,
         as_json=parsed.json,
-        metrics_file=parsed.metrics_file,
+        metrics_file=_metrics_file(parsed),
     )
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import sys
 import urllib.request
 from asyncio.subprocess import PIPE
@@ -311,8 +312,32 @@ class TestFilesOfJobs:
             await in_process.arco(*command.split(), "--store", store, "--metrics-file", str(file))
             assert not file.exists()
 
-    async def test_that_cannot_be_written_are_one_clear_line(self, store: str, tmp_path: Path) -> None:
-        file = tmp_path / "none" / "arco.prom"
+    @pytest.mark.parametrize("command", ["reconcile", "gc --delete"])
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("none/arco.prom", "No such file or directory"),
+            ("file/arco.prom", "Not a directory"),
+            ("folder", "Is a directory"),
+        ],
+    )
+    async def test_that_cannot_be_written_are_one_clear_line_before_the_run(
+        self, tmp_path: Path, command: str, name: str, problem: str
+    ) -> None:
+        (tmp_path / "file").touch()
+        (tmp_path / "folder").mkdir()
+        ran = await in_process.arco(
+            *command.split(), "--store", f"file:{tmp_path}/no-store", "--metrics-file", str(tmp_path / name)
+        )
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err == f"arco: cannot write the metrics to {tmp_path / name}: {problem}\n"
+
+    async def test_may_be_read_by_all_users_whatever_the_umask(self, store: str, tmp_path: Path) -> None:
         await in_process.arco("init", "--store", store)
-        ran = await in_process.arco("reconcile", "--store", store, "--metrics-file", str(file))
-        assert (ran.code, ran.err) == (1, f"arco: cannot write the metrics to {file}: No such file or directory\n")
+        before = os.umask(0o077)
+        try:
+            await in_process.arco("reconcile", "--store", store, "--metrics-file", f"{tmp_path}/arco.prom")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "arco.prom").stat().st_mode) == 0o644
+        assert {*os.listdir(tmp_path)} == {"store", "arco.prom"}
