@@ -132,6 +132,12 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
 	@touch $@
 
+# A program of the tests that appends by iceberg-go. Its go.sum has the hashes of all modules.
+ICEBERG_GO := tests/engines/others/iceberg_go
+.tools/iceberg-go-appender: $(ICEBERG_GO)/main.go $(ICEBERG_GO)/go.mod $(ICEBERG_GO)/go.sum
+	@mkdir -p $(@D)
+	go build -C $(ICEBERG_GO) -mod=readonly -buildvcs=false -o $(CURDIR)/$@ .
+
 # What Kubernetes is told of objects that are not its own, out of the Go modules that define them.
 .tools/crds/%.yaml: requirements/go.txt
 	@mkdir -p $(@D)

@@ -13,6 +13,8 @@ from tools.demo.engines import PROJECT
 from tools.demo.server import WAREHOUSE
 
 HERE = Path(__file__).resolve().parent
+ICEBERG_GO = PROJECT / ".tools" / "iceberg-go-appender"
+"""The program of the folder `iceberg_go`."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -44,6 +46,24 @@ def flink_shell(scratch: Path, *statements: str) -> Iterator[Sql]:
     """Flink's SQL, in batches, after these statements."""
     with engine("flink_shell", ".venv-engines-flink", scratch, str(PROJECT / ".jars" / "flink"), *statements) as sql:
         yield sql
+
+
+@contextmanager
+def flink_sink(lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
+    """Appends by Iceberg's sink in Flink, with a request to rebase: a statement is the id of a row."""
+    jars = str(PROJECT / ".jars" / "flink")
+    where = jars, lake.server.uri, WAREHOUSE, table
+    with engine("flink_sink_shell", ".venv-engines-flink", scratch, *where) as append:
+        yield append
+
+
+@contextmanager
+def iceberg_go(lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
+    """Appends by iceberg-go, with a request to rebase: a statement is the id of a row."""
+    if not ICEBERG_GO.exists():
+        raise LookupError(f"no {ICEBERG_GO}: `make test-engines` builds it")
+    with shell([str(ICEBERG_GO), lake.server.uri, WAREHOUSE, *table.split(".")], PROJECT, scratch) as append:
+        yield append
 
 
 @pytest.fixture

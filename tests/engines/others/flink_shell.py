@@ -17,20 +17,31 @@ WRITES = ("INSERT", "UPDATE", "DELETE")
 LOOPBACK = dict.fromkeys(("jobmanager.bind-host", "taskmanager.bind-host", "rest.bind-address"), "127.0.0.1")
 
 
-def main(out: TextIO, scratch: str, jars: str, *statements: str) -> None:
+def iceberg_runtime(jars: str) -> str:
+    """The URI of Iceberg's jar for Flink."""
+    [runtime] = Path(jars).glob("iceberg-flink-runtime-*.jar")
+    return runtime.as_uri()
+
+
+def configured(scratch: str, jars: str) -> Configuration:
+    """Flink's configuration. Also sets the environment variables by which its JVM starts."""
     # Hadoop's classes must be on the class path that Flink makes itself: among `pipeline.jars` they are not found.
     os.environ["HADOOP_CLASSPATH"] = ":".join(str(jar) for jar in Path(jars).glob("hadoop-*.jar"))
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112  pyflink reads it so
-    [runtime] = Path(jars).glob("iceberg-flink-runtime-*.jar")
     configuration = Configuration()
     for name, value in {
         **LOOPBACK,
-        "pipeline.jars": runtime.as_uri(),
+        "pipeline.jars": iceberg_runtime(jars),
         "parallelism.default": "1",
         "io.tmp.dirs": scratch,
     }.items():
         configuration.set_string(name, value)
+    return configuration
+
+
+def main(out: TextIO, scratch: str, jars: str, *statements: str) -> None:
+    configuration = configured(scratch, jars)
     settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(configuration).build()
     tables = TableEnvironment.create(settings)
 

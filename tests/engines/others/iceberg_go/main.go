@@ -1,0 +1,79 @@
+// Appends rows to an Iceberg table by iceberg-go: `iceberg-go-appender URI WAREHOUSE NAMESPACE TABLE`.
+//
+// Reads a JSON string a line, the id of a row, and appends that row with a request to rebase. Writes a line for each: an
+// object with no rows, or with the error, as tests/engines/shell.py reads it.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog/rest"
+	"github.com/apache/iceberg-go/table"
+)
+
+var schema = arrow.NewSchema([]arrow.Field{
+	{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	{Name: "engine", Type: arrow.BinaryTypes.String, Nullable: true},
+}, nil)
+
+func main() {
+	if err := serve(context.Background(), os.Args[1], os.Args[2], table.Identifier(os.Args[3:])); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, uri string, warehouse string, name table.Identifier) error {
+	catalog, err := rest.NewCatalog(ctx, "arco", uri, rest.WithWarehouseLocation(warehouse))
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var statement string
+		if err := json.Unmarshal(lines.Bytes(), &statement); err != nil {
+			return err
+		}
+		id, err := strconv.ParseInt(statement, 10, 64)
+		if err != nil {
+			return err
+		}
+		outcome := map[string]any{"rows": []any{}}
+		if err := appendRow(ctx, catalog, name, id); err != nil {
+			outcome = map[string]any{"error": err.Error()}
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func appendRow(ctx context.Context, catalog *rest.Catalog, name table.Identifier, id int64) error {
+	loaded, err := catalog.LoadTable(ctx, name)
+	if err != nil {
+		return err
+	}
+	builder := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer builder.Release()
+	builder.Field(0).(*array.Int64Builder).Append(id)
+	builder.Field(1).(*array.StringBuilder).Append("iceberg-go")
+	rows := builder.NewRecordBatch()
+	defer rows.Release()
+	reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{rows})
+	if err != nil {
+		return err
+	}
+	defer reader.Release()
+	_, err = loaded.Append(ctx, reader, iceberg.Properties{"arco.append": "rebase"})
+	return err
+}
