@@ -19,7 +19,20 @@ from arco_catalog.state.segments import encode_line
 from storage_backends.lazy_dataclass import dataclass
 
 _HISTORY = frozenset(
-    {"id", "parent", "sequence", "at_ms", "operations", "recent", "before", "cancelled", "bell", "writers", "index"}
+    {
+        "id",
+        "parent",
+        "ancestor",
+        "sequence",
+        "at_ms",
+        "operations",
+        "recent",
+        "before",
+        "cancelled",
+        "bell",
+        "writers",
+        "index",
+    }
 )
 """The fields of HEAD that belong to one commit and to the history. All others count as read."""
 

@@ -26,10 +26,13 @@ from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.planning.relation_change import MissingLocations
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.evidence import cancel_in_registry
+from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.reservations import reserve_locations
 from arco_catalog.state.entries import find_relation
+from arco_catalog.state.index import relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.needs import Needs
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import Applied, ObjectStore, StoreUnavailable
 from storage_backends.backoff import full_jitter
@@ -153,7 +156,10 @@ async def add_location(fixture: CatalogFixture, name: str) -> None:
     """Adds a location to those that the worker's table holds, after it has given back the last one, which no commit has
     named: three registry commits."""
     table = name.partition("-")[0]
-    found = find_relation((await fixture.session().state.head()).index, NS, table)
+    state = fixture.session().state
+    index = (await state.head()).index
+    await load(state, index, Needs(keys=[relation_key(NS, table)]))
+    found = find_relation(index, NS, table)
     assert found is not None
     place = Location.parse(f"memory:///wh/warehouse/{name}")
     await reserve_locations(fixture.session(), NS, table, MissingLocations(found.entity, [place]))

@@ -13,9 +13,10 @@ def no_warnings_about_dropped_writes() -> None:
     logging.getLogger("arco_catalog").setLevel(logging.ERROR)
 
 
-@pytest.mark.parametrize(("processes", "worst_s", "calls"), [(1, 0.1, 10), (2, 0.5, 18), (12, 0.7, 22)])
-def test_creates_of_several_processes_share_registry_commits(processes: int, worst_s: float, calls: int) -> None:
-    result = contend(processes, 1, seconds=4.0)
+@pytest.mark.parametrize(("processes", "worst_s", "calls"), [(1, 0.1, 10.1), (2, 0.4, 17), (12, 0.5, 21)])
+def test_creates_of_several_processes_share_registry_commits(processes: int, worst_s: float, calls: float) -> None:
+    """Also where a commit object is whole again, at least one of 64."""
+    result = contend(processes, 1, seconds=10.0)
 
     assert not result.errors
     assert result.quantile(1.0) < worst_s

@@ -176,6 +176,18 @@ def test_another_commit_without_edits_changes_nothing(monkeypatch: pytest.Monkey
         assert result(reads.on(head)) == reads
 
 
+def test_another_whole_commit_object_changes_nothing() -> None:
+    """HEAD names the last commit whose object is whole."""
+    head, ancestors = head_of({"a": {"n": 1}}, version=2), set[str | None]()
+    reads = Reads.of(head, [Needs(keys=["a"])])
+    for number in range(130):
+        operation = Operation(f"o{number}", "create", {}, None)
+        head = head.successor(commit=f"c{number}", at_ms=number, edits={}, operations=[operation])
+        ancestors.add(head.ancestor)
+        assert result(reads.on(head)) == reads
+    assert len(ancestors) > 2
+
+
 def test_reads_in_segments_are_found_there() -> None:
     entries: Mapping[str, JsonObject] = {f"namespace\n\nn{number:02}": {"n": number} for number in range(40)}
     index, segments = packed(entries, Limits(embedded=20, segment=200), FakeRuntime())
