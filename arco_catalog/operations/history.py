@@ -47,7 +47,7 @@ async def history(
     listing: CommitRecord | None = head
     sequence = head.sequence
     while listing is not None:
-        commits, furthest = [commit for commit, _ in listing.recent()[listing.sequence - sequence :]], listing
+        commits, furthest = listing.listed_from(sequence), listing
         for batch in batches(commits, AHEAD):
             reads = [_commit(session, listing, each, sequence - place) for place, each in enumerate(batch)]
             for name, commit in zip(batch, await gather(*reads), strict=True):
@@ -56,7 +56,7 @@ async def history(
                 for operation in _operations(name, sequence, commit):
                     if own or operation.get("kind") not in OWN:
                         yield operation
-                if commit is not None and _end(commit) < _end(furthest):
+                if commit is not None and commit.before_sequence < furthest.before_sequence:
                     furthest = commit
                 sequence -= 1
         if listing.before is None:
@@ -67,11 +67,6 @@ async def history(
                 yield _lost(listing.before, sequence)
             return
         listing = before or furthest
-
-
-def _end(listing: CommitRecord) -> int:
-    """Returns the sequence number of the commit before those that a commit lists."""
-    return listing.sequence - len(listing.recent())
 
 
 async def _commit(session: Session, listing: CommitRecord, commit: str, sequence: int) -> CommitRecord | None:

@@ -38,7 +38,7 @@ async def next_list(state: State, listing: CommitRecord, end: int) -> CommitReco
             if place == 1 and end < await read_registry_floor(state):
                 return None
             record = await state.registry_commit(commit)
-            if record.sequence - len(record.recent()) < end <= record.sequence:
+            if record.before_sequence < end <= record.sequence:
                 return record
         except (CommitStateUnknown, InternalError):
             continue  # `arco fsck` reports it

@@ -57,6 +57,16 @@ class CommitRecord:
                 listed.append((item[0], [operation for operation in item[1:] if isinstance(operation, str)]))
         return listed
 
+    @property
+    def before_sequence(self) -> int:
+        """The sequence number of the commit `before`; 0 if there is none."""
+        return self.sequence - len(self.recent())
+
+    def listed_from(self, sequence: int) -> Sequence[str]:
+        """Returns the ids of the last commits from the one with this sequence number back, as far as they are
+        listed."""
+        return [commit for commit, _ in self.recent()[self.sequence - sequence :]]
+
     def commit_of(self, operation: str) -> str | None:
         """Returns the id of the recent commit with an operation, None if none has it."""
         return self._made_by.get(operation)

@@ -63,7 +63,7 @@ async def _history(run: Run) -> History:
     head = await state.head()
     history, listing = History(head, end=head.sequence), CommitRecord(head.document)
     while True:
-        for commit, _ in listing.recent()[listing.sequence - history.end :]:
+        for commit in listing.listed_from(history.end):
             history.sequences.add(commit, history.end)
             history.end -= 1
         if listing.before is None or history.end < floor:

@@ -138,7 +138,7 @@ async def _examine_history(examination: Examination, head: RegistryState, needed
     listing: CommitRecord | None = head
     end = head.sequence
     while listing is not None:
-        commits = [commit for commit, _ in listing.recent()[listing.sequence - end :]]
+        commits = listing.listed_from(end)
         async for finding in examination.each(commits[: max(0, end - floor + 1)], look):
             yield finding
         end -= len(commits)

@@ -206,7 +206,7 @@ class CatalogBackup:
         listing: CommitRecord | None = head
         end = head.sequence
         while listing is not None:
-            commits = [commit for commit, _ in listing.recent()[listing.sequence - end :]]
+            commits = listing.listed_from(end)
             await self._add_keys(map(self.state.paths.registry_commit, commits))
             end -= len(commits)
             listing = await next_list(self.state, listing, end)
