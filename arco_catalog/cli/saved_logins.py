@@ -1,7 +1,6 @@
 """Saves the logins that `arco login` makes: one file for each server, which its owner alone may read or write."""
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import stat
@@ -14,6 +13,7 @@ from arco_catalog.cli.errors import CliError, describe_os_error
 from arco_catalog.cli.small_files import replace_file
 from arco_catalog.iceberg.json import MalformedJson, dumps, loads
 from arco_catalog.state.runtime import SystemRuntime
+from storage_backends.local.files import try_lock
 
 MAX_BYTES = 256 << 10
 """Maximum size of a file."""
@@ -105,18 +105,10 @@ async def _lock(descriptor: int, path: Path) -> None:
     runtime = SystemRuntime()
     try:
         async with asyncio.timeout(LOCK_S):
-            while not _try_lock(descriptor):
+            while not try_lock(descriptor):
                 await runtime.sleep(LOCK_POLL_S)
     except TimeoutError as error:
         raise CliError(f"another command renews the login in {path} for over {LOCK_S:.0f} s: try again") from error
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _lock_path(path: Path) -> Path:

@@ -4,7 +4,6 @@ Each worker counts in files of its place, in a directory in memory. A worker tha
 in its files, so no count is lost or doubled, and the directory has as many files after a thousand deaths as after none
 (docs/decisions/0083-metrics-of-workers.md)."""
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -20,6 +19,7 @@ from prometheus_client.registry import Collector
 from arco_catalog.cli.errors import CliError
 from arco_catalog.telemetry.collectors import DIRECTORY_VARIABLE, Page, count_in_memory, page_of
 from arco_catalog.telemetry.server_info import ServerInfo
+from storage_backends.local.files import try_lock
 
 IN_MEMORY = Path("/dev/shm")
 PREFIX = "arco-metrics-"
@@ -111,10 +111,9 @@ def _locked(directory: Path) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if directory.exists():
+        if try_lock(descriptor) and directory.exists():
             return descriptor
-    except OSError:  # locked by another
+    except OSError:  # a file system without locks
         pass
     os.close(descriptor)
     return None

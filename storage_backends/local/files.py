@@ -254,7 +254,7 @@ def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         give_up = time.monotonic() + timeout_s
-        while not _try_lock(descriptor):
+        while not try_lock(descriptor):
             if time.monotonic() > give_up:
                 raise StoreUnavailable(
                     f"the local store changed nothing: another process or thread held the lock file {path} "
@@ -266,8 +266,9 @@ def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
-    """Locks an open file without waiting. Returns whether that succeeded."""
+def try_lock(descriptor: int) -> bool:
+    """Locks an open file or directory without waiting. Returns False if another process or thread holds the lock.
+    Raises `OSError` where the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
