@@ -52,7 +52,7 @@ from arco_catalog.telemetry.lines import Write
 from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
 from arco_catalog.telemetry.tasks_line import TaskLines
-from arco_catalog.telemetry.telemetry import Counter, Telemetry
+from arco_catalog.telemetry.telemetry import Observer, Telemetry
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.purge.worker import delegate_from_env
 from storage_backends import StoreError
@@ -117,7 +117,7 @@ class _Inputs:
             parsed_each("--allowed-origin", parse_origin, options.allowed_origins),
             certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca),
             metrics,
-            telemetry_of(options, _audited(options, None if metrics is None else metrics.requests)),
+            telemetry_of(options, _observers(options, metrics)),
             policies_of(options.task_properties),
             max_connections(options.max_connections),
         )
@@ -344,22 +344,25 @@ def _announce(options: ServeOptions, report: StoreReport, listener: socket.socke
         print(json.dumps(asdict(report)), flush=True)
 
 
-def _audited(options: ServeOptions, counter: Counter | None) -> Counter | None:
-    """Returns the counter of requests, behind the audit log if the options name its file. Raises `CliError` if that
-    can't be opened."""
-    if options.audit_log is None:
-        return counter
-    try:
-        file = AuditFile(options.audit_log)
-    except (OSError, ValueError) as error:
-        raise CliError(f"--audit-log: {error}") from error
-    return AuditLog(file.write, SystemRuntime().now_ms, counter)
+def _observers(options: ServeOptions, metrics: "ServerMetrics | None") -> Sequence[Observer]:
+    """Returns the audit log, if the options name its file, and the metrics of requests, if there are some. Raises
+    `CliError` if the file can't be opened."""
+    observers: list[Observer] = []
+    if options.audit_log is not None:
+        try:
+            file = AuditFile(options.audit_log)
+        except (OSError, ValueError) as error:
+            raise CliError(f"--audit-log: {error}") from error
+        observers.append(AuditLog(file.write, SystemRuntime().now_ms))
+    if metrics is not None:
+        observers.append(metrics.requests)
+    return observers
 
 
-def telemetry_of(options: ServerOptions, counter: Counter | None = None) -> Telemetry | None:
+def telemetry_of(options: ServerOptions, observers: Sequence[Observer] = ()) -> Telemetry | None:
     """Returns a server's telemetry: a line of JSON for each request if the log's format is JSON, a line of text if its
     level is `debug`, else no lines; metrics in the JSON lines if the options name their namespace; traces if the
-    environment configures them; and the `counter`. Returns None without any of these. Raises `CliError` for invalid
+    environment configures them; and the `observers`. Returns None without any of these. Raises `CliError` for invalid
     settings, and for a metrics namespace without JSON."""
     if options.log_format == "json":
         lines: dict[str, Write] = {"json": _to_stderr}
@@ -371,7 +374,7 @@ def telemetry_of(options: ServerOptions, counter: Counter | None = None) -> Tele
         raise CliError("--metrics-namespace requires --log-format json: metrics are part of JSON log lines")
     try:
         return server_telemetry(
-            options.environment, SystemRuntime(), namespace=options.metrics_namespace, counter=counter, **lines
+            options.environment, SystemRuntime(), namespace=options.metrics_namespace, observers=observers, **lines
         )
     except ValueError as error:
         raise CliError(str(error)) from error

@@ -8,26 +8,20 @@ from collections.abc import Callable, Iterator
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.telemetry.lines import Write, utc_time
 from arco_catalog.telemetry.request_log import RequestLog
-from arco_catalog.telemetry.telemetry import Counter
 
 
 class AuditLog:
-    """Writes the lines of a request before its answer is sent, and passes its log on to `inner`, if that is given."""
+    """Writes the audit lines of each request before its answer is sent."""
 
-    def __init__(self, write: Write, now_ms: Callable[[], int], inner: Counter | None = None) -> None:
+    def __init__(self, write: Write, now_ms: Callable[[], int]) -> None:
         self._write = write
         self._now_ms = now_ms
-        self._inner = inner
 
-    def count(self, log: RequestLog) -> None:
-        """Writes the audit lines of a request, whose log `inner` gets in any case. Raises what `write` raises."""
-        try:
-            at_ms = self._now_ms()
-            for event in _events(log):
-                self._write(dumps({"time": utc_time(at_ms), **event, **_request(log)}).decode())
-        finally:
-            if self._inner is not None:
-                self._inner.count(log)
+    def observe(self, log: RequestLog) -> None:
+        """Writes the audit lines of a request. Raises what `write` raises."""
+        at_ms = self._now_ms()
+        for event in _events(log):
+            self._write(dumps({"time": utc_time(at_ms), **event, **_request(log)}).decode())
 
 
 def _events(log: RequestLog) -> Iterator[JsonObject]:

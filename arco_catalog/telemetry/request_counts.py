@@ -47,7 +47,7 @@ class RequestCounts:
         self._of_operation: dict[str, tuple[Histogram, Histogram]] = {}
         """The series that are in use, by labels: to look them up in the library takes longer than to count."""
 
-    def count(self, log: RequestLog) -> None:
+    def observe(self, log: RequestLog) -> None:
         """Counts a request: its result, and its calls of the store that have ended."""
         label = (log.operation, log.status // 100, engine_of(log.request.client))
         requests = self._of_label.get(label)

@@ -54,7 +54,7 @@ class RequestLog:
 
     The middleware sets the other fields when the request is over. `warehouse` is the name of a catalog that exists, or
     `-`; `operation` and `route` are of the route that handled the request; `error` is the class of the exception that
-    was raised. The principal is among the `stats`. `in_metrics`: a counter has got the log."""
+    was raised. The principal is among the `stats`. `is_observed`: the observers have got the log."""
 
     request: RequestSummary
     request_id: str
@@ -69,7 +69,7 @@ class RequestLog:
     ended: float = 0.0
     ended_ms: int = 0
     trace_id: str | None = None
-    in_metrics: bool = False
+    is_observed: bool = False
 
     def __post_init__(self) -> None:
         self.stats = RequestStats(self.store)

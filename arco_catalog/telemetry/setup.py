@@ -2,13 +2,13 @@
 environment configure them."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from arco_catalog.config.variables import LOG_LEVEL, METRICS_NAMESPACE
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.telemetry.lines import JsonLines, TextLines, Write
 from arco_catalog.telemetry.logs import configure_logging
-from arco_catalog.telemetry.telemetry import Counter, Exporter, Telemetry
+from arco_catalog.telemetry.telemetry import Exporter, Observer, Telemetry
 
 DEFAULT_NAMESPACE = "ArcoCatalog"
 EXPORTERS = ("otlp", "console")
@@ -42,19 +42,18 @@ def server_telemetry(
     json: Write | None = None,
     text: Write | None = None,
     namespace: str | None = None,
-    counter: Counter | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Telemetry | None:
     """Returns the telemetry of a server: JSON lines if there is `json` to write them, with metrics if there is a
-    `namespace`; lines of text if there is `text`; traces if they are configured; and the `counter`. Returns None
-    without any of these.
-    Raises `ValueError` for an invalid metrics namespace, and if the traces that are configured are not supported or the
-    extra `otel` is missing."""
+    `namespace`; lines of text if there is `text`; traces if they are configured; and the `observers`. Returns None
+    without any of these. Raises `ValueError` for an invalid metrics namespace, and if the traces that are configured
+    are not supported or the extra `otel` is missing."""
     exporters = _spans(environment, flush=False)
     if json is not None:
         exporters.append(JsonLines(json, namespace))
     if text is not None:
         exporters.append(TextLines(text))
-    return Telemetry(exporters, runtime, counter) if exporters or counter is not None else None
+    return Telemetry(exporters, runtime, observers) if exporters or observers else None
 
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:

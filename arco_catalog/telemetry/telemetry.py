@@ -21,21 +21,21 @@ class Exporter(Protocol):
         ...
 
 
-class Counter(Protocol):
-    """The interface of objects that count requests."""
+class Observer(Protocol):
+    """The interface of objects that get the log of a request before its answer is sent."""
 
-    def count(self, log: RequestLog) -> None:
-        """Counts a request, which is answered or has failed."""
+    def observe(self, log: RequestLog) -> None:
+        """Counts or records a request, whose answer is known, or which has failed."""
         ...
 
 
 class Telemetry:
-    """Opens the logs of requests, gives them to the `counter`, if there is one, before the answer, and to the exporters
-    at the end. `dropped` counts the requests that one of them failed to take."""
+    """Opens the logs of requests, and gives them to the observers before the answer, and to the exporters at the end.
+    `dropped` counts how often one of these failed to take a log."""
 
-    def __init__(self, exporters: Sequence[Exporter], runtime: Runtime, counter: Counter | None = None) -> None:
+    def __init__(self, exporters: Sequence[Exporter], runtime: Runtime, observers: Sequence[Observer] = ()) -> None:
         self._exporters = exporters
-        self._counter = counter
+        self._observers = observers
         self._runtime = runtime
         self.dropped = 0
         self._process: str | None = None
@@ -55,26 +55,29 @@ class Telemetry:
         return f"{self._process}-{next(self._numbers)}"
 
     @property
-    def counts(self) -> bool:
-        """Whether there is a counter, so that `count` must be called before the answer is sent."""
-        return self._counter is not None
+    def has_observers(self) -> bool:
+        """Whether there are observers, so that `observe` must be called before the answer is sent."""
+        return bool(self._observers)
 
-    def count(self, request_log: RequestLog) -> None:
-        """Sets the end of a request's log to now, and gives the log to the counter. Does nothing if the counter has got
-        it already, or if there is none. A failure is logged and counted in `dropped`, and nothing is raised."""
-        if self._counter is None or request_log.in_metrics:
+    def observe(self, request_log: RequestLog) -> None:
+        """Sets the end of a request's log to now, and gives the log to all observers. Does nothing if they have got it
+        already, or if there are none. If one fails, that is logged and counted in `dropped`; the others still get the
+        log, and nothing is raised."""
+        if request_log.is_observed or not self._observers:
             return
-        request_log.in_metrics = True
+        request_log.is_observed = True
         request_log.ended = request_log.store.clock()
-        try:
-            self._counter.count(request_log)
-        except Exception as error:
-            self._drop(self._counter, error)
+        for observer in self._observers:
+            try:
+                observer.observe(request_log)
+            except Exception as error:
+                self._drop(observer, error)
 
     async def export(self, request_log: RequestLog) -> None:
-        """Counts the request unless `count` did, sets the end of its log to now, and gives the log to all exporters.
-        If one fails, that is logged and counted in `dropped`; the others still get the log, and nothing is raised."""
-        self.count(request_log)
+        """Gives a request's log to the observers, unless they have got it, sets its end to now, and gives it to all
+        exporters. If one fails, that is logged and counted in `dropped`; the others still get the log, and nothing is
+        raised."""
+        self.observe(request_log)
         request_log.ended, request_log.ended_ms = request_log.store.clock(), self._runtime.now_ms()
         for exporter in self._exporters:
             try:
@@ -82,7 +85,7 @@ class Telemetry:
             except Exception as error:
                 self._drop(exporter, error)
 
-    def _drop(self, where: Exporter | Counter, error: Exception) -> None:
+    def _drop(self, where: Exporter | Observer, error: Exception) -> None:
         self.dropped += 1
         _LOG.error(
             "%s failed to export a request, which is missing there; the response is not affected",

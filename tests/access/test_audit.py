@@ -18,7 +18,7 @@ from tools.support.asgi_client import Client
 def audited(it: Fixture, file: Path) -> tuple[Telemetry, Client]:
     """A server with an audit log, and its owner's client."""
     log = AuditFile(str(file))
-    telemetry = it.app.telemetry = Telemetry([], it.app.clock, AuditLog(log.write, it.app.clock.now_ms))
+    telemetry = it.app.telemetry = Telemetry([], it.app.clock, [AuditLog(log.write, it.app.clock.now_ms)])
     it.app.app = it.app.serve()
     it.owner = it.app.client("owner")
     return telemetry, it.owner
@@ -79,7 +79,7 @@ async def test_requests_beside_each_other_have_as_many_lines_as_credentials(tmp_
         file = tmp_path / "audit"
         _, owner = audited(it, file)
         second = AuditFile(str(file))  # another process's
-        it.app.telemetry = Telemetry([], it.app.clock, AuditLog(second.write, it.app.clock.now_ms))
+        it.app.telemetry = Telemetry([], it.app.clock, [AuditLog(second.write, it.app.clock.now_ms)])
         other = it.app.client("owner", app=it.app.serve())
         stranger = await it.app.principal("stranger")
 
@@ -99,12 +99,12 @@ async def test_a_line_that_cannot_be_written_is_counted_and_logged_and_the_reque
         counted: list[RequestLog] = []
 
         class Inner:
-            def count(self, log: RequestLog) -> None:
+            def observe(self, log: RequestLog) -> None:
                 counted.append(log)
 
         log = AuditFile(str(tmp_path / "audit"))
         log.close()
-        telemetry = Telemetry([], it.app.clock, AuditLog(log.write, it.app.clock.now_ms, Inner()))
+        telemetry = Telemetry([], it.app.clock, [AuditLog(log.write, it.app.clock.now_ms), Inner()])
         it.app.telemetry = telemetry
         client = it.app.client("owner", app=it.app.serve())
 

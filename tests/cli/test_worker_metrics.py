@@ -43,10 +43,10 @@ for operation in OPERATIONS.values():
             log = RequestLog(RequestSummary("POST", "/", f"{engine}/1"), "id", "wh", Measurement(), 0.0)
             log.operation, log.response = operation, ResponseSummary(status)
             log.stats = RequestStats(conflicts=1)
-            metrics.requests.count(log)
+            metrics.requests.observe(log)
 for privilege in Privilege:
     log.stats = RequestStats(denied=(privilege, "table"))
-    metrics.requests.count(log)
+    metrics.requests.observe(log)
 """
 
 

@@ -48,7 +48,7 @@ class CountedService(LoggedService):
     def serve(self, **settings: object) -> Client:
         self.registry = CollectorRegistry()
         lines = JsonLines(self.lines.append, NAMESPACE)
-        telemetry = Telemetry([lines], self.clock, RequestCounts(self.registry))
+        telemetry = Telemetry([lines], self.clock, [RequestCounts(self.registry)])
         return Client(create_app({"wh": self.catalog(**settings)}, self.options, telemetry))
 
     def value(self, name: str, **labels: str) -> float:
@@ -137,12 +137,12 @@ async def test_a_request_whose_client_has_gone_is_counted_once(service: CountedS
 
 
 class Broken:
-    def count(self, log: RequestLog) -> None:
+    def observe(self, log: RequestLog) -> None:
         raise RuntimeError("no room")
 
 
 async def test_a_failure_to_count_fails_no_request(service: CountedService, caplog: pytest.LogCaptureFixture) -> None:
-    telemetry = Telemetry([], service.clock, Broken())
+    telemetry = Telemetry([], service.clock, [Broken()])
     client = Client(create_app({"wh": service.catalog()}, service.options, telemetry))
 
     assert (await client.get(T)).status == 200
@@ -155,7 +155,7 @@ def counted(stats: RequestStats, status: int = 200) -> CollectorRegistry:
     registry = CollectorRegistry()
     log = RequestLog(RequestSummary("POST", "/"), "id", "wh", Measurement(), 0.0)
     log.stats, log.operation, log.response, log.ended = stats, "updateTable", ResponseSummary(status), 0.25
-    RequestCounts(registry).count(log)
+    RequestCounts(registry).observe(log)
     return registry
 
 

@@ -30,8 +30,8 @@ def telemetries() -> Iterator[tuple[str, Telemetry | None]]:
     runtime = SystemRuntime()
     yield "without metrics", None
     yield "as lines in JSON", Telemetry([JsonLines(lambda line: None)], runtime)
-    yield "counted in memory", Telemetry([], runtime, ServerMetrics(None, runtime.now_ms).requests)
-    yield "counted in files", Telemetry([], runtime, ServerMetrics(1, runtime.now_ms).requests)
+    yield "counted in memory", Telemetry([], runtime, [ServerMetrics(None, runtime.now_ms).requests])
+    yield "counted in files", Telemetry([], runtime, [ServerMetrics(1, runtime.now_ms).requests])
 
 
 async def microseconds(fixture: CatalogFixture, telemetry: Telemetry | None, requests: int) -> float:

@@ -22,13 +22,13 @@ class RequestTelemetry:
 
     async def handle(self, request: Request) -> Response:
         """Gives the request an id, passes it on, and returns its response. The class of an exception is logged, and the
-        exception is raised. In both cases the log of the request is exported afterwards. A counter of requests gets
-        the log before the response is sent, so that it has each request that was answered, even if this process is
+        exception is raised. In both cases the log of the request is exported afterwards. Observers get the
+        log before the response is sent, so that they have each request that was answered, even if this process is
         killed."""
         log = self._telemetry.begin(_request_summary(request), self._usual_warehouse)
         request.id = log.request_id
-        if self._telemetry.counts:
-            request.before_answer = partial(self._count, log, request)
+        if self._telemetry.has_observers:
+            request.before_answer = partial(self._observe, log, request)
         try:
             with collect_stats(log.stats):
                 return await self._inner(request)
@@ -39,9 +39,9 @@ class RequestTelemetry:
             _fill(log, request)
             await self._telemetry.export(log)
 
-    def _count(self, log: RequestLog, request: Request) -> None:
+    def _observe(self, log: RequestLog, request: Request) -> None:
         _fill(log, request)
-        self._telemetry.count(log)
+        self._telemetry.observe(log)
 
 
 def _request_summary(request: Request) -> RequestSummary:
