@@ -1,7 +1,6 @@
 """Writes docs/bounds.md, the page of the bounds on all that outsiders can write, from the code's constants: `python -m
 tools.bounds`. With `--check`, it only compares."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -22,6 +21,7 @@ from arco_catalog.state import lineage as events
 from arco_catalog.upkeep.delegation_service import payload
 from arco_catalog.upkeep.purge import reach
 from arco_catalog.vending import delete_body, outbound, s3_operation
+from tools.support.generated_files import write_or_check
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "bounds.md"
 REQUEST_S = Settings("").request_ms // 1_000
@@ -281,16 +281,7 @@ def page() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes or checks the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only check the page")
-    if parser.parse_args(arguments).check:
-        current = PAGE.read_text() if PAGE.exists() else ""
-        if current != page():
-            sys.stderr.write(f"{PAGE.name} is not current: run python -m tools.bounds\n")
-            return 1
-        return 0
-    PAGE.write_text(page())
-    return 0
+    return write_or_check({PAGE: page()}, "tools.bounds", arguments)
 
 
 if __name__ == "__main__":

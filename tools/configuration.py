@@ -4,15 +4,15 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from textwrap import fill
 
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
 from arco_catalog.config.variables import AUTHENTICATION, DELEGATION, FUNCTIONS, SERVER, STORE_SETTINGS, VENDING
+from tools.support.environment import PROJECT
+from tools.support.generated_files import write_or_check
 
-PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "configuration.md"
 HEAD = """\
 # Configuration
@@ -74,15 +74,8 @@ WIDTH = 120
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page, or compare it with `--check`. Returns 1 if it is not current, otherwise 0."""
-    parser = argparse.ArgumentParser(prog="configuration", description="Write docs/configuration.md.")
-    parser.add_argument("--check", action="store_true", help="write nothing, and fail if the page is not current")
-    if not parser.parse_args(arguments).check:
-        PAGE.write_text(page())
-    elif PAGE.read_text() != page():
-        sys.stderr.write("docs/configuration.md is not current: run .venv/bin/python -m tools.configuration\n")
-        return 1
-    return 0
+    """Writes or checks the page."""
+    return write_or_check({PAGE: page()}, "tools.configuration", arguments)
 
 
 def page() -> str:

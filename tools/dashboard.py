@@ -1,7 +1,6 @@
 """Writes the dashboard for Grafana, deploy/grafana/arco.json: `python -m tools.dashboard`. With `--check`, it only
 compares."""
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacem
 from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DataSourceRef
 
 from tools.support.environment import PROJECT
+from tools.support.generated_files import write_or_check
 
 FILE = PROJECT / "deploy" / "grafana" / "arco.json"
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -206,16 +206,7 @@ def _panel(graph: Graph) -> timeseries.Panel:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes or checks the file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only check the file")
-    if parser.parse_args(arguments).check:
-        if (FILE.read_text() if FILE.exists() else "") != made():
-            sys.stderr.write(f"{FILE.name} is not current: run python -m tools.dashboard\n")
-            return 1
-        return 0
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(made())
-    return 0
+    return write_or_check({FILE: made()}, "tools.dashboard", arguments)
 
 
 if __name__ == "__main__":

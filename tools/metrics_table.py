@@ -1,12 +1,12 @@
 """Writes the table of metrics in docs/observability.md from the code's: `python -m tools.metrics_table`. With
 `--check`, it only compares."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from arco_catalog.telemetry.metrics import METRICS, Metric
 from tools.support.environment import PROJECT
+from tools.support.generated_files import write_or_check
 
 PAGE = PROJECT / "docs" / "observability.md"
 BEGIN = "<!-- Made by `python -m tools.metrics_table`: do not edit. -->\n"
@@ -43,15 +43,7 @@ def page() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes or checks the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only check the page")
-    if parser.parse_args(arguments).check:
-        if PAGE.read_text() != page():
-            sys.stderr.write(f"{PAGE.name} is not current: run python -m tools.metrics_table\n")
-            return 1
-        return 0
-    PAGE.write_text(page())
-    return 0
+    return write_or_check({PAGE: page()}, "tools.metrics_table", arguments)
 
 
 if __name__ == "__main__":
