@@ -59,20 +59,14 @@ def run_forget(url: str, environment: Mapping[str, str]) -> int:
 
 async def _tokens(request: LoginRequest) -> tuple[str, Tokens]:
     """Returns the token endpoint, and the tokens of the login."""
-    if request.issuer is None:
-        endpoint = request.url + TOKENS
-        return endpoint, await request_tokens(
-            endpoint, _client_form(request.client_id, request.scope, request.secret_file)
-        )
-    issuer, runtime = await discover(request.issuer), SystemRuntime()
-    if request.secret_file:
-        form = _client_form(request.client_id, request.scope, request.secret_file)
-        return issuer.token_endpoint, await request_tokens(issuer.token_endpoint, form)
+    issuer = None if request.issuer is None else await discover(request.issuer)
+    client, scope, runtime = request.client_id, request.scope, SystemRuntime()
+    if issuer is None or request.secret_file:
+        endpoint = request.url + TOKENS if issuer is None else issuer.token_endpoint
+        return endpoint, await request_tokens(endpoint, _client_form(client, scope, request.secret_file))
     if request.browser:
-        return issuer.token_endpoint, await browser_tokens(
-            issuer, request.client_id, request.scope, _show, runtime.entropy
-        )
-    return issuer.token_endpoint, await device_tokens(issuer, request.client_id, request.scope, _show, runtime.sleep)
+        return issuer.token_endpoint, await browser_tokens(issuer, client, scope, _show, runtime.entropy)
+    return issuer.token_endpoint, await device_tokens(issuer, client, scope, _show, runtime.sleep)
 
 
 def _show(text: str) -> None:

@@ -14,8 +14,9 @@ from arco_catalog.telemetry.task_counts import TaskCounts
 
 
 class ServerMetrics:
-    """The counts of one process and its connections. `place` is the place of a worker among
-    those of its supervisor; None for a server without workers, which has those of the server as a whole, too."""
+    """The metrics of one process: its requests and connections, and its tasks if it works on any. `place` is that of a
+    worker among the workers of its supervisor; None for a server without workers, whose metrics include those of the
+    server as a whole."""
 
     def __init__(self, place: int | None, now_ms: Callable[[], int]) -> None:
         registry = CollectorRegistry()

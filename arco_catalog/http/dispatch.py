@@ -47,9 +47,8 @@ class Dispatch:
         """Returns the response of the route's handler. Raises `NoSuchRoute` and `MethodNotAllowed`, except to a caller
         that authentication rejects; `Forbidden` for a foreign web page if the options name allowed hosts; `Unsupported`
         for a change of a read-only catalog without an idempotency key; `BadRequest` for a change of tables in a catalog
-        of type EXTERNAL; what authentication and decoding raise, `TooManyRequests` beyond
-        the caller's rate, and what the handler raises. After `CatalogChanged` it
-        opens the catalog anew and calls the handler a second time."""
+        of type EXTERNAL; `TooManyRequests` beyond the caller's rate; what authentication and decoding raise, and what
+        the handler raises. After `CatalogChanged` it opens the catalog anew and calls the handler a second time."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts

@@ -12,7 +12,7 @@ from arco_catalog.state.roles import ROOT, assignee_key, grant_key, privileges_h
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_CHECKS = 1_000
-"""Maximum number of them in one request."""
+"""Maximum number of checks in one request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,10 @@ class ManifestReader:
     async def entries(self, file: AvroFile) -> Sequence[ManifestFile]:
         """Decodes a manifest list. Must be called in a context of `decoding`. Raises `NotRebasable` if it can't be
         read, is beyond a bound, or has fields that the catalog does not know."""
-        check = lambda header: check_list_fields(header.fields)  # noqa: E731
+
+        def check(header: AvroHeader) -> None:
+            check_list_fields(header.fields)
+
         limits = file.limits(MAX_LISTED, MAX_LISTED_BYTES)
         return await self._decode(file, _LIST_FIELDS, ManifestListParser().parse, limits, check)
 
@@ -119,13 +122,16 @@ class ManifestReader:
         """Reads a manifest that an append adds, and returns the files in it, counted and checked. Raises `NotRebasable`
         if it can't be read, is beyond a bound, or has other files than new ones of the snapshot; and `StoreError`."""
         files = AddedFiles(manifest, snapshot_id)
+
+        def check(header: AvroHeader) -> None:
+            files.read_header(header.metadata)
+
         location, size = manifest.manifest_path, manifest.manifest_length
         if size > MAX_MANIFEST_BYTES:
             raise NotRebasable(f"the manifest {location[:200]} has more than {MAX_MANIFEST_BYTES:,} bytes")
         file = await self._read(location, size, MAX_MANIFEST_UNPACKED)
         async with self.decoding(file):
             limits = file.limits(manifest.added_files_count, MAX_RECORD_BYTES)
-            check = lambda header: files.read_header(header.metadata)  # noqa: E731
             await self._decode(file, _ENTRY_FIELDS, files.add, limits, check)
         return files
 
