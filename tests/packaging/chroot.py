@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.packaging.dockerfile import PROJECT, environment_of, stages
+from tests.packaging.dockerfile import FINAL, environment_of, instruction
 
-FINAL = stages(PROJECT / "Dockerfile")[-1]
 OF_THE_SYSTEM = [Path(name) for name in ("/usr", "/bin", "/lib", "/lib64") if Path(name).exists()]
 """Stand-ins for the base image's own files, with this Python as its /usr/local."""
 
@@ -31,11 +30,6 @@ exec chroot --userspec="$user" "$root" env --chdir="$WORKDIR" "$@"
 """
 
 
-def instruction(name: str) -> str:
-    """The text of the last instruction of this name in the image's own stage."""
-    return next(each.text for each in reversed(FINAL) if each.name == name)
-
-
 @dataclass(frozen=True)
 class Image:
     """An assembled root, and the folder that is its volume."""
@@ -45,7 +39,7 @@ class Image:
 
     def command(self, program: Sequence[str]) -> Sequence[str]:
         """What runs a program in the root: read-only but for the volume and /tmp, as the image's user."""
-        given = (str(self.root), str(self.volume), sys.base_prefix, instruction("USER"))
+        given = (str(self.root), str(self.volume), sys.base_prefix, instruction("USER").text)
         return ("unshare", "--mount", "sh", "-euc", MOUNT, "sh", *given, *program)
 
     def environment(self, **more: str) -> Mapping[str, str]:
@@ -56,7 +50,7 @@ class Image:
             **of_image,
             "PATH": path,
             "LD_LIBRARY_PATH": "/usr/local/lib",
-            "WORKDIR": instruction("WORKDIR"),
+            "WORKDIR": instruction("WORKDIR").text,
             **more,
         }
 
@@ -80,7 +74,7 @@ def assemble(built: Path, folder: Path) -> Image:
             place = root / target.lstrip("/")
             shutil.copytree(built / origin.lstrip("/"), place, symlinks=True, dirs_exist_ok=True)
     shutil.copytree(root / "var/lib/arco", volume)
-    user, group = map(int, instruction("USER").split(":"))
+    user, group = map(int, instruction("USER").text.split(":"))
     os.chown(volume, user, group)
     _move(root / "opt/arco", built)
     return Image(root, volume)

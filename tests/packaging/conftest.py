@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.dockerfile import PROJECT, perform, stages
+from tests.packaging.dockerfile import BUILD, PROJECT, perform
 
 SECONDS = 1200
 MAKES_NO_PACKAGE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
@@ -48,5 +48,5 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
 def built_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file system that the build stage of the Dockerfile makes, as a folder."""
     folder = tmp_path_factory.mktemp("image") / "root"
-    perform(stages(PROJECT / "Dockerfile")[0], PROJECT, folder)
+    perform(BUILD, PROJECT, folder)
     return folder

@@ -43,6 +43,15 @@ def stages(path: Path) -> Sequence[Sequence[Instruction]]:
     return found
 
 
+BUILD, FINAL = stages(PROJECT / "Dockerfile")
+"""The instructions of the stage that builds, and of the image's own."""
+
+
+def instruction(name: str) -> Instruction:
+    """The last instruction of this name in the image's own stage."""
+    return next(each for each in reversed(FINAL) if each.name == name)
+
+
 def environment_of(stage: Sequence[Instruction]) -> dict[str, str]:
     """What a stage's ENV instructions say."""
     words = [word for instruction in stage if instruction.name == "ENV" for word in instruction.words]

@@ -24,11 +24,10 @@ from tests.packaging.chart import (
     closed,
     render,
 )
-from tests.packaging.dockerfile import PROJECT, stages
+from tests.packaging.dockerfile import PROJECT, instruction
 
 pytestmark = pytest.mark.needs(".tools/helm")
 
-FINAL = stages(PROJECT / "Dockerfile")[-1]
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 OF_CRDS = {"HTTPRoute": "httproutes", "ServiceMonitor": "servicemonitors"}
 REALMLESS = {**LEAST, "jobs": {name: {"enabled": True} for name in ("reconcile", "gc", "fsck", "tasks")}}
@@ -137,7 +136,7 @@ def test_names_are_cut_to_what_kubernetes_takes_and_stay_apart() -> None:
 
 @pytest.mark.parametrize("values", [REALMLESS, EVERYTHING], ids=["jobs", "everything"])
 def test_every_pod_runs_as_the_user_of_the_image_and_writes_only_to_its_scratch(values: Mapping[str, Any]) -> None:
-    user, group = next(instruction.text for instruction in FINAL if instruction.name == "USER").split(":")
+    user, group = instruction("USER").text.split(":")
     for pod in pods(render(values)).values():
         spec = pod["spec"]
         assert (

@@ -20,12 +20,11 @@ from arco_catalog.config.variables import (
     TLS_CLIENT_CA,
     TLS_KEY,
 )
-from tests.packaging.dockerfile import PROJECT, environment_of, stages
+from tests.packaging.dockerfile import FINAL, PROJECT, environment_of, instruction
 
 DEPLOY = PROJECT / "deploy"
 COMPOSE = sorted((DEPLOY / "compose").glob("*.yaml"))
-FINAL = stages(PROJECT / "Dockerfile")[-1]
-USER = next(instruction.text for instruction in FINAL if instruction.name == "USER")
+USER = instruction("USER").text
 PORT = environment_of(FINAL)["ARCO_PORT"]
 VARIABLES = {option.variable.name for option in SERVE}
 DELEGATION_VARIABLES = {variable.name for variable in DELEGATION_SERVICE}
@@ -83,7 +82,7 @@ def test_what_a_service_waits_for_is_there_and_has_a_health_check() -> None:
     waited = {other for service in known.values() for other in service.get("depends_on", {})}
     assert waited == {"s3", "catalog", "prometheus"}
     assert "healthcheck" in known["s3"]
-    assert any(instruction.name == "HEALTHCHECK" for instruction in FINAL)
+    assert any(each.name == "HEALTHCHECK" for each in FINAL)
 
 
 def test_the_catalog_runs_as_its_image_says_and_writes_nothing_of_its_own() -> None:

@@ -7,20 +7,21 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import PIPE
 
 import pytest
 
-from tests.packaging.dockerfile import PROJECT, Instruction, arguments_of, context, environment_of, perform, stages
+from tests.packaging.dockerfile import (
+    BUILD,
+    FINAL,
+    PROJECT,
+    arguments_of,
+    context,
+    environment_of,
+    instruction,
+    perform,
+)
+from tests.packaging.entry_point import SECONDS, entry_point
 from tools import image
-
-BUILD, FINAL = stages(PROJECT / "Dockerfile")
-SECONDS = 120
-
-
-def said(name: str) -> Instruction:
-    """The last instruction of its name in the image's own stage."""
-    return next(instruction for instruction in reversed(FINAL) if instruction.name == name)
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Container:
 
     def check_health(self) -> int:
         """The exit code of the image's health check."""
-        python, *rest = said("HEALTHCHECK").words
+        python, *rest = instruction("HEALTHCHECK").words
         return subprocess.run(
             [f"{self.root}{python}", *rest], env=self.environment, capture_output=True, timeout=SECONDS, check=False
         ).returncode
@@ -58,27 +59,10 @@ def container(root: Path, tmp_path: Path) -> Iterator[Container]:
         "ARCO_PORT": "0",
         "ARCO_STORE": f"file:{tmp_path}/store",
     }
-    [program] = said("ENTRYPOINT").words
-    with (
-        open(tmp_path / "log", "w+") as log,
-        subprocess.Popen(
-            [f"{root}{program}", *said("CMD").words],
-            cwd=tmp_path,
-            env=environment,
-            stdout=PIPE,
-            stderr=log,
-            text=True,
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            port = re.search(r" at http://127\.0\.0\.1:(\d+) ", line)
-            assert port, line + (tmp_path / "log").read_text()
-            yield Container(root, environment | {"ARCO_PORT": port[1]}, line)
-        finally:
-            process.terminate()
-            process.wait(SECONDS)
+    [program] = instruction("ENTRYPOINT").words
+    command = [f"{root}{program}", *instruction("CMD").words]
+    with entry_point(command, environment, tmp_path) as (port, line):
+        yield Container(root, environment | {"ARCO_PORT": str(port)}, line)
 
 
 def test_what_the_build_makes_serves_and_is_healthy(container: Container) -> None:
@@ -121,22 +105,22 @@ def test_a_cloud_that_there_is_not_fails_the_build(tmp_path: Path) -> None:
 
 
 def test_it_runs_as_a_user_without_rights_who_owns_its_folder() -> None:
-    user = said("USER").text
+    user = instruction("USER").text
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
-    owned = [instruction.text for instruction in FINAL if instruction.name == "COPY" and "--chown" in instruction.text]
-    assert owned == [f"--from=build --chown={user} /data {said('VOLUME').text}"]
-    assert environment_of(FINAL)["ARCO_STORE"] == f"file:{said('VOLUME').text}"
-    assert environment_of(FINAL)["ARCO_PORT"] == said("EXPOSE").text
+    owned = [each.text for each in FINAL if each.name == "COPY" and "--chown" in each.text]
+    assert owned == [f"--from=build --chown={user} /data {instruction('VOLUME').text}"]
+    assert environment_of(FINAL)["ARCO_STORE"] == f"file:{instruction('VOLUME').text}"
+    assert environment_of(FINAL)["ARCO_PORT"] == instruction("EXPOSE").text
 
 
 def test_everything_it_fetches_is_pinned_by_hash() -> None:
-    steps = [instruction.text for stage in (BUILD, FINAL) for instruction in stage if instruction.name == "RUN"]
+    steps = [each.text for stage in (BUILD, FINAL) for each in stage if each.name == "RUN"]
     installs = [part for step in steps for part in re.split(r"&&", step) if re.search(r"\bpip (install|wheel)", part)]
     assert len(installs) == 4
     ours = ("--no-deps --no-build-isolation --wheel-dir /data .", "--no-deps /data/*.whl")
     assert all("--require-hashes" in part or part.strip().endswith(ours) for part in installs)
     assert not any(word in step for step in steps for word in ("curl", "wget", "apt"))
-    assert not any(instruction.name == "ADD" for stage in (BUILD, FINAL) for instruction in stage)
+    assert not any(each.name == "ADD" for stage in (BUILD, FINAL) for each in stage)
 
 
 def test_a_builder_is_sent_what_is_copied_and_nothing_else() -> None:

@@ -4,18 +4,17 @@ than the base image's stand-ins."""
 import http.client
 import json
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import PIPE
 
 import pytest
 
-from tests.packaging.chroot import FINAL, Image, assemble, instruction
+from tests.packaging.chroot import Image, assemble
+from tests.packaging.dockerfile import instruction
+from tests.packaging.entry_point import SECONDS, entry_point
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount and change the root")
-SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -26,26 +25,9 @@ def image(built_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Image:
 @pytest.fixture
 def port(image: Image, tmp_path: Path) -> Iterator[int]:
     """Of the server that the image's entry point starts with its command, at a free port of loopback."""
-    [program], command = (next(each.words for each in FINAL if each.name == name) for name in ("ENTRYPOINT", "CMD"))
-    with (
-        open(tmp_path / "log", "w+") as log,
-        subprocess.Popen(
-            image.command([program, *command]),
-            env=image.environment(ARCO_HOST="127.0.0.1", ARCO_PORT="0"),
-            stdout=PIPE,
-            stderr=log,
-            text=True,
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            found = re.search(r" at http://127\.0\.0\.1:(\d+) ", line)
-            assert found, line + (tmp_path / "log").read_text()
-            yield int(found[1])
-        finally:
-            process.terminate()
-            process.wait(SECONDS)
+    command = image.command([*instruction("ENTRYPOINT").words, *instruction("CMD").words])
+    with entry_point(command, image.environment(ARCO_HOST="127.0.0.1", ARCO_PORT="0"), tmp_path) as (port, _):
+        yield port
 
 
 def run(image: Image, *program: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -67,9 +49,9 @@ def test_it_serves_from_a_root_that_cannot_be_written(image: Image, port: int) -
     assert connection.getresponse().status == 200
     connection.close()
     owners = {path.stat().st_uid for path in image.volume.rglob("*")}
-    assert owners == {int(instruction("USER").split(":")[0])}
+    assert owners == {int(instruction("USER").text.split(":")[0])}
 
-    [check] = [each.words for each in FINAL if each.name == "HEALTHCHECK"]
+    check = instruction("HEALTHCHECK").words
     assert run(image, *check, ARCO_PORT=str(port)).returncode == 0
     assert run(image, *check, ARCO_PORT="1").returncode != 0
 
@@ -88,8 +70,8 @@ for folder in ("/", "/opt/arco", "/etc", "/usr", "/usr/local/lib", "/var/lib/arc
 """
     done = run(image, "/opt/arco/bin/python", "-c", tried)
     assert done.stdout.splitlines() == [
-        f"{instruction('USER').replace(':', ' ')} {instruction('WORKDIR')}",
-        instruction("VOLUME"),
+        f"{instruction('USER').text.replace(':', ' ')} {instruction('WORKDIR').text}",
+        instruction("VOLUME").text,
         "/tmp",
     ], done.stderr
 
