@@ -3,22 +3,18 @@
 A page token names HEAD as it was when the first page was read, and the key at which the next page starts. Commits and
 segments are immutable, so creates and drops between two pages change no page. Names in that commit may wait
 for transactions that were undecided: the first page determines which of these had committed (see instant.py), and the
-token carries the result to the other pages. In a catalog with grants, a token is sealed with a MAC: it is valid only
-for the principal, catalog and route to which it was issued, and clients can't forge one (docs/design/access.md#pages).
+token carries the result to the other pages.
 """
 
-import base64
-import binascii
-import hashlib
-import hmac
 import re
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations import page_tokens
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import existing_namespace
@@ -129,18 +125,18 @@ async def computed_page(
     try:
         items = await carry_out(session.state, head.index, steps(head.index))
     except SegmentGone as gone:
-        raise _expired() from gone
+        raise page_tokens.expired() from gone
     end = len(items) if paging.token is None else start + min(paging.size or DEFAULT_PAGE, DEFAULT_PAGE)
     if end >= len(items):
         return items[start:], None
-    return items[start:end], await _sealed(session, _encoded([head.id, end]))
+    return items[start:end], await page_tokens.issue(session, [head.id, end])
 
 
 async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
-    match _decoded(await _unsealed(session, token)):
+    match await page_tokens.redeem(session, token):
         case [str(commit), int(start)] if _COMMIT.fullmatch(commit) and start > 0:
             return await _head_as_of(session, commit), start
-    raise BadRequest("The page token belongs to another listing: list again from the start")
+    raise page_tokens.of_another_listing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +215,7 @@ async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
             await _require_same(session, state.head, now, level.identity)
             return await _page(session, await level.visible(session, now or state.head), state, start, paging.size)
         except SegmentGone as gone:
-            raise _expired() from gone
+            raise page_tokens.expired() from gone
     state = _ListedState(*await one_instant(session, level.lists))
     await level.check(session.state, state.head.index)
     level = await level.visible(session, state.head)
@@ -246,7 +242,7 @@ async def _require_same(
         return
     before = await carry_out(session.state, listed.index, identity(listed.index))
     if before != await carry_out(session.state, now.index, identity(now.index)):
-        raise _expired()
+        raise page_tokens.expired()
 
 
 async def _everything(session: Session, level: _Level, state: _ListedState) -> ListingPage:
@@ -291,74 +287,32 @@ async def _head_as_of(session: Session, commit: str) -> RegistryState:
     try:
         return await past_head(session.state, commit)
     except CommitStateUnknown as gone:
-        raise _expired() from gone
-
-
-def _expired() -> BadRequest:
-    return BadRequest("The page token has expired: list again from the start")
+        raise page_tokens.expired() from gone
 
 
 async def _token(session: Session, state: _ListedState, start: str) -> str:
     """Returns the page token: the id of the commit, the key, and one bit for each transaction in `waiting`, 1 if it had
     committed. It has bits instead of ids because there may be many, and a token is part of a URL; HEAD has the ids."""
     bits = int("".join("1" if each in state.committed else "0" for each in reversed(state.waiting)) or "0", 2)
-    return await _sealed(session, _encoded([state.head.id, start, *([f"{bits:x}"] if bits else [])]))
-
-
-def _encoded(token: list[JsonValue]) -> str:
-    return base64.urlsafe_b64encode(dumps(token)).decode().rstrip("=")
-
-
-def _decoded(token: str) -> JsonValue:
-    try:
-        return loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except (MalformedJson, binascii.Error, ValueError) as error:
-        raise BadRequest("The page token is invalid: list again from the start") from error
-
-
-async def _sealed(session: Session, token: str) -> str:
-    """Returns the token with a seal in a catalog with grants, else unchanged."""
-    seal = await _seal_of(session, token)
-    return token if seal is None else f"{token}.{seal}"
-
-
-async def _unsealed(session: Session, sealed: str) -> str:
-    """Returns the token without the seal. Raises `BadRequest` unless the seal is valid for this request. In a catalog
-    without grants tokens have no seal, and it returns the token as it is."""
-    token, _, given = sealed.rpartition(".")
-    seal = await _seal_of(session, token)
-    if seal is None:
-        return sealed
-    if not hmac.compare_digest(seal.encode(), given.encode("utf-8", "surrogatepass")):
-        raise BadRequest("The page token was not issued for this listing: list again from the start")
-    return token
-
-
-async def _seal_of(session: Session, token: str) -> str | None:
-    key = await session.access.page_key()
-    if key is None:
-        return None
-    entity, _ = session.catalog.entry or ("", 0)
-    message = dumps([entity, session.request.principal, session.request.method, session.request.path, token])
-    return hmac.new(key, message, hashlib.sha256).hexdigest()[:32]
+    return await page_tokens.issue(session, [state.head.id, start, *([f"{bits:x}"] if bits else [])])
 
 
 async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedState, str]:
     """Decodes a page token: returns the state that all pages of the listing show, and the key at which the page starts.
     Raises `BadRequest` for a token that is invalid, expired, or of another listing."""
-    commit, start, bits = _decode(await _unsealed(session, token), level.prefix)
+    commit, start, bits = _position(await page_tokens.redeem(session, token), level.prefix)
     head = await _head_as_of(session, commit)
     waiting = pending_transactions(head.index, level.lists)
     committed = {each for each, bit in zip(waiting, reversed(f"{bits:b}"), strict=False) if bit == "1"}
     return _ListedState(head, waiting, committed), start
 
 
-def _decode(token: str, prefix: str) -> tuple[str, str, int]:
-    match _decoded(token):
+def _position(redeemed: JsonValue, prefix: str) -> tuple[str, str, int]:
+    match redeemed:
         case [str(commit), str(start), *rest] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
             match rest:
                 case []:
                     return commit, start, 0
                 case [str(bits)] if _BITS.fullmatch(bits):
                     return commit, start, int(bits, 16)
-    raise BadRequest("The page token belongs to another listing: list again from the start")
+    raise page_tokens.of_another_listing()
