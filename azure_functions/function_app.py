@@ -39,12 +39,14 @@ RUN_MS = 14 * 60_000
 # Azure's worker has a log handler, which sends records to Application Insights: only levels are set here.
 set_levels(LOG_LEVEL.read(os.environ))
 _LINES = logging.getLogger("arco_lines")
+_AUDIT = logging.getLogger("arco_audit")
 _LINES.setLevel(logging.INFO)  # a line for each request at any level, as in every function
+_AUDIT.setLevel(logging.INFO)
 
 _endpoint = FunctionsEndpoint(ENDPOINT.require(os.environ))
 _options = function_options(os.environ)
 _runtime = SystemRuntime()
-_telemetry = lines_telemetry(os.environ, _runtime, _LINES.info)
+_telemetry = lines_telemetry(os.environ, _runtime, _LINES.info, _AUDIT.info)
 _opening = asyncio.Lock()
 _catalog: Catalog | None = None
 _served: App | None = None

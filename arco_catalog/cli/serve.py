@@ -47,7 +47,7 @@ from arco_catalog.state.runtime import Runtime, SystemRuntime
 from arco_catalog.tasks.loop import WakeUp
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.work_stats import WorkStats
-from arco_catalog.telemetry.audit import AuditFile, AuditLog
+from arco_catalog.telemetry.audit import STANDARD_OUTPUT, AuditFile, AuditLog
 from arco_catalog.telemetry.lines import Write
 from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
@@ -349,14 +349,19 @@ def _observers(options: ServeOptions, metrics: "ServerMetrics | None") -> Sequen
     `CliError` if the file can't be opened."""
     observers: list[Observer] = []
     if options.audit_log is not None:
-        try:
-            file = AuditFile(options.audit_log)
-        except (OSError, ValueError) as error:
-            raise CliError(f"--audit-log: {error}") from error
-        observers.append(AuditLog(file.write, SystemRuntime().now_ms))
+        observers.append(AuditLog(_audit_file(options, options.audit_log).write, SystemRuntime().now_ms))
     if metrics is not None:
         observers.append(metrics.requests)
     return observers
+
+
+def _audit_file(options: ServeOptions, path: str) -> AuditFile:
+    if path == STANDARD_OUTPUT:
+        return AuditFile(1 if options.audit_descriptor is None else options.audit_descriptor)
+    try:
+        return AuditFile.open(path)
+    except (OSError, ValueError) as error:
+        raise CliError(f"--audit-log: {error}") from error
 
 
 def telemetry_of(options: ServerOptions, observers: Sequence[Observer] = ()) -> Telemetry | None:

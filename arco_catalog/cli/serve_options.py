@@ -37,6 +37,8 @@ class ServeOptions(ServerOptions):
     listener: int | None = None
     """The descriptor of the listening socket that a supervisor has opened. A process with one is a worker: it writes
     its report as JSON to the supervisor instead of a start-up message."""
+    audit_descriptor: int | None = None
+    """The descriptor of the supervisor's standard output, for the audit lines of a worker that has none."""
 
     @classmethod
     def _renamed(cls, parsed: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,7 @@ connections of a worker that died wait for its replacement.
 import argparse
 import asyncio
 import json
+import os
 import signal
 import socket
 import sys
@@ -81,6 +82,8 @@ class Supervisor:
         self._arguments = arguments
         self._metrics = metrics
         self._metrics_uri = metrics_uri
+        self._output = os.dup(1)
+        """The supervisor's standard output, for the audit lines of workers, whose own goes to the supervisor."""
         self._workers: dict[int, Process] = {}
         self._not_serving: set[Process] = set()
         """Workers that have not reported yet that they serve. They have no request to finish, so when the server ends
@@ -130,10 +133,10 @@ class Supervisor:
         command = (sys.executable, "-m", "arco_catalog.cli", *self._arguments)
         process = await asyncio.create_subprocess_exec(
             *command,
-            *("--workers", "1", "--listener", str(number)),
+            *("--workers", "1", "--listener", str(number), "--audit-descriptor", str(self._output)),
             stdin=PIPE,  # never written to; at its end the worker knows that the supervisor has died
             stdout=PIPE,
-            pass_fds=(number,),
+            pass_fds=(number, self._output),
             start_new_session=True,  # a terminal's Ctrl-C reaches only the supervisor, which passes it on
             env=None if self._metrics is None else {**self._parsed.environment, **self._metrics.environment},
         )

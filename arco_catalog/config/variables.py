@@ -126,7 +126,8 @@ LOG_FORMAT = Variable(
 )
 AUDIT_LOG = _text(
     "ARCO_AUDIT_LOG",
-    "file to which a line of JSON is appended for each credential and each signature given, and for each denial",
+    "file to which a line of JSON is appended for each credential and each signature given, and for each denial; - is "
+    "standard output, and on a function, which takes no other value, its log",
     "FILE",
 )
 METRICS_NAMESPACE = _text(
@@ -579,6 +580,7 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     *_OVERLAPS,
     *_IDEMPOTENCY,
     METRICS,
+    AUDIT_LOG,
     METRICS_NAMESPACE,
     LOG_LEVEL,
     *_MEMORY,

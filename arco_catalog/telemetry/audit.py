@@ -4,10 +4,16 @@
 import os
 import stat
 from collections.abc import Callable, Iterator
+from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.telemetry.lines import Write, utc_time
 from arco_catalog.telemetry.request_log import RequestLog
+
+LOGGER = "arco_catalog.audit"
+"""The field `logger` of audit lines, by which a log of several streams is filtered."""
+STANDARD_OUTPUT = "-"
+"""The value of `--audit-log` and ARCO_AUDIT_LOG for lines on standard output: on functions, in their log."""
 
 
 class AuditLog:
@@ -21,7 +27,7 @@ class AuditLog:
         """Writes the audit lines of a request. Raises what `write` raises."""
         at_ms = self._now_ms()
         for event in _events(log):
-            self._write(dumps({"time": utc_time(at_ms), **event, **_request(log)}).decode())
+            self._write(dumps({"time": utc_time(at_ms), "logger": LOGGER, **event, **_request(log)}).decode())
 
 
 def _events(log: RequestLog) -> Iterator[JsonObject]:
@@ -48,14 +54,20 @@ def _request(log: RequestLog) -> JsonObject:
 
 
 class AuditFile:
-    """A file to which each line is appended by one write, so that several processes can share it. Raises `OSError` if
-    the file can't be opened or made, and `ValueError` if it is not a regular file."""
+    """A file to which each line is appended by one write, so that several processes can share it."""
 
-    def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-            os.close(self._descriptor)
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def open(cls, path: str) -> Self:
+        """Opens a file, and makes it if there is none. Raises `OSError` if that is impossible, and `ValueError` if it
+        is not a regular file."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
             raise ValueError(f"{path} is not a regular file")
+        return cls(descriptor)
 
     def write(self, line: str) -> None:
         """Appends a line. Raises `OSError`, also if only a part of it was written."""

@@ -4,7 +4,7 @@ environment configure them."""
 import sys
 from collections.abc import Mapping, Sequence
 
-from arco_catalog.config.variables import LOG_LEVEL, METRICS_NAMESPACE
+from arco_catalog.config.variables import AUDIT_LOG, LOG_LEVEL, METRICS_NAMESPACE
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.telemetry.lines import JsonLines, TextLines, Write
 from arco_catalog.telemetry.logs import configure_logging
@@ -22,17 +22,20 @@ def function_log(environment: Mapping[str, str]) -> None:
 
 def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Telemetry:
     """Returns the telemetry of a function on Lambda: JSON lines with metrics on stdout, and traces if they are
-    configured, which are sent before the response. Raises `ValueError` for an invalid metrics namespace, and if the
-    traces that are configured are not supported or the extra `otel` is missing."""
+    configured, which are sent before the response; and audit lines there if ARCO_AUDIT_LOG is `-`. Raises `ValueError`
+    for an invalid metrics namespace and for another ARCO_AUDIT_LOG, and if the traces that are configured are not
+    supported or the extra `otel` is missing."""
     lines = JsonLines(to_stdout, metrics_namespace(environment))
-    return Telemetry([*_spans(environment, flush=True), lines], runtime)
+    return Telemetry([*_spans(environment, flush=True), lines], runtime, _audit(environment, runtime, to_stdout))
 
 
-def lines_telemetry(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Telemetry:
-    """Returns the telemetry of a function on another platform than Lambda: JSON lines, without metrics, by `write`, and
-    traces if they are configured, which are sent before the response. Raises `ValueError` if the traces that are
-    configured are not supported or the extra `otel` is missing."""
-    return Telemetry([*_spans(environment, flush=True), JsonLines(write, None)], runtime)
+def lines_telemetry(environment: Mapping[str, str], runtime: Runtime, write: Write, audit: Write) -> Telemetry:
+    """Returns the telemetry of a function on another platform than Lambda: JSON lines, without metrics, by `write`;
+    traces if they are configured, which are sent before the response; and audit lines by `audit` if ARCO_AUDIT_LOG is
+    `-`. Raises `ValueError` for another ARCO_AUDIT_LOG, and if the traces that are configured are not supported or the
+    extra `otel` is missing."""
+    exporters = [*_spans(environment, flush=True), JsonLines(write, None)]
+    return Telemetry(exporters, runtime, _audit(environment, runtime, audit))
 
 
 def server_telemetry(
@@ -54,6 +57,20 @@ def server_telemetry(
     if text is not None:
         exporters.append(TextLines(text))
     return Telemetry(exporters, runtime, observers) if exporters or observers else None
+
+
+def _audit(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Sequence[Observer]:
+    where = environment.get(AUDIT_LOG.name)
+    if not where:
+        return ()
+    from arco_catalog.telemetry.audit import STANDARD_OUTPUT, AuditLog  # no cold start without it pays for it
+
+    if where != STANDARD_OUTPUT:
+        raise ValueError(
+            f"{AUDIT_LOG.name} must be {STANDARD_OUTPUT} on a function, for lines in its log, got {where!r}: its files "
+            "end with it"
+        )
+    return (AuditLog(write, runtime.now_ms),)
 
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:

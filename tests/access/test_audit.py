@@ -17,7 +17,7 @@ from tools.support.asgi_client import Client
 
 def audited(it: Fixture, file: Path) -> tuple[Telemetry, Client]:
     """A server with an audit log, and its owner's client."""
-    log = AuditFile(str(file))
+    log = AuditFile.open(str(file))
     telemetry = it.app.telemetry = Telemetry([], it.app.clock, [AuditLog(log.write, it.app.clock.now_ms)])
     it.app.app = it.app.serve()
     it.owner = it.app.client("owner")
@@ -78,7 +78,7 @@ async def test_requests_beside_each_other_have_as_many_lines_as_credentials(tmp_
     async with lake() as it:
         file = tmp_path / "audit"
         _, owner = audited(it, file)
-        second = AuditFile(str(file))  # another process's
+        second = AuditFile.open(str(file))  # another process's
         it.app.telemetry = Telemetry([], it.app.clock, [AuditLog(second.write, it.app.clock.now_ms)])
         other = it.app.client("owner", app=it.app.serve())
         stranger = await it.app.principal("stranger")
@@ -102,7 +102,7 @@ async def test_a_line_that_cannot_be_written_is_counted_and_logged_and_the_reque
             def observe(self, log: RequestLog) -> None:
                 counted.append(log)
 
-        log = AuditFile(str(tmp_path / "audit"))
+        log = AuditFile.open(str(tmp_path / "audit"))
         log.close()
         telemetry = Telemetry([], it.app.clock, [AuditLog(log.write, it.app.clock.now_ms), Inner()])
         it.app.telemetry = telemetry
@@ -116,10 +116,10 @@ async def test_a_line_that_cannot_be_written_is_counted_and_logged_and_the_reque
 
 
 def test_the_file_is_its_owners_alone_and_must_be_a_file(tmp_path: Path) -> None:
-    AuditFile(str(tmp_path / "audit")).close()
+    AuditFile.open(str(tmp_path / "audit")).close()
 
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o600
     with pytest.raises(OSError, match="directory"):
-        AuditFile(str(tmp_path))
+        AuditFile.open(str(tmp_path))
     with pytest.raises(ValueError, match="is not a regular file"):
-        AuditFile("/dev/null")
+        AuditFile.open("/dev/null")

@@ -2,8 +2,10 @@
 
 import asyncio
 import base64
+import importlib
 import json
 import logging
+import sys
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
@@ -176,3 +178,31 @@ def test_several_roles_of_a_token_are_all_told() -> None:
         "requestContext": {"apiId": "easyauth", "authorizer": {"claims": {"roles": "a,b", "iss": ISSUER}}}
     }
     assert event_in(headers, FunctionsEndpoint.UNAUTHENTICATED) is None
+
+
+@with_settings({**INTERNAL, "ARCO_AUDIT_LOG": "-"})
+@pytest.mark.usefixtures("settings")
+async def test_a_denial_is_an_audit_line_by_a_logger_of_its_own(
+    root: tuple[str, str], app: FunctionApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = await login(app, root)
+    new: JsonObject = {"principal": {"name": "stranger"}}
+    made = await send(app, "POST", f"{MANAGEMENT}/principals", new, headers)
+    credentials = made.json["credentials"]
+    assert isinstance(credentials, dict)
+    stranger = await login(app, (str(credentials["clientId"]), str(credentials["clientSecret"])))
+    caplog.set_level(logging.INFO)
+
+    assert (await app.get(NAMESPACES, stranger)).status == 404
+
+    [line] = [json.loads(record.getMessage()) for record in caplog.records if record.name == "arco_audit"]
+    assert (line["logger"], line["event"], line["operation"]) == ("arco_catalog.audit", "denied", "listNamespaces")
+
+
+@with_settings({**INTERNAL, "ARCO_AUDIT_LOG": "/var/log/audit"})
+@pytest.mark.usefixtures("settings")
+def test_a_file_for_audit_lines_fails_the_start() -> None:
+    sys.modules.pop("azure_functions.function_app", None)
+
+    with pytest.raises(ValueError, match="ARCO_AUDIT_LOG must be - on a function, for lines in its log"):
+        importlib.import_module("azure_functions.function_app")

@@ -51,9 +51,9 @@ def bearer(caller: Caller, client: tuple[str, str]) -> tuple[str, str]:
 
 
 def test_clients_with_a_secret_are_let_in_and_nobody_else(
-    start: Start, environment: dict[str, str], root: tuple[str, str]
+    start: Start, environment: dict[str, str], root: tuple[str, str], tmp_path: Path
 ) -> None:
-    with start({**environment, **INTERNAL}) as caller:
+    with start({**environment, **INTERNAL, "ARCO_AUDIT_LOG": "-"}) as caller:
         assert caller.get(CONFIG).status == 401
         assert token(caller, (root[0], "wrong")).status == 401
         login = bearer(caller, root)
@@ -64,6 +64,8 @@ def test_clients_with_a_secret_are_let_in_and_nobody_else(
         assert isinstance(credentials, dict)
         stranger = str(credentials["clientId"]), str(credentials["clientSecret"])
         assert caller.get(CONFIG, bearer(caller, stranger)).status == 404
+    [denial] = [line for line in (tmp_path / "function.log").read_text().splitlines() if "arco_catalog.audit" in line]
+    assert (json.loads(denial)["event"], json.loads(denial)["operation"]) == ("denied", "getConfig")
 
 
 @pytest.mark.parametrize("endpoint", ONE_ENDPOINT)
