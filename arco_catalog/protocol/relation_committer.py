@@ -22,7 +22,6 @@ from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.index import Index
-from arco_catalog.state.memory import VALUES_COUNTED_FROM_BYTES
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.worker_threads import off_loop
 
@@ -55,20 +54,17 @@ class RelationCommitter:
         )
 
     def needs_base(self, read_set: RelationReadSet) -> bool:
-        """Whether `load_base` must be called, because the base is not read yet, or no memory was taken for changing a
-        large one. A cached base is put into the read set. False if there is no pointer, or an error was met."""
+        """Whether `load_base` must be called, because the base is neither read yet nor cached. A cached base is put
+        into the read set. False if there is no pointer, or an error was met."""
         if read_set.pointer is None or read_set.refusal is not None:
             return False
         if read_set.base is None:
             read_set.base = self.session.files.cached(read_set.pointer.metadata.location)
-        return read_set.base is None or (
-            len(read_set.base) > VALUES_COUNTED_FROM_BYTES and read_set.base is not self._accounted
-        )
+        return read_set.base is None
 
     async def load_base(self, read_set: RelationReadSet) -> None:
-        """Reads the base into the read set, unless it has one, and takes memory for changing it. A `Refusal` is put
-        there, and `plan` raises it; if the file is gone because the pointer has moved, the pointer also counts as not
-        fresh. Raises `OutOfMemory`, and `StoreError`."""
+        """Reads the base into the read set, unless it has one. A `Refusal` is put there, and `plan` raises it; if the
+        file is gone because the pointer has moved, the pointer also counts as not fresh. Raises `StoreError`."""
         if read_set.base is None and read_set.pointer is not None:
             try:
                 read_set.base = await self.session.files.read_current(read_set.pointer.metadata.location)
@@ -80,19 +76,22 @@ class RelationCommitter:
                     read_set.pointer_fresh = False
             except Refusal as refusal:
                 read_set.refusal = refusal
-        if read_set.base is not None and read_set.pointer is not None:
-            location = read_set.pointer.metadata.location
-            needed = await self.session.files.parsed_bytes(location, read_set.base)
-            self._accounted = read_set.base
-            if needed > self._taken:
-                await self.session.hold.take(needed - self._taken)
-                self._taken = needed
+
+    async def _take_memory(self, base: CurrentRelation) -> None:
+        """Takes memory for changing a base, unless this request has it. Raises `OutOfMemory`."""
+        if base.body is self._accounted:
+            return
+        needed = await self.session.files.parsed_bytes(base.pointer.metadata.location, base.body)
+        if needed > self._taken:
+            await self.session.hold.take(needed - self._taken)
+            self._taken = needed
+        self._accounted = base.body
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> RelationPlan:
         """Plans the commit on what was read, and returns the changed table or view, that the commit changes nothing, or
         the locations that must be reserved first. Raises `Refusal`: the one of the read set, for a name that does not
         exist, for a table that follows another catalog's, and for a commit that its requirements or limits do not
-        allow; and `StoreUnavailable` past the deadline."""
+        allow; `OutOfMemory`; and `StoreUnavailable` past the deadline."""
         session, wanted = self.session, self.wanted
         if read_set.refusal is not None:
             raise read_set.refusal
@@ -103,6 +102,7 @@ class RelationCommitter:
         if not has_pointer(read_set.entry.json):
             raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
+        await self._take_memory(current)
         size = len(current.body) + session.request.body_bytes
         change: RelationPlan | None = None
         if self.may_be_rebased(current.pointer, current.body):
