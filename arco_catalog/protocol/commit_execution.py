@@ -12,7 +12,8 @@ from storage_backends import Applied, PreconditionFailed
 
 Revalidate: TypeAlias = Callable[[ReadSet], Awaitable[bool]]
 """Returns whether an attempt may commit at a version that was read after the plan, because no attempt of the request
-has committed (docs/design/commit.md#rule-1). Raises `Superseded` if the next slot is not empty."""
+has committed (docs/design/commit.md#rule-1). Raises `Superseded` if the next slot is not empty, `CatalogChanged` if
+the catalog now reads idempotency keys in another way, and `CommitStateUnknown` if evidence was removed."""
 
 
 class CommitExecution(ABC):
@@ -29,7 +30,8 @@ class CommitExecution(ABC):
 
     async def make_ready(self) -> None:
         """Does what must be done between the first writes and the compare-and-swap; nothing by default. Raises
-        `AttemptAborted` if this attempt can no longer succeed."""
+        `AttemptAborted` if this attempt can no longer succeed, and `StoreError` or `CommitStateUnknown` if the store
+        fails."""
         return None
 
     @abstractmethod

@@ -263,7 +263,8 @@ class CommitLoop(Generic[V]):
 
     async def revalidate(self, read_set: ReadSet) -> bool:
         """Whether no attempt of the request is seen to have committed at a version that was read after the plan was
-        made (docs/design/commit.md#rule-1). Raises `Superseded` if the next slot is not empty, and `CatalogChanged`."""
+        made (docs/design/commit.md#rule-1). Raises `Superseded` if the next slot is not empty, `CatalogChanged` if the
+        catalog now reads idempotency keys in another way, and `CommitStateUnknown` if evidence was removed."""
         check_key_settings(self.session, read_set.head)
         await self.guard.check_not_superseded()
         return await self.find_evidence(read_set) is None

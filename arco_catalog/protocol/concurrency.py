@@ -38,8 +38,9 @@ async def gather(*steps: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
 async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
     """Awaits the steps concurrently and returns their results in order.
 
-    Steps start in order, and one that need not wait has ended before the next starts. The first failure cancels the
-    others, and is raised when they have ended; a `Superseded` among the failures goes before any other.
+    Steps start in order, all of them, also after one has failed at its start; one that need not wait has ended before
+    the next starts. The first failure cancels the others, and is raised when they have ended; a `Superseded` among the
+    failures goes before any other.
     """
     if len(steps) == 1:
         return (await steps[0],)

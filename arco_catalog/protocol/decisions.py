@@ -82,8 +82,8 @@ async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
 
 async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
     """Waits for the decision of a transaction, and returns whether it committed; False if it does not exist (any more).
-    After the lease, or at once for a request of smaller `rank`, it aborts the transaction and settles its intents on
-    names, because its coordinator may have crashed.
+    After the lease, or at once for a request of smaller `rank`, it aborts the transaction and, at best effort, settles
+    its intents on names, because its coordinator may have crashed.
 
     Raises `Unavailable` if the transaction is still undecided shortly before the request's deadline, because the answer
     depends on it. A caller that has changed something already must report an unknown outcome instead.

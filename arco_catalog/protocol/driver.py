@@ -123,7 +123,8 @@ class Driver(Generic[V]):
     async def join_in_flight(self) -> Answer:
         """Answers a request whose key has a marker already: by the final slot, by evidence of a commit, or by a
         takeover, if the last attempt is old or is our own. Raises `KeyInProgress` if none of them is possible in time,
-        and `CommitStateUnknown` if the marker is too old (docs/design/idempotency.md#duplicates)."""
+        `CommitStateUnknown` if the marker is too old or has been deleted, `KeyReused` if the key was used for another
+        request, and the error that is stored as the answer (docs/design/idempotency.md#duplicates)."""
         session = self.session
         give_up_ms = session.runtime.now_ms() + session.settings.duplicate_timeout_ms
         while True:

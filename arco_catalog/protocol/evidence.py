@@ -42,7 +42,8 @@ async def moved_registry(state: State, head: RegistryState, attempt: str, write_
 
 async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool:
     """Reads whether an attempt has committed, by its evidence in the objects of the write set. The evidence of a
-    transaction is its decision. Raises `CommitStateUnknown` if the evidence was removed."""
+    transaction is its decision. A pointer that does not exist (any more) counts as one without evidence. Raises
+    `CommitStateUnknown` if the evidence was removed from an object that exists."""
     if write_set.transaction is not None:
         return await transaction_committed(state, write_set.transaction)
     for entity in write_set.pointers:
@@ -61,15 +62,15 @@ class LostEvidence:
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Returns a context for one step of the search, which keeps a `CommitStateUnknown` that the step raises,
-        instead of raising it."""
+        """Returns a context for one step of a search for a commit, which keeps a `CommitStateUnknown` that the step
+        raises, instead of raising it."""
         try:
             yield
         except CommitStateUnknown as unknown:
             self._last = unknown
 
     def check_none(self) -> None:
-        """Raises the last `CommitStateUnknown` of the search, if there was one."""
+        """Raises the last `CommitStateUnknown` that the steps of the search for a commit raised, if there was one."""
         if self._last is not None:
             raise self._last
 
@@ -86,8 +87,9 @@ async def find_committed(state: State, attempts: Mapping[str, WriteSet]) -> str 
 
 
 async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | None:
-    """Makes sure that none of these attempts can commit any more, and returns the one that has, if any: closes their
-    transactions, and moves everything else that they name to a fresh version.
+    """Makes sure that none of these attempts can commit any more: closes their transactions, and moves everything else
+    that they name to a fresh version. Returns None if none has committed. As soon as one is seen to have committed, it
+    returns the id of that one, and does not fence the others.
 
     Raises `CommitStateUnknown` if none is seen to have committed and the evidence of one is lost, or a pointer is gone,
     which counts as fenced and is no evidence, or an undecided intent stands in the way for too long: all others are

@@ -71,7 +71,7 @@ class AvroFile(NamedTuple):
     taken: Allocation
 
     def decoded_bytes(self) -> int:
-        """Returns the bytes of memory in which the file is decoded."""
+        """Returns the maximum bytes of memory that the file takes when it is decoded."""
         return min(SMALLEST_WEIGHT * self.max_unpacked, VALUES_BYTES + DECODED_WEIGHT * self.max_unpacked)
 
     def limits(self, max_records: int, max_record_bytes: int) -> AvroLimits:
@@ -96,8 +96,9 @@ class ManifestReader:
     @asynccontextmanager
     async def decoding(self, *files: AvroFile) -> AsyncIterator[None]:
         """Returns a context in which these files may be decoded, and what is in them may be used. All memory for them
-        is given back at its end. One request of the process decodes at a time: concurrent ones would each wait for
-        memory that the others have. Raises `OutOfMemory`."""
+        is given back at its end. If the process has locks of tables, one request at a time decodes, because concurrent
+        ones would each wait for memory that the others have; one that has waited for the lock too long goes on without
+        it. Raises `OutOfMemory`."""
         locks = self._session.catalog.table_locks
         async with nullcontext() if locks is None else locks.hold(DECODING):
             taken = await self._session.hold.take(sum(each.decoded_bytes() for each in files))

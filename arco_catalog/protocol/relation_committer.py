@@ -91,7 +91,8 @@ class RelationCommitter:
         """Plans the commit on what was read, and returns the changed table or view, that the commit changes nothing, or
         the locations that must be reserved first. Raises `Refusal`: the one of the read set, for a name that does not
         exist, for a table that follows another catalog's, and for a commit that its requirements or limits do not
-        allow; `OutOfMemory`; and `StoreUnavailable` past the deadline."""
+        allow; `UnreadableMetadata` if the base's metadata file is no JSON object; `OutOfMemory`; and `StoreError`, also
+        past the deadline."""
         session, wanted = self.session, self.wanted
         if read_set.refusal is not None:
             raise read_set.refusal
@@ -127,8 +128,8 @@ class RelationCommitter:
         return self._rebases and _COMMIT_APPENDS in body and self.wanted.is_outdated(pointer)
 
     async def prepare_rebase(self, base: CurrentRelation) -> None:
-        """Reads the files that a rebase of the append on this base needs, so that `plan` need not. Raises
-        `StoreError`."""
+        """Reads the files that a rebase of the append on this base needs, so that `plan` need not; stops without an
+        error if the append may not be rebased. Raises `StoreError`."""
         from arco_catalog.iceberg.appends import NotRebasable  # deferred, as in `_plan_rebased`
 
         with suppress(NotRebasable):

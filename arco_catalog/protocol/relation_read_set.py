@@ -194,8 +194,8 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """Returns the entry of the name; None if there is none of its kind. An intent on the name is the entry once the
-    transaction has committed, and is no entry before."""
+    """Returns the entry of the name, in `head` or in a later HEAD if that had to be read; None if there is none of its
+    kind. An intent on the name is the entry once the transaction has committed, and is no entry before."""
     return (await _resolve(session, head, lookup))[1]
 
 

@@ -42,8 +42,9 @@ class RequestStats:
     and `tries` their number; a conflict is a lost compare-and-swap, after which the change was planned again. `session`
     is that of an assumed role. `ignored_claim`: the request named a source, but the principal may not. `denied` is the
     privilege that the principal lacks, and the securable. `vended` is the result of a call to a cloud for credentials.
-    `stale_key`: the client sent an idempotency key that is more than a day old. `unknown_outcome` is the reason why the
-    outcome of the change is unknown. `given` is for the audit log alone: its locations contain names.
+    `stale_key`: the client sent an idempotency key that is more than a day old, or was made while the catalog read no
+    keys. `unknown_outcome` is the reason why the outcome of the change is unknown. `given` is for the audit log alone:
+    its locations contain names.
     """
 
     store: Measurement | None = None

@@ -136,8 +136,8 @@ class TransactionCoordinator(CommitExecution):
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         """Decides the transaction as committed, and returns `Applied`, also if the write failed because our own had
-        applied before. Raises `AttemptAborted` if another process aborted the transaction, and `StoreError`, after it
-        has given up, if nothing was sent."""
+        applied before. Raises `AttemptAborted` if another process aborted the transaction, `CommitStateUnknown` if the
+        outcome is unknown, and `StoreError`, after it has given up, if nothing was sent."""
         if self.pending is None:
             raise InternalError("the commit of a transaction was sent before the transaction was written")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
@@ -164,8 +164,8 @@ class TransactionCoordinator(CommitExecution):
 
     async def prepare_settling_commit(self) -> None:
         """Writes the registry commit that is to settle our intents on new names, while the decision is under way; it
-        does not make it HEAD. Does nothing if there are no new names or no HEAD is cached. A failure is only
-        counted."""
+        does not make it HEAD. Does nothing if there are no new names or no HEAD is cached. A failure of the store
+        is logged and counted, and not raised."""
         head = self.state.cached_head()
         if self.names_commit is None or head is None:
             return
