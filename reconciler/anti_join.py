@@ -232,7 +232,7 @@ class SparkDeletion(Deletion):
             if shared.any:
                 files = files.union(shared.rows)
             await self._delete_parts(files.groupByKey(self.progress.parts, part_of))
-            self.progress = self.progress.without(
+            self.progress = self.progress.with_missing(
                 sorted(fact.manifest for fact in facts if isinstance(fact, MissingManifest))
             )
         finally:

@@ -194,9 +194,9 @@ class _Parser(Generic[T]):
         self.missing = max(0, self.missing - len(data))
 
     def read(self) -> Sequence[T]:
-        """Returns the next records of the file, parsed, at most a slice of them. Returns none if bytes are missing, and
-        sets `missing` to their number. Raises `Unreadable` if the file is corrupt or beyond a bound, and what parsing
-        raises."""
+        """Returns the next records of the file, parsed, at most a slice of them. If bytes are missing, it sets
+        `missing` to their number and returns the records before them, perhaps none. Raises `Unreadable` if the file is
+        corrupt or beyond a bound, and what parsing raises."""
         found: list[T] = []
         steps, max_bytes = SLICE_RECORDS, SLICE_BYTES
         while steps > 0 and max_bytes > 0:

@@ -30,7 +30,7 @@ class Decompressor(Protocol):
         """Whether the end of the compressed data was reached."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Returns at most `max_length` bytes."""
+        """Takes the next compressed bytes, and returns at most `max_length` decompressed bytes."""
 
 
 def unpack_with(codec: str) -> Unpack:

@@ -50,7 +50,8 @@ _TIMES: Final = ("date", "time-millis", "time-micros", "timestamp-millis", "time
 
 
 class Unreadable(Exception):
-    """The file is not an Avro file, or is one beyond the bounds of a manifest."""
+    """The file is not an Avro file, is corrupt, has a codec or fields that can't be read here, or is beyond the bounds
+    of a manifest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ class CommitRecord:
         return optional_text(self.document, "before")
 
     def recent(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """Returns the ids of the last commits of the registry, this one first, each with the ids of its operations."""
+        """Returns the ids of the last commits of the registry, this one first, each with the ids of its operations.
+        Corrupt items are left out."""
         listed: list[tuple[str, Sequence[str]]] = []
         for item in sequence(self.document, "recent"):
             if isinstance(item, list) and item and isinstance(item[0], str):
@@ -63,8 +64,8 @@ class CommitRecord:
         return self.sequence - len(self.recent())
 
     def listed_from(self, sequence: int) -> Sequence[str]:
-        """Returns the ids of the last commits from the one with this sequence number back, as far as they are
-        listed."""
+        """Returns the ids of the last commits of the registry, from the one with this sequence number back, as far as
+        they are listed. The number must not be higher than that of this commit."""
         return [commit for commit, _ in self.recent()[self.sequence - sequence :]]
 
     def commit_of(self, operation: str) -> str | None:

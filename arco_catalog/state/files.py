@@ -240,8 +240,8 @@ class Files:
         return size is None or len(found.body) == min(size, 1)
 
     async def read_range(self, location: str, start: int, length: int) -> Found:
-        """Reads bytes of a file, fewer than `length` at the end, with the version of the file. Raises `NotFound`, and
-        as `exists` does."""
+        """Reads bytes of a file as they are stored, which may be compressed, with the version of the file; fewer than
+        `length` at the end. Raises `NotFound`, and as `exists` does."""
         store, key = self._find(location)
         found = await store.get_range(key, start, length)
         if not isinstance(found, Found):
@@ -377,7 +377,8 @@ class Files:
             self._remember(location, CachedFile(version, body, None, now))
 
     async def remove(self, location: str) -> None:
-        """Deletes a file. Raises `BadRequest` for one in a catalog's own state, and as `exists` does."""
+        """Deletes a file; returns also if the outcome is unknown, so that the file may still exist. Raises `BadRequest`
+        for one in a catalog's own state, and as `exists` does."""
         file = _parsed(location)
         store, key = self._find_at(file)
         refuse_reserved(file)

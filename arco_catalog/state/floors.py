@@ -19,7 +19,7 @@ SHARDS = 16
 """How many objects hold the floors."""
 
 Floors = Mapping[str, int]
-"""Milliseconds, by the entities."""
+"""Milliseconds since 1970, by the entities."""
 
 
 async def read_floors(state: State) -> Floors:

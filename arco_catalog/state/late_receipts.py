@@ -62,5 +62,6 @@ async def late_marks(state: State) -> tuple[list[LateMark], int]:
 
 async def unmark(state: State, mark: LateMark) -> None:
     """Removes the mark of a day to which receipts were added after its end, unless it was replaced since it was listed.
-    Raises `StoreError` if that fails; the next batch of the pipeline then removes it."""
+    Raises `StoreError` if that fails. If it fails or its outcome is unknown, the next batch of the pipeline removes the
+    mark."""
     await state.store.delete(mark.key, Matches(mark.version))

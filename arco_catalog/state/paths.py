@@ -383,7 +383,7 @@ def catalog_root(manifest: str) -> str:
 
 def outermost_root(key: str) -> str | None:
     """Returns the root of the catalog whose state has an object under a key, the outermost of several; None for other
-    keys."""
+    keys, and for those of a catalog at the root of the store."""
     root, state, _ = key.partition("/_catalog/")
     return root if state else None
 

@@ -102,7 +102,7 @@ class Progress:
             unaddressable_examples=texts(checkpoint, "unaddressable_examples"),
         )
 
-    def without(self, files: Sequence[str]) -> "Progress":
+    def with_missing(self, files: Sequence[str]) -> "Progress":
         """Returns the purge's progress with these files counted as missing; unchanged if the table was handed over to a
         delegation service."""
         if self.handed_over:

@@ -182,9 +182,8 @@ class RegistryState(CommitRecord):
         operations: Sequence[Operation],
         spilled: tuple[Index, Sequence[Segment]] | None = None,
     ) -> "RegistryState":
-        """Returns the next commit of the registry, with `edits` and `operations`, at the time `at_ms`; a commit of one
-        operation without edits is a fence. `spilled` is the result of `index_after`, or None if the commit does not
-        spill."""
+        """Returns the next commit of the registry, with `edits` and `operations`, at the time `at_ms` (milliseconds
+        since 1970). `spilled` is the result of `index_after`, or None if the commit does not spill."""
         made: list[JsonValue] = [commit, *(operation.id for operation in operations)]
         commits = [made, *sequence(self.document, "recent")]
         cancels = [attempt for operation in operations for attempt in operation.cancels]

@@ -12,7 +12,7 @@ from storage_backends import Found
 
 async def read_registry_floor(state: State) -> int:
     """Reads the sequence number before which commits of the registry may have been deleted; 0 if none was. Raises
-    `InternalError`."""
+    `InternalError` if the stored number is corrupt, and `StoreError`."""
     key = state.paths.registry_floor
     return parse_registry_floor(key, await state.read(key))
 

@@ -65,8 +65,9 @@ class Hint:
 
 
 async def read_task(state: State, task: str) -> StoredTask | None:
-    """Reads the last version of a task; None if the store has no version of it. Raises `StoreUnavailable`, and
-    `InternalError` for a corrupt version."""
+    """Reads the last version of a task; None if the store has no version of it. Raises `StoreError`, and
+    `InternalError` for a corrupt version, or if the last version is listed but can't be found, in each of several
+    attempts."""
     for _ in range(RETRIES):
         pages = list_pages(state, state.paths.task(task))
         last = max([_number(listed.key) async for page in pages for listed in page.entries], default=None)
@@ -84,8 +85,8 @@ async def read_task(state: State, task: str) -> StoredTask | None:
 
 async def append_task(state: State, task: Task) -> int | None:
     """Creates this version of a task. Returns a time of the store's clock at which it existed, at or after the write;
-    None if another process created the version of this number. Raises `StoreError` if the outcome is unknown: the
-    version may exist, or appear later."""
+    None if another process created the version of this number. Raises `StoreError` if the store fails or the outcome is
+    unknown: the version may then exist, or appear later."""
     key = state.paths.task_version(task.id, task.number)
     while True:
         match await state.store.put(key, task.body, ABSENT):
@@ -116,7 +117,8 @@ async def put_hint(state: State, task: str, not_before_ms: int) -> None:
 
 
 async def remove_hint(state: State, key: str) -> None:
-    """Deletes a hint. Raises `StoreError` if that fails; the next worker that reads the hint then deletes it."""
+    """Deletes a hint. Raises `StoreError` if that fails. If it fails or its outcome is unknown, the next worker that
+    reads the hint deletes it."""
     await state.store.delete(key)
 
 

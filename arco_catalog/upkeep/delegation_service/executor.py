@@ -78,7 +78,7 @@ class DelegatedPurgeExecutor:
             missing: list[str] = []
             inventory = await inventory_of(execution, reached, missing)
             if progress.phase is Phase.DATA:  # in later phases, missing files were deleted by this purge
-                deletion.progress = progress.without([*reached.gone, *missing])
+                deletion.progress = progress.with_missing([*reached.gone, *missing])
             await deletion.run(inventory)
         left = await _count_left(execution, locations)
         done = deletion.progress

@@ -90,7 +90,7 @@ class Deletion(Removal):
                     await gather(*(self._entries(manifest.location, pending, missing) for manifest in group))
                     await self._all(pending)
                     done += len(group)
-                    self.progress = self.progress.without(missing).at(chunk.id, done)
+                    self.progress = self.progress.with_missing(missing).at(chunk.id, done)
                     await self._execution.progress(self.progress.to_json(), self.progress.files - before)
 
     def _done_of(self, chunk: Chunk) -> int:

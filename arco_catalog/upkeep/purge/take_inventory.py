@@ -288,7 +288,7 @@ class InventoryWalk:
             await write_chunk(state, task, self.last)
         now = replace(Progress.parse(self._execution.checkpoint), inventory=self.last.id)
         if now.phase is Phase.DATA:  # in later phases, missing files were deleted by this purge
-            now = now.without([*dict.fromkeys(self._buffer.missing)])
+            now = now.with_missing([*dict.fromkeys(self._buffer.missing)])
         self._buffer = _Buffer()
         self._written_ms = self._execution.runtime.boot_ms()
         await self._execution.progress({**self._execution.checkpoint, **now.to_json()}, 0)
