@@ -1,4 +1,4 @@
-"""Page tokens: where the next page of a listing begins. In a catalog with grants a token is sealed with a MAC: it is
+"""Page tokens: where the next page of a listing starts. In a catalog with grants a token is sealed with a MAC: it is
 valid only for the principal, catalog and route to which it was issued, and clients can't forge one
 (docs/design/access.md#pages)."""
 
@@ -13,7 +13,7 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def issue(session: Session, position: list[JsonValue]) -> str:
-    """Returns the token of a page that begins at a position, sealed for this request's principal, catalog and route in
+    """Returns the token of a page that starts at a position, sealed for this request's principal, catalog and route in
     a catalog with grants."""
     token = base64.urlsafe_b64encode(dumps(position)).decode().rstrip("=")
     seal = await _seal(session, token)
