@@ -50,10 +50,10 @@ def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool,
 
 async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Commits], str | None]:
     if is_ulid(name):
-        return [Commits(NamedEntity(name, None), (await receipts_of(session, name))[:limit])], None
+        return [Commits(NamedEntity(name, None), await receipts_of(session, name, limit))], None
     found = await entities_named(session, *parse_identifier(name))
     listed = found[:1] if found[0].live else found
-    commits = [Commits(each, (await receipts_of(session, each.entity))[:limit]) for each in listed]
+    commits = [Commits(each, await receipts_of(session, each.entity, limit)) for each in listed]
     return commits, describe_dropped(name, found)
 
 

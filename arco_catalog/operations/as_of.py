@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, NoSuchNamespace, NoSuchTable, NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.receipts import receipt_of
+from arco_catalog.operations.receipt_cursor import ReceiptCursor
 from arco_catalog.planning.names import called, dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
@@ -184,20 +184,17 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
             f"The table or view with the entity id {entity} was dropped and purged after the requested time, and the "
             "catalog has no records of it any more"
         )
-    file = (await resolve_for_read(session.state, pointer)).metadata
-    while True:
-        if file.location == pointer.registered_from:
-            return file, None
-        record = await receipt_of(session, entity, file)
-        base = None if record is None else receipt.base_of(record)
-        if file.ms <= at_ms or (record is not None and base is None):
-            return file, record
-        if base is None:
-            raise HistoryCollected(
-                f"The state of the table or view with the entity id {entity} at the requested time is unknown: the "
-                f"receipt of {file.location} was deleted by a cleanup, or was not written yet (run `arco reconcile`)"
-            )
-        file = base
+    newest = (await resolve_for_read(session.state, pointer)).metadata
+    cursor = ReceiptCursor(session.state, entity, newest, origin=pointer.registered_from)
+    while (commit := await cursor.step()) is not None:
+        is_first = commit.foreign or (commit.receipt is not None and cursor.position is None)
+        if commit.file.ms <= at_ms or is_first:
+            return commit.file, commit.receipt
+        newest = commit.file
+    raise HistoryCollected(
+        f"The state of the table or view with the entity id {entity} at the requested time is unknown: the "
+        f"receipt of {newest.location} was deleted by a cleanup, or was not written yet (run `arco reconcile`)"
+    )
 
 
 def _collected(gone: SegmentGone) -> HistoryCollected:

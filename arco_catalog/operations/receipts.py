@@ -2,18 +2,15 @@
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.receipt_cursor import ReceiptCursor
 from arco_catalog.planning.names import no_such
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_outcome, resolve_for_read
 from arco_catalog.protocol.lookup import load
-from arco_catalog.state import receipt
 from arco_catalog.state.entries import find_relation, order_of_drop
 from arco_catalog.state.fields import integer, text
 from arco_catalog.state.index import Namespace, relation_key, tombstones_of
 from arco_catalog.state.needs import Needs, Scan
-from arco_catalog.state.paths import commit_key
-from arco_catalog.state.pointer import MetadataFile
-from storage_backends import Found
 from storage_backends.lazy_dataclass import dataclass
 
 
@@ -60,35 +57,22 @@ async def receipts(session: Session, namespace: Namespace, name: str) -> list[Js
     return await receipts_of(session, first.entity)
 
 
-async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
-    """Returns the receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` if the
-    committed one was not written yet. Raises `NoSuchTable` if no table or view with a pointer has that id.
+async def receipts_of(session: Session, entity: str, limit: int | None = None) -> list[JsonObject]:
+    """Returns the receipts of an entity's commits, newest first and at most `limit`, each with a `state`: `committed`,
+    or `pending` if the committed one was not written yet. Raises `NoSuchTable` if no table or view with a pointer has
+    that id.
 
-    Walks from the pointer back along the receipts, each of which names the base of the commit, and ends at the first
-    file without a receipt (docs/design/reconciliation.md). All have the field names of the current version of receipts.
+    Ends at the first file without a receipt (docs/design/reconciliation.md). All have the field names of the current
+    version of receipts.
     """
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise NoSuchTable(
             f"No table or view has the entity id {entity}, or its pointer is missing: check with `arco fsck`"
         )
+    newest = (await resolve_for_read(session.state, pointer)).metadata
+    cursor = ReceiptCursor(session.state, entity, newest, origin=pointer.registered_from)
     found: list[JsonObject] = []
-    file: MetadataFile | None = (await resolve_for_read(session.state, pointer)).metadata
-    while file is not None:
-        record = await receipt_of(session, entity, file)
-        if record is None:
-            break
-        found.append(record)
-        file = receipt.base_of(record)
+    while len(found) != limit and (commit := await cursor.step()) is not None and commit.receipt is not None:
+        found.append(commit.receipt)
     return found
-
-
-async def receipt_of(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
-    """Returns the receipt of the commit that made one metadata file current, with a `state` as in `receipts_of`;
-    None if there is no committed and no pending one."""
-    for stage in (receipt.COMMITTED, receipt.PENDING):
-        key = session.state.paths.receipt(stage, commit_key(entity, file.location), file.ms)
-        answer = await session.state.store.get(key)
-        if isinstance(answer, Found):
-            return {**receipt.with_current_names(receipt.parse(answer.body, key), stage), "state": stage}
-    return None
