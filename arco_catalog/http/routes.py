@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from arco_catalog.http import requires as on
 from arco_catalog.http.governance_routes import governance_of
+from arco_catalog.http.inspection_routes import inspection_of
 from arco_catalog.http.polaris.routes import POLARIS
 from arco_catalog.http.requires import needs
 from arco_catalog.http.route import Effect, Route
@@ -26,6 +27,9 @@ VIEW = f"{VIEWS}/{{view}}"
 
 GOVERNANCE = governance_of(NAMESPACE, advertised=True)
 """The catalog's own endpoints, which no specification has (docs/design/polaris.md#governance)."""
+
+INSPECTION = inspection_of(NAMESPACE)
+"""The catalog's own endpoints for the timelines of tables and views, which no specification has."""
 
 HEALTH: Sequence[Route] = (
     Route("GET", "/health", "config.health", advertised=False, public=True),
@@ -124,6 +128,7 @@ ROUTES: Sequence[Route] = (
     Route("POST", f"{TABLE}/sign", "unsupported.sign", on.signature, advertised=False),
     Route("POST", "/v1/oauth/tokens", "unsupported.get_token", advertised=False, takes_json=False, public=True),
     *GOVERNANCE,
+    *INSPECTION,
     *POLARIS,
     Route("POST", "/api/v1/{prefix}/lineage", "lineage.receive", on.nothing, advertised=False),
     Route("GET", "/openapi.json", "openapi.get", advertised=False, public=True),

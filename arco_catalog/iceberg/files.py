@@ -33,10 +33,14 @@ def is_metadata_file_name(name: str) -> bool:
 
 def next_metadata_version(previous_location: str | None) -> int:
     """Returns one more than the number in the previous file's name; 0 if there is no file, or no number in its name."""
-    if previous_location is None:
-        return 0
-    found = _VERSION.match(previous_location.rpartition("/")[2])
-    return int(found[1]) + 1 if found else 0
+    previous = None if previous_location is None else metadata_version(previous_location)
+    return 0 if previous is None else previous + 1
+
+
+def metadata_version(location: str) -> int | None:
+    """Returns the number in a metadata file's name, None if there is none."""
+    found = _VERSION.match(location.rpartition("/")[2])
+    return int(found[1]) if found else None
 
 
 def metadata_directory(metadata: JsonObject, location: str) -> str:

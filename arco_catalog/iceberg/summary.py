@@ -5,6 +5,7 @@ from typing import cast
 
 from arco_catalog.iceberg.accessors import current_snapshot_id, refs
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.snapshot_summary import read_count, summary_fields
 
 MANY_SNAPSHOTS = 1_000
 """With more snapshots, a table's metadata is slow to read and to write."""
@@ -108,29 +109,22 @@ def _size(snapshots: Iterable[JsonObject], current: int | None) -> JsonObject:
     counts are 0 if `current` is None, because a table without a snapshot is empty."""
     if current is None:
         return dict.fromkeys(_COUNTS, 0)
-    summary = next((each.get("summary") for each in snapshots if each.get("snapshot-id") == current), None)
-    fields = summary if isinstance(summary, dict) else {}
-    return {name: _count(fields.get(field)) for name, field in _COUNTS.items()}
+    fields = next((summary_fields(each) for each in snapshots if each.get("snapshot-id") == current), {})
+    return {name: read_count(fields.get(field)) for name, field in _COUNTS.items()}
 
 
 def _snapshot(snapshot: JsonObject, current: int | None) -> JsonObject:
-    summary = snapshot.get("summary")
-    fields = summary if isinstance(summary, dict) else {}
+    fields = summary_fields(snapshot)
     return {
         "snapshot_id": snapshot.get("snapshot-id"),
         "parent_id": snapshot.get("parent-snapshot-id"),
         "at_ms": snapshot.get("timestamp-ms"),
         "operation": fields.get("operation"),
-        "added_records": _count(fields.get("added-records")),
-        "deleted_records": _count(fields.get("deleted-records")),
-        "total_records": _count(fields.get("total-records")),
+        "added_records": read_count(fields.get("added-records")),
+        "deleted_records": read_count(fields.get("deleted-records")),
+        "total_records": read_count(fields.get("total-records")),
         "current": snapshot.get("snapshot-id") == current,
     }
-
-
-def _count(value: JsonValue) -> int | None:
-    """Returns a number of a summary, where numbers are strings; None for any other value."""
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
 
 
 def _current_schema(metadata: JsonObject) -> JsonObject:

@@ -16,8 +16,10 @@ from arco_catalog.protocol.relation_read_set import (
     relation_as_read,
     resolve_name,
 )
+from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.pointer import Pointer
+from storage_backends.lazy_dataclass import dataclass
 
 
 async def load_table(session: Session, namespace: Namespace, name: str) -> TableState:
@@ -47,7 +49,25 @@ async def _require(session: Session, namespace: Namespace, name: str, kind: str)
         raise not_of_kind(head.index, kind, namespace, name)
 
 
+@dataclass(frozen=True, slots=True)
+class CurrentState:
+    """The current state of a table or view: the registry's entry of the name, the pointer without an intent, and the
+    bytes of the metadata file that the pointer names."""
+
+    entry: RelationEntry
+    pointer: Pointer
+    metadata: bytes
+
+
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
+    """Returns the current state of a table or view, as `kind` selects, in the form of an answer. Raises the errors of
+    `load_table` and `load_view`."""
+    state = await load_current(session, namespace, name, kind)
+    entry, location = state.entry, state.pointer.metadata.location
+    return TableState(entry.entity, location, state.metadata, created=False, governance=entry.governance)
+
+
+async def load_current(session: Session, namespace: Namespace, name: str, kind: str) -> CurrentState:
     """Returns the current state of a table or view, as `kind` selects. Cached parts are used only after the store has
     confirmed them for this request, except for metadata files (`Files.read_written`). Raises the errors of `load_table`
     and `load_view`."""
@@ -86,7 +106,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
             continue
         if guess is not None and not is_guess:
             session.files.forget(guess.metadata.location)
-        return TableState(entry.entity, location, body, created=False, governance=entry.governance)
+        return CurrentState(entry, pointer, body)
 
 
 async def _read_guess(session: Session, pointer: Pointer) -> bytes | None:

@@ -4,6 +4,7 @@
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.relation_history import MAX_RECEIPT_READS
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
@@ -159,3 +160,17 @@ async def test_a_check_reads_only_the_chain_of_one_object(tables: int) -> None:
     _, calls = await counted.cost(client, "GET", f"{DB}/tables/t0007")
     assert calls <= 16
     assert await counted.cost(client, "GET", f"{DB}/tables/t0007") == (1, 2 + 1)
+
+
+async def test_a_page_of_a_timeline_takes_within_25_calls() -> None:
+    counted = await CountedCatalog().start()
+    for number in range(MAX_RECEIPT_READS + 4):
+        body: JsonObject = {
+            "requirements": [],
+            "updates": [{"action": "set-properties", "updates": {"a": str(number)}}],
+        }
+        assert (await counted.manager.post(T, body)).status == 200
+    client = counted.client("reader")
+
+    assert await counted.cost(client, "GET", f"{T}/timeline") == (6, 3 + 3 + MAX_RECEIPT_READS)
+    assert await counted.cost(client, "GET", f"{T}/timeline") == (2, 3 + MAX_RECEIPT_READS)

@@ -464,6 +464,20 @@ def _governance_cases() -> Sequence[Case]:
     return cases
 
 
+def _inspection_cases() -> Sequence[Case]:
+    """Of what people look at besides metadata: timelines."""
+    cases: list[Case] = []
+    for kind, route, target, reads, who in (
+        ("table", TABLE_ROUTE, T, P.TABLE_READ_PROPERTIES, EVERYBODY),
+        ("view", VIEW_ROUTE, f"{DB}/views/v", P.VIEW_READ_PROPERTIES, "reader manager owner"),
+    ):
+        cases += (
+            Case(f"timeline of {kind}", f"GET {route}/timeline", f"{target}/timeline", [reads], who),
+            Case(f"version of {kind}", f"GET {route}/timeline/{{version}}", f"{target}/timeline/0", [reads], who),
+        )
+    return cases
+
+
 def _model_cases() -> Sequence[Case]:
     """Of semantic models."""
     models, one = f"{POLARIS_DB}/semantic-models", f"{MODEL_ROUTE}/{{semantic-model-name}}"
@@ -504,7 +518,7 @@ NOTIFY = Case(
     lambda lake: NOTIFICATION,
     "BadRequestException",  # the catalog owns its tables
 )
-CASES = (*_cases(), *_polaris_cases(), *_governance_cases(), *_model_cases(), NOTIFY)
+CASES = (*_cases(), *_polaris_cases(), *_governance_cases(), *_inspection_cases(), *_model_cases(), NOTIFY)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
 
 

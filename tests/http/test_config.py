@@ -7,7 +7,7 @@ import pytest
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.route import Effect, Route
-from arco_catalog.http.routes import GOVERNANCE, ROUTES
+from arco_catalog.http.routes import GOVERNANCE, INSPECTION, ROUTES
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.state.key_settings import Dialect
 from tests.http.specification import Endpoint, polaris_endpoints, sources
@@ -25,7 +25,7 @@ SPELT_BY_POLARIS = [
 ]
 """The endpoints in the spelling of Polaris's own server, which its plugin for Spark expects."""
 ADVERTISED = [route for route in ROUTES if route.advertised]
-OURS = GOVERNANCE
+OURS = (*GOVERNANCE, *INSPECTION)
 OF_ICEBERG = [route for route in ADVERTISED if route.endpoint not in polaris_endpoints() and route not in OURS]
 
 
@@ -78,6 +78,10 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
             "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/governance",
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/governance",
             "POST /v1/{prefix}/namespaces/{namespace}/views/{view}/governance",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/timeline",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/timeline/{version}",
+            "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/timeline",
+            "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/timeline/{version}",
             "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications",
             "GET /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
             "POST /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",

@@ -14,6 +14,7 @@ from arco_catalog.planning.governance import (
 )
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
+from tools.openapi import inspection
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
 TAG = "Arco API"
@@ -101,6 +102,7 @@ OPERATIONS: Mapping[str, Json] = {
         "requestBody": _json(_reference("schemas", "LineageEvent")),
         "responses": {"201": {}},
     },
+    **inspection.OPERATIONS,
 }
 """Whole operations, by their endpoints."""
 
@@ -205,6 +207,7 @@ _RESULT: Json = {
 }
 
 SCHEMAS: Mapping[str, Json] = {
+    **inspection.SCHEMAS,
     "PrivilegeChecks": {
         "type": "object",
         "required": ["checks"],

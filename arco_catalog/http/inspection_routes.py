@@ -1,0 +1,22 @@
+"""The routes by which people look at a table or view besides its metadata: its timeline. No specification has them."""
+
+from collections.abc import Iterator, Sequence
+
+from arco_catalog.http import requires as on
+from arco_catalog.http.requires import SecurableReader, needs
+from arco_catalog.http.route import Route
+from arco_catalog.planning.privileges import Privilege
+
+
+def inspection_of(namespace: str) -> Sequence[Route]:
+    """Returns the routes below the path template `namespace`, for its tables and for its views."""
+    return (
+        *_routes(f"{namespace}/tables/{{table}}", "table", Privilege.TABLE_READ_PROPERTIES, on.table),
+        *_routes(f"{namespace}/views/{{view}}", "view", Privilege.VIEW_READ_PROPERTIES, on.view),
+    )
+
+
+def _routes(template: str, of: str, reads: Privilege, on_securable: SecurableReader) -> Iterator[Route]:
+    requires = needs(reads, on_securable)
+    yield Route("GET", f"{template}/timeline", f"timeline.of_{of}", requires)
+    yield Route("GET", f"{template}/timeline/{{version}}", f"timeline.version_of_{of}", requires)

@@ -1,0 +1,147 @@
+"""Finds the versions of a table or view: each is a metadata file that was current. The metadata log names the last
+ones, and receipts lead to all others."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.files import metadata_version
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.load import CurrentState, load_current
+from arco_catalog.operations.receipt_cursor import PastCommit, ReceiptCursor, read_receipt_at
+from arco_catalog.operations.version_entries import version_id
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state import receipt
+from arco_catalog.state.fields import integer, objects, text
+from arco_catalog.state.followed import FollowedTable
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.pointer import MetadataFile
+from storage_backends.lazy_dataclass import dataclass
+
+MAX_RECEIPT_READS = 16
+"""Maximum number of receipts that a request reads. With all else that it reads, it makes at most 25 calls to the
+store."""
+END_OF_TIME_MS = 253_402_300_800_000
+"""The beginning of the year 10000, in milliseconds since 1970: the day of a receipt has a year of four digits."""
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_ID = re.compile(r"([0-9]{1,15})-([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class RelationHistory:
+    """A table or view whose versions are searched. `files` are the current metadata file and those that its log names,
+    newest first, back to the one with which it was registered, if the log has that; `snapshots` are the snapshots of
+    the current metadata by their ids."""
+
+    session: Session
+    kind: str
+    state: CurrentState
+    files: Sequence[MetadataFile]
+    snapshots: Mapping[int, JsonObject]
+
+    @property
+    def entity(self) -> str:
+        """The id of the table or view."""
+        return self.state.entry.entity
+
+    @property
+    def current(self) -> MetadataFile:
+        """The current metadata file."""
+        return self.state.pointer.metadata
+
+    @property
+    def follows(self) -> bool:
+        """Whether the table follows one of another catalog: then this catalog knows the current version alone."""
+        return FollowedTable.of(self.state.entry.json) is not None
+
+    @property
+    def origin(self) -> str | None:
+        """The metadata file of another catalog with which the history here starts; None if it starts with a create."""
+        return _origin(self.state)
+
+    def cursor(
+        self, position: MetadataFile, *, ahead: int = MAX_RECEIPT_READS, max_reads: int = MAX_RECEIPT_READS
+    ) -> ReceiptCursor:
+        """Returns a cursor that starts with the version of this metadata file."""
+        return ReceiptCursor(
+            self.session.state,
+            self.entity,
+            position,
+            origin=self.origin,
+            logged=self.files,
+            ahead=ahead,
+            max_reads=max_reads,
+        )
+
+
+async def read_history(session: Session, namespace: Namespace, name: str, kind: str) -> RelationHistory:
+    """Reads the table or view, as `kind` selects, and the log in its metadata. Raises the errors of `load_table` and
+    `load_view`."""
+    state = await load_current(session, namespace, name, kind)
+    current, origin = state.pointer.metadata, _origin(state)
+
+    def outline(document: JsonObject) -> tuple[Sequence[MetadataFile], Mapping[int, JsonObject]]:
+        logged = [
+            MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
+            for each in reversed(objects(document, "metadata-log"))
+        ]
+        files = [current, *logged]
+        here = next((place for place, file in enumerate(files) if file.location == origin), len(files))
+        return files[: here + 1], {integer(each, "snapshot-id"): each for each in objects(document, "snapshots")}
+
+    if kind == "view":
+        return RelationHistory(session, kind, state, [current], {})
+    files, snapshots = await session.files.parse(current.location, state.metadata, outline)
+    return RelationHistory(session, kind, state, files, snapshots)
+
+
+def _origin(state: CurrentState) -> str | None:
+    followed = FollowedTable.of(state.entry.json)
+    return state.pointer.registered_from if followed is None else followed.metadata.location
+
+
+async def find_version(history: RelationHistory, wanted: str) -> PastCommit:
+    """Returns a version by its number, or by the id in its timeline entry. A number is found among the current file,
+    those in its log, and `MAX_RECEIPT_READS` receipts before them. Raises `NotFound` if it is not found, and
+    `BadRequest` for a text that is neither a number nor an id."""
+    identified = _ID.fullmatch(wanted)
+    if identified is None and _NUMBER.fullmatch(wanted) is None:
+        raise BadRequest(f"A version is a number, or an id of the table's timeline, not {wanted[:100]!r}")
+    file = next((each for each in history.files if _is_named(history, each, wanted)), None)
+    if file is not None:
+        step = await history.cursor(file, ahead=1).step()
+        assert step is not None
+        return step
+    found = await (
+        _search(history, int(wanted))
+        if identified is None
+        else _find_by_key(history, int(identified[1]), identified[2])
+    )
+    if found is None:
+        raise NotFound(f"Version does not exist, or its receipt was deleted because of its age: {wanted}")
+    return found
+
+
+def _is_named(history: RelationHistory, file: MetadataFile, wanted: str) -> bool:
+    if "-" in wanted:
+        return version_id(history.entity, file) == wanted
+    return metadata_version(file.location) == int(wanted)
+
+
+async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommit | None:
+    if ms >= END_OF_TIME_MS:
+        return None
+    for stage in (receipt.COMMITTED, receipt.PENDING):
+        found = await read_receipt_at(history.session.state, key, ms, stage)
+        if found is not None and found.get("entity") == history.entity:
+            return PastCommit(MetadataFile(text(found, "metadata_location"), integer(found, "metadata_ms")), found)
+    return None
+
+
+async def _search(history: RelationHistory, number: int) -> PastCommit | None:
+    """Searches a version in the receipts before the metadata log."""
+    cursor = history.cursor(history.files[-1], ahead=1)
+    while cursor.may_read and (commit := await cursor.step()) is not None:
+        if metadata_version(commit.file.location) == number:
+            return commit
+    return None

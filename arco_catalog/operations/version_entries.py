@@ -1,0 +1,120 @@
+"""Describes versions of a table or view for its timeline, each from its receipt and from the summaries of the snapshots
+that it added. Pure functions."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.files import metadata_version
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.snapshot_summary import APPLICATION, COUNTS, summary_counts, summary_fields
+from arco_catalog.operations.receipt_cursor import PastCommit
+from arco_catalog.state.fields import mapping, optional_text, sequence, texts
+from arco_catalog.state.paths import commit_key
+from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.receipt import base_of
+
+SOURCES = {
+    "Servo": "pipeline",
+    "IcebergRest": "engine",
+    "AdminApi": "admin",
+    "Cli": "command",
+    "Task": "task",
+    "Restored": "unknown",
+}
+"""The sources of changes in the timeline, by their kinds in receipts. All other kinds are `other`."""
+MAX_SNAPSHOTS = 10
+"""Maximum number of snapshots of one version that an entry describes."""
+
+SnapshotsById = Mapping[int, JsonObject]
+
+
+def version_id(entity: str, file: MetadataFile) -> str:
+    """Returns the id of a version: the time of its metadata file and the commit key, which name its receipt."""
+    return f"{file.ms}-{commit_key(entity, file.location)}"
+
+
+def version_entry(entity: str, commit: PastCommit, snapshots: SnapshotsById, *, current: bool) -> JsonObject:
+    """Returns the entry of a version in the timeline of an entity. `snapshots` are those that the current metadata
+    still has; `current` is whether it is the current version."""
+    receipt = commit.receipt or {}
+    added = [each for each in sequence(receipt, "added_snapshot_ids") if isinstance(each, int)]
+    described: list[JsonValue] = [_snapshot(each, snapshots.get(each)) for each in added[:MAX_SNAPSHOTS]]
+    return {
+        **version_reference(entity, commit.file),
+        "current": current,
+        "at-by": "writer" if commit.foreign else "catalog",
+        "receipt": _receipt_state(commit),
+        **_author(receipt),
+        "application": _application(added, snapshots),
+        "changes": {} if commit.receipt is None else _changes(commit.receipt),
+        "snapshot-id": receipt.get("snapshot_id"),
+        "added-snapshots": len(added),
+        "snapshots": described,
+    }
+
+
+def version_reference(entity: str, file: MetadataFile) -> JsonObject:
+    """Returns the fields that name a version of an entity: number, id, metadata file and time."""
+    return {
+        "version": metadata_version(file.location),
+        "id": version_id(entity, file),
+        "metadata-location": file.location,
+        "at-ms": file.ms,
+    }
+
+
+def _receipt_state(commit: PastCommit) -> str:
+    if commit.receipt is None:
+        return "none" if commit.foreign else "missing"
+    return str(commit.receipt["state"])
+
+
+def _author(receipt: JsonObject) -> JsonObject:
+    """Returns who made a commit and through what, by its receipt, which is empty if there is none."""
+    source = mapping(receipt, "source")
+    kind = SOURCES.get(str(source.get("kind")), "other") if source else "unknown"
+    claimed = source.get("claimed") is True
+    return {
+        "source": kind,
+        "external": _is_external(kind, claimed),
+        "claimed": claimed,
+        "client": optional_text(source, "client_info"),
+        "engine": optional_text(receipt, "engine"),
+        "principal": optional_text(receipt, "principal"),
+        "run-id": optional_text(source, "run_id"),
+        "task-id": optional_text(source, "task_id"),
+        "user-id": optional_text(source, "user_id"),
+        "lineage": _confidence(kind, claimed),
+    }
+
+
+def _is_external(kind: str, claimed: bool) -> bool | None:
+    """Whether an engine made a commit, or an anonymous client, whose claim of another source proves nothing; None if
+    the source is unknown."""
+    return None if kind == "unknown" else claimed or kind == "engine"
+
+
+def _confidence(kind: str, claimed: bool) -> str | None:
+    """Returns how far the lineage of a commit can be trusted (docs/design/lineage.md#rule-8), None if there is none."""
+    if kind == "pipeline" and not claimed:
+        return "Verified"
+    return "DeclaredUnverified" if kind in ("pipeline", "engine") else None
+
+
+def _changes(receipt: JsonObject) -> JsonObject:
+    """Returns the number of updates of each kind in a commit; `create` for the first one."""
+    counts = Counter(texts(receipt, "updates"))
+    return {**({"create": 1} if base_of(receipt) is None else {}), **counts}
+
+
+def _application(added: list[int], snapshots: SnapshotsById) -> str | None:
+    known = (summary_fields(snapshots[each]) for each in added if each in snapshots)
+    return next((name for fields in known if (name := optional_text(fields, APPLICATION)) is not None), None)
+
+
+def _snapshot(snapshot_id: int, snapshot: JsonObject | None) -> JsonObject:
+    """Returns what a snapshot added and left, by its summary; None for each count if it has expired."""
+    if snapshot is None:
+        return {"snapshot-id": snapshot_id, "known": False, "operation": None, **dict.fromkeys(COUNTS)}
+    operation = optional_text(summary_fields(snapshot), "operation")
+    return {"snapshot-id": snapshot_id, "known": True, "operation": operation, **summary_counts(snapshot)}
