@@ -58,8 +58,10 @@ class AppendTarget:
 
 
 def append_of(commit: Commit) -> Append:
-    """Returns the append that a commit consists of. Raises `NotRebasable` if it does anything else, or requires
-    anything but the table's uuid and the snapshot of the branch."""
+    """Returns the append that a commit consists of. Raises `NotRebasable` if it does anything else; if its requirements
+    are not exactly the table's uuid and the snapshot of the branch; and if the snapshot or branch rules a rebase out: a
+    tag, a new branch, another parent, a summary that does not request it or by which the writer recognises a
+    repetition, encryption, or no manifest list."""
     match commit.updates:
         case (AddSnapshot(snapshot), SetSnapshotRef(branch, ref)) if ref["snapshot-id"] == snapshot["snapshot-id"]:
             pass

@@ -156,12 +156,12 @@ class NamedObjects(Generic[T]):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the objects, in order."""
+        """The names of the objects of an array of a request, in lower case, in order."""
         return tuple(name for name, _ in self.entries)
 
     @property
     def unknown(self) -> Iterator[str]:
-        """The names in the request that have no parser, each once."""
+        """The names, in lower case, of objects of an array of a request that have no parser, each once."""
         return (name for name in dict.fromkeys(self.names) if name not in self.readers)
 
     def parsed(self, checkpoint: Checkpoint) -> tuple[T, ...]:

@@ -119,9 +119,11 @@ class TableDraft:
 
     def finish(self, base_location: str | None) -> JsonObject | None:
         """Returns the document of the table's next metadata, None if it equals the base. `base_location` is the
-        location of the metadata file of the base, for the metadata log. Raises `BadRequest` if the location is missing,
-        the uuid is missing from format version 2 on, the default spec or order does not fit the current schema, the
-        snapshot log has impossible times, or the property of the encryption key was changed."""
+        location of the metadata file of the base, for the metadata log. Raises `BadRequest` if the metadata is not
+        valid, such as without a location, without a uuid from format version 2 on, with a sequence number in version 1,
+        without specs or sort orders, or with a default spec or order that does not fit the current schema; if the
+        snapshot log has impossible times; if the limit of the metadata log is no integer; or if the property of the
+        encryption key was changed."""
         self._write_lookups_back()
         self._settle_snapshot_log()
         if self.metadata == self.base:

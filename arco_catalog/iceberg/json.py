@@ -44,7 +44,7 @@ class MalformedJson(ValueError):
 
 def loads(data: bytes) -> JsonValue:
     """Parses one document, in linear time. Raises `MalformedJson` for everything else, also for NaN, for lone
-    surrogates, and for arrays and objects that nest more than 1,024 levels deep."""
+    surrogates, for strings of more than 8 MiB, and for arrays and objects that nest more than 1,024 levels deep."""
     try:
         if _is_long(data):
             return cast(JsonValue, read_in_slices(data, _read))

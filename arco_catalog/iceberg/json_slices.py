@@ -46,7 +46,8 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 
 def read_in_slices(data: bytes, parse: Parse, slice_bytes: int = SLICE_BYTES) -> object:
     """Returns the result of `parse` for the document, composed from its results for slices. Raises what `parse` raises,
-    and `ValueError` for a document that is not valid as a whole."""
+    and `ValueError` for a document that is not valid as a whole, that nests more than 1,024 levels deep, or that has
+    more than 8 MiB in a string or 20 MiB without a bracket or a comma between values."""
     return _Reader(data, parse, slice_bytes).read()
 
 

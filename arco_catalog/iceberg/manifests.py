@@ -77,8 +77,9 @@ class ManifestFile(NamedTuple):
 
     @classmethod
     def parse(cls, record: AvroRecord) -> "ManifestFile":
-        """Reads an entry as it was decoded. Raises `NotRebasable` for a field that is missing, or has a wrong type or
-        an impossible value."""
+        """Reads an entry of a manifest list as it was decoded. A missing `content`, `sequence_number` or
+        `min_sequence_number` counts as 0; `partitions`, `key_metadata` and `first_row_id` may be missing. Raises
+        `NotRebasable` for another field that is missing, or for one that has a wrong type or an impossible value."""
         if not _OLDER_NAMES.keys().isdisjoint(record):
             record = {_OLDER_NAMES.get(name, name): value for name, value in record.items()}
         return cls(
@@ -108,8 +109,8 @@ class ManifestListParser:
         self._summaries = 0
 
     def parse(self, record: JsonObject) -> ManifestFile:
-        """Reads the next entry. Raises `NotRebasable` as `ManifestFile.parse` does, and if the list has more summaries
-        of partition fields than a list may have."""
+        """Reads the next entry of a manifest list. Raises `NotRebasable` as `ManifestFile.parse` does, and if the list
+        has more summaries of partition fields than a list may have."""
         entry = ManifestFile.parse(cast(AvroRecord, record))
         self._summaries += len(entry.partitions or ())
         if self._summaries > MAX_LIST_SUMMARIES:
@@ -159,8 +160,8 @@ def check_row_ids(manifests: Iterable[ManifestFile]) -> None:
 
 
 def check_added(manifest: ManifestFile, append: Append, target: AppendTarget) -> None:
-    """Raises `NotRebasable` if a manifest that an append adds is none of new data files of its own, by its entry in the
-    manifest list."""
+    """Raises `NotRebasable` if a manifest that an append adds has, by its entry in the manifest list, anything but new
+    data files of its own, is encrypted, or has a partition spec that the table lacks."""
     where = f"the manifest {manifest.manifest_path[:200]}"
     if manifest.content != DATA:
         raise NotRebasable(f"{where} has delete files")
@@ -189,8 +190,8 @@ class AddedFiles:
         self.files = self.rows = self.size = 0
 
     def read_header(self, metadata: Mapping[str, bytes]) -> None:
-        """Takes the metadata in the file's header. Raises `NotRebasable` unless it is of data files and of the
-        partition spec that the manifest list names, and for a schema that is too long."""
+        """Takes the metadata in the header of a manifest of an append. Raises `NotRebasable` unless it is of data files
+        and of the partition spec that the manifest list names, and for a schema that is too long."""
         if metadata.get("content", b"data") != b"data":
             raise NotRebasable(f"{self._where} has delete files")
         if metadata.get("partition-spec-id") != str(self._manifest.partition_spec_id).encode():
@@ -211,7 +212,8 @@ class AddedFiles:
             raise NotRebasable(f"{self._where} has {self.files} files and {self.rows} rows, its list has other numbers")
 
     def add(self, record: JsonObject) -> None:
-        """Counts the next entry. Raises `NotRebasable` for one that is no new data file of this append."""
+        """Counts the next entry of a manifest of an append. Raises `NotRebasable` for one that is no new data file of
+        this append."""
         entry = cast(AvroRecord, record)
         file = entry.get("data_file")
         if not isinstance(file, dict):

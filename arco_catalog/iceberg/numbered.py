@@ -44,8 +44,8 @@ class NumberedObjects(Generic[T]):
         return following_id(what, self._highest())
 
     def add(self, number: int, added: T) -> None:
-        """Adds an object under its id, at the end of the order. It does not compare the object with others: the caller
-        does that by `id_of`."""
+        """Adds an object (a schema, spec, sort order or version) under its id, at the end of the order. It does not
+        compare the object with others: the caller does that by `id_of`."""
         self._alike(added).setdefault(self._meaning(added), {})[number] = None
         self.by_id[number] = added
         heappush(self._descending, -number)

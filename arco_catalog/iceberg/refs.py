@@ -19,7 +19,7 @@ class Refs:
         """The unknown fields of each ref that was changed. `_by_name` has that ref without them."""
 
     def set(self, name: str, ref: SnapshotRef) -> bool:
-        """Adds or replaces a ref. Returns whether that changes anything.
+        """Adds a branch or tag, or replaces the one of this name. Returns whether that changes anything.
 
         If the name has a ref, its known fields that `ref` lacks (retention) are removed, and its unknown fields stay.
         """

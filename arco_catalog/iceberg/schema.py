@@ -132,7 +132,7 @@ class Column:
 
     @property
     def is_primitive(self) -> bool:
-        """Whether values are neither nested nor of the type variant."""
+        """Whether the values of a column are neither nested nor of the type variant."""
         return isinstance(self.type, str) and primitives.is_primitive(self.type)
 
     @property

@@ -25,7 +25,7 @@ class ShapeError(Exception):
         self.path = path
 
     def inside(self, step: str) -> "ShapeError":
-        """Returns the problem with its place extended by one outer level."""
+        """Returns the error with the place of the value in the document extended by one outer level."""
         joint = "." if self.path and not self.path.startswith("[") else ""
         return ShapeError(self.problem, f"{step}{joint}{self.path}")
 
@@ -211,14 +211,15 @@ class Fields:
     at: str = "request"
 
     def required(self, name: str, shape: Shape[T]) -> T:
-        """Returns the field's value. Raises `BadRequest` if it is missing, null or of another shape."""
+        """Returns the value of a field of an object in a request. Raises `BadRequest` if it is missing, null or of
+        another shape."""
         value = self.values.get(name)
         if value is None:
             raise BadRequest(f"Invalid {self.at}: missing required field {name!r}")
         return check(shape, value, f"{self.at}.{name}")
 
     def optional(self, name: str, shape: Shape[T]) -> T | None:
-        """Returns the field's value, None if it is missing or null. Raises `BadRequest` for a value that does not
-        match."""
+        """Returns the value of a field of an object in a request, None if it is missing or null. Raises `BadRequest`
+        for a value that does not match."""
         value = self.values.get(name)
         return None if value is None else check(shape, value, f"{self.at}.{name}")

@@ -54,7 +54,8 @@ class RebasedAppend:
 
 def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> RebasedAppend:
     """Returns an append as it is on its target. The new list has the added manifests first, as engines write it. `uuid`
-    is unique to this try. Raises `NotRebasable` if a manifest is in both, or if a row id is missing."""
+    is unique to this try. Raises `NotRebasable` if a manifest is in both, if a row id is missing, or if it adds more
+    rows or bytes than a table may have."""
     append, target, present, added = read.append, read.target, read.present, read.added
     if not {each.manifest_path for each in present}.isdisjoint(each.manifest_path for each in added):
         raise NotRebasable("the branch has one of its manifests")

@@ -61,12 +61,12 @@ class Semantics(ABC):
         """Returns the locations that a commit names."""
 
     def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
-        """Returns the requirements of a commit on branches and tags; only some of them if there are many. None here, as
-        for views."""
+        """Returns the requirements of a commit on branches and tags; only some of them if there are many. Empty unless
+        the commit is of a table."""
         return ()
 
     def requests_rebase(self, commit: AnyCommit) -> bool:
-        """Whether a commit requests that its append is rebased: never here, as for views."""
+        """Whether a commit requests that its append is rebased; False unless the commit is of a table."""
         return False
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
@@ -74,8 +74,8 @@ class Semantics(ABC):
         return ()
 
     def engine(self, commit: AnyCommit) -> str | None:
-        """Returns the engine that the summaries of a commit's new snapshots name; None if they name none, and here, as
-        for views."""
+        """Returns the engine that the summaries of a commit's new snapshots name; None if they name none, and for
+        commits of views."""
         return None
 
     def files_that_left_the_log(
@@ -83,11 +83,11 @@ class Semantics(ABC):
     ) -> Sequence[str]:
         """Returns the metadata files that the table has written itself and that may be deleted once `document` is
         committed on `base`, the document in the file `base_file`; `registered_from` is the file from which the table
-        was registered, which is not its own, None if it was not. None here, as for views."""
+        was registered, which is not its own, None if it was not. Empty for views."""
         return ()
 
     def logged_files(self, document: JsonObject) -> Sequence[str]:
-        """Returns the earlier metadata files that a document lists: none here, as for views."""
+        """Returns the earlier metadata files that a document lists; empty for views."""
         return ()
 
     def leading_files(self, document: JsonObject) -> Sequence[str]:

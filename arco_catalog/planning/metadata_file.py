@@ -37,10 +37,11 @@ class NewMetadata:
         entity: str,
         body: bytes | None = None,
     ) -> "NewMetadata":
-        """Returns the new metadata with its file, which is named `{NNNNN}-{uuid}`, NNNNN one more than in the name of
-        its `base`, in the metadata folder as the table spells it. The UUID is unique to the attempt, the entity and the
-        base, because tables of one request may share a folder, and several attempts at a table do. `body` has the
-        document's bytes if the caller has them already."""
+        """Returns the new metadata with its file, in the metadata folder as the table spells it. The file is named
+        `{NNNNN}-{uuid}` and ends in `.metadata.json`, or `.gz.metadata.json` if the table compresses it. NNNNN is one
+        more than in the name of its `base`, and 0 if there is no base or its name has no number. The UUID is unique to
+        the attempt, the entity and the base, because tables of one request may share a folder, and several attempts at
+        a table do. `body` has the document's bytes if the caller has them already."""
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
         uuid = attempt.uuid("metadata file", entity, "" if base is None else base.location)

@@ -116,7 +116,7 @@ class ChangedRelation:
 
     @property
     def first_writes(self) -> Sequence[PlannedWrite]:
-        """The writes before the compare-and-swap of the pointer."""
+        """The writes of a commit to a table or view before the compare-and-swap of its pointer."""
         lists = [] if self.manifest_list is None else [self.manifest_list]
         return [self.new.write(), *lists, self.receipts.pending]
 
@@ -129,7 +129,8 @@ def plan_commit(
 ) -> RelationPlan:
     """Plans a commit on its base, and returns the new state, or that the commit changes nothing, or the locations that
     it must reserve first. It takes time in proportion to `size`, the bytes of base and commit together, so callers run
-    it in a worker thread unless that is small. Raises `Refusal`, and what `checkpoint` raises."""
+    it in a worker thread unless that is small. Raises `Refusal`, `UnreadableMetadata` if the base's metadata file is no
+    JSON object, and what `checkpoint` raises."""
     checkpoint()
     applied = apply(
         wanted.semantics,

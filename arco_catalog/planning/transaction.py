@@ -56,7 +56,8 @@ class TransactionPlan:
 
     @property
     def first(self) -> Sequence[PlannedWrite]:
-        """The writes of metadata files, pending receipts and first pointers, to make before the decision."""
+        """The writes of metadata files, manifest lists, pending receipts and first pointers, to make before the
+        decision of a transaction."""
         changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
         first: list[PlannedWrite] = []
         for change in changed:

@@ -10,7 +10,7 @@ from storage_backends.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """The write of a metadata file, which is compressed if `packed`."""
+    """The write of a metadata file or manifest list, which is compressed with gzip if `packed`."""
 
     location: str
     body: bytes
