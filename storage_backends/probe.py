@@ -39,9 +39,9 @@ class Verdict:
 
 
 async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
-    """Writes two objects into `_probe/`, with names that begin with the nonce, which must be unique, and deletes them.
-    Returns whether the store applied writes with conditions that held, and refused writes and deletions with conditions
-    that did not hold.
+    """Writes an object into `_probe/` under conditions, and another one, both named by the nonce, which must be unique,
+    under a condition that does not hold; then deletes what is there. Returns whether the store applied writes with
+    conditions that held, and refused writes and deletions with conditions that did not hold.
 
     A store that accepts the conditions of a PUT and ignores them loses updates silently, so `arco serve` does not write
     to it. A store that ignores those of a DELETE, as MinIO does, only lacks `conditional_delete`. Raises `StoreError`

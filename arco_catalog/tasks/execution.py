@@ -151,7 +151,7 @@ class Execution:
     async def progress(self, checkpoint: JsonObject, files: int) -> None:
         """Sets a checkpoint, which the next renewal of the lease stores, and counts `files`. Once `RENEW_AFTER_FILES`
         files or more were counted since the last renewal, it renews the lease at once. That raises `LeaseLost` if this
-        worker no longer has the task, and `StoreError` if the outcome is unknown."""
+        worker no longer has the task, and `StoreError` if the store fails or the outcome is unknown."""
         self._checkpoint = checkpoint
         self._files += files
         if self._files >= RENEW_AFTER_FILES:
@@ -159,7 +159,7 @@ class Execution:
 
     async def renew(self) -> None:
         """Renews the lease, stores the checkpoint, and calls the guard if there is one. Raises `LeaseLost`, also from
-        the guard, and `StoreError` if the outcome is unknown: the lease then keeps its old end
+        the guard, and `StoreError` if the store fails or the outcome is unknown: the lease then keeps its old end
         (docs/design/tasks.md#rule-5)."""
         self._files = 0
         await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
@@ -169,7 +169,7 @@ class Execution:
     async def advance(self, make: Callable[[Task], Task]) -> None:
         """Stores the next version of the task, which `make` returns for the last one, and so renews the lease. Raises
         `LeaseLost` if the lease is over, another worker has the task, or the task has ended or was scheduled, and
-        `StoreError` if the outcome is unknown."""
+        `StoreError` if the store fails or the outcome is unknown."""
         async with self._lock:
             while True:
                 session = self.session()
@@ -192,7 +192,7 @@ class Execution:
         """Renews the lease in a loop that does not end, every `RENEW_AFTER_MS`, or every eighth of a short lease. Early
         in a lease it renews sooner if there is a new checkpoint to store, because a worker that is killed within
         seconds would leave none otherwise. Logs a renewal that the store did not confirm, and tries again. Raises
-        `LeaseLost` when the lease is over."""
+        `LeaseLost` when the lease is over or lost to another worker, or when the guard raises it."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS
         while True:

@@ -45,7 +45,7 @@ class WorkStats:
         self.error = self.error or other.error
 
     def to_json(self) -> JsonObject:
-        """Returns the counts of executions, `oldest_due_ms` and `stopped`, for people and logs."""
+        """Returns the counts of a worker's executions of tasks, `oldest_due_ms` and `stopped`, for people and logs."""
         return {
             "executed": self.executed,
             "completed": self.completed,

@@ -63,7 +63,7 @@ class KeyAuthorizer:
 
 
 class SasAuthorizer:
-    """Authorizes requests to Azure by a shared access signature at the end of the query. Raises `StoreError` for one
+    """Authorizes requests to Azure by a shared access signature at the end of the query. Raises `StoreDenied` for one
     that cannot be part of a URL."""
 
     def __init__(self, token: str) -> None:

@@ -50,8 +50,9 @@ class _Open:
 
 
 class Client:
-    """Sends requests about one bucket to a store, and retries the ones that are safe to retry: up to 12 attempts, with
-    pauses of 20 s in all at most. The transport opens with the first call in an event loop.
+    """Sends requests about one bucket to a store, and retries the ones that are safe to retry: up to 12 attempts, or
+    fewer in a `limit_attempts`, with pauses of 20 s in all at most. The transport opens with the first call in an event
+    loop.
 
     `open_transport` raises `StoreError` for a configuration that can't be followed. `pauses` are made between attempts.
     """
@@ -83,7 +84,8 @@ class Client:
             return Unknown(str(error))
 
     def pauses(self) -> Iterator[float]:
-        """Iterates over the random pauses in seconds before each of 12 attempts; there is none before the first."""
+        """Iterates over the random pauses in seconds before each of 12 attempts, or fewer in a `limit_attempts`; the
+        one before the first is 0."""
         return full_jitter(self._pauses.random)
 
     async def pause(self, seconds: float) -> None:
@@ -97,7 +99,8 @@ class Client:
         self._observe = see
 
     async def close(self) -> None:
-        """Closes the transport; another call would open a new one."""
+        """Closes the transport if it belongs to this event loop, and forgets it in any case; another call opens a new
+        one."""
         known, self._open = self._open, None
         if known is not None and known.loop is asyncio.get_running_loop():
             await known.transport.close()
