@@ -214,7 +214,7 @@ class _Reader:
 
     def _string_cut(self, position: int, last: int) -> int:
         """Returns where the piece of a string that begins at a position may end: before `last`, the closing quote, and
-        within no character, nor between two escapes that are one."""
+        not within a character or between two escapes that are one."""
         found = _INSIDE_STRING.match(self._data, position, min(last, position + max(self._slice_bytes, 1)))
         assert found is not None  # the pattern may be empty
         cut = found.end()

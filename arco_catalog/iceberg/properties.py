@@ -64,8 +64,8 @@ def is_reserved(name: str) -> bool:
 
 def may_be_set(name: str) -> bool:
     """Whether clients may set and remove a property with this name on views and namespaces; on tables they may set
-    `arco.commit.appends` besides. They may not for the catalog's own names (`arco.*`), nor for those that Apache
-    Polaris reserves (`polaris.*`), so that their requests work with both catalogs."""
+    `arco.commit.appends` besides. They may not for the catalog's own names (`arco.*`) and for those that Apache Polaris
+    reserves (`polaris.*`), so that their requests work with both catalogs."""
     return not (is_reserved(name) or name.startswith(_POLARIS_PREFIX))
 
 

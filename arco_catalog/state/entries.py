@@ -283,8 +283,8 @@ def described_kind(relation: JsonObject) -> DescribedKind | None:
 
 
 def has_pointer(relation: JsonObject) -> bool:
-    """Whether the entity of an entry or tombstone has a pointer. Entities with only a description have none, nor has a
-    table that follows another catalog's (followed.py)."""
+    """Whether the entity of an entry or tombstone has a pointer. An entity with only a description has none, and a
+    table that follows another catalog's has none (followed.py)."""
     return described_kind(relation) is None and "follows" not in relation
 
 

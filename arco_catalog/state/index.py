@@ -255,7 +255,7 @@ class Index:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> "Index":
-        """Reads an index from its JSON. Embedded entries that are neither objects nor null are left out. Raises
+        """Reads an index from its JSON. Embedded entries other than objects and null are left out. Raises
         `InternalError`."""
         embedded = mapping(stored, "embedded")
         edits = {key: entry for key, entry in embedded.items() if entry is None or isinstance(entry, dict)}
