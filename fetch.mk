@@ -24,10 +24,10 @@ MISSING := $(strip $(foreach tool,java mvn go node npm terraform,$(if $(shell co
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
 FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
-HELM := $(if $(filter go,$(MISSING)),,.tools/helm .tools/crds/httproutes.yaml .tools/crds/servicemonitors.yaml)
+RECIPES := $(if $(filter go,$(MISSING)),,.tools/helm .tools/crds/httproutes.yaml .tools/crds/servicemonitors.yaml .tools/compose-spec)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(HELM) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(RECIPES) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
 
 # Every list of pinned Python packages.
 LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
@@ -130,6 +130,12 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 # Servers and helm in Go, built from the versions that are pinned there.
 .tools/%: requirements/go.txt
 	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
+	@touch $@
+
+# The loader of Docker Compose, as a program that prints what it loaded. Go names it by its folder.
+.tools/compose-spec: requirements/go.txt
+	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$(@F)" { print $$2 }' $<)
+	mv .tools/cmd $@
 	@touch $@
 
 # A program of the tests that appends by iceberg-go. Its go.sum has the hashes of all modules.

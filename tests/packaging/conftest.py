@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.chroot import Root, image_root
 from tests.packaging.dockerfile import BUILD, PROJECT, perform
 
 SECONDS = 1200
@@ -50,3 +51,9 @@ def built_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("image") / "root"
     perform(BUILD, PROJECT, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def root_of_image(built_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Root:
+    """The image's root file system, where only root may mount it."""
+    return image_root(built_image, tmp_path_factory.mktemp("image-root") / "root")
