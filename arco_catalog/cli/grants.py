@@ -78,7 +78,7 @@ def run_change(
     async def work() -> None:
         async with open_management(options, f"grants {action}", writes=True) as api:
             method, query = ("PUT", {}) if action == "add" else ("POST", {"cascade": "true"} if cascade else {})
-            await api.send(method, *_path(options, role), body={"grant": grant}, query=query)
+            await api.change(method, *_path(options, role), body={"grant": grant}, query=query)
 
     carry_out(work)
     if as_json:
@@ -98,7 +98,7 @@ def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_jso
     async def work() -> tuple[bool, str]:
         async with open_management(options, "grants check", writes=False) as api:
             body: JsonObject = {"checks": [{**grant, **named}]}
-            answer = await api.send("POST", "catalogs", options.catalog.warehouse, "check", body=body)
+            answer = await api.send("POST", "catalogs", options.catalog.warehouse, "check", has="results", body=body)
             found = objects(answer, "results")[0]
             allowed = found["allowed"] is True
             if named and not allowed:

@@ -7,12 +7,12 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_realm_registry
-from arco_catalog.cli.identifiers import format_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.as_of import registry_at
 from arco_catalog.operations.history import history
+from arco_catalog.planning.names import typed
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
@@ -96,4 +96,4 @@ def _grant(operation: JsonObject) -> str | None:
 def _name(holder: JsonObject) -> str:
     name = optional_text(holder, "name")
     levels = [*texts(holder, "namespace"), *([] if name is None else [name])]
-    return format_namespace(levels) if levels else "-"
+    return typed(levels) if levels else "-"

@@ -1,7 +1,6 @@
 """Parses names of tables and namespaces as users type them: `a.b.t`, with quotes around a level that contains a dot."""
 
 import re
-from collections.abc import Sequence
 
 from arco_catalog.cli.errors import CliError
 
@@ -42,13 +41,3 @@ def _levels(text: str) -> tuple[str, ...] | None:
         if text[level.end()] != ".":
             return None
     return None
-
-
-def format_namespace(levels: Sequence[str]) -> str:
-    """Formats levels, joined by dots, so that `parse_namespace` reads them again: a level with a dot or quote is in
-    quotes."""
-    return ".".join(_quoted(level) if "." in level or '"' in level else level for level in levels)
-
-
-def _quoted(level: str) -> str:
-    return '"' + level.replace('"', '""') + '"'

@@ -39,13 +39,15 @@ def run(request: LoginRequest, environment: Mapping[str, str]) -> int:
     path = login_path(request.url, environment)
     secret_file = str(Path(request.secret_file).absolute()) if request.secret_file else ""
 
-    async def work() -> SavedLogin:
+    async def work() -> None:
         checked_url(request.url, plain_loopback=True)
         endpoint, tokens = await _tokens(request)
         blank = SavedLogin(request.url, endpoint, request.client_id, request.scope, "", 0, "", secret_file)
-        return _with_tokens(blank, tokens)
+        login = _with_tokens(blank, tokens)
+        async with locked(path):  # a renewal under way would not notice that it is replaced
+            write_login(path, login)
 
-    write_login(path, carry_out(work))
+    carry_out(work)
     print(escaped(f"Logged in to {request.url}. Commands with --url use the token in {path}, which is renewed there."))
     return 0
 

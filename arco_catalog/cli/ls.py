@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_catalog
-from arco_catalog.cli.identifiers import format_namespace, parse_namespace
+from arco_catalog.cli.identifiers import parse_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
@@ -16,6 +16,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.as_of import Listing, registry_at
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.listing import ListingPage, Paging, list_namespaces, list_relations
+from arco_catalog.planning.names import typed
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.entries import DESCRIBED_KINDS
@@ -64,7 +65,7 @@ def run(
         print(json_text([*found]))
     elif not found:
         verb = "is" if at_ms is None else "was"
-        where = escaped(format_namespace(top)) if top else "this catalog"
+        where = escaped(typed(top)) if top else "this catalog"
         print(f"There {verb} nothing in {where}.")
     else:
         print(table(HEADINGS, [(str(entry["type"]), str(entry["full_name"])) for entry in found]))
@@ -101,12 +102,12 @@ async def _refuse_relation(session: Session, levels: Namespace) -> None:
     with suppress(NoSuchTable):
         found = await inspect_relation(session, levels[:-1], levels[-1])
         if found["state"] == "live":
-            name = format_namespace(levels)
+            name = typed(levels)
             raise CliError(f"{name} is a {found['type']}, not a namespace: `arco show {name}` displays it")
 
 
 def _entry(kind: str, levels: Namespace) -> JsonObject:
-    return {"type": kind, "full_name": format_namespace(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
+    return {"type": kind, "full_name": typed(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
 
 
 async def _all(page: Callable[[Paging], Awaitable[ListingPage]]) -> AsyncIterator[JsonValue]:

@@ -3,7 +3,7 @@ this process, where a command acts as the operator and no grants are checked. Bo
 does the same in both."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import quote, urlencode
 
@@ -46,22 +46,46 @@ class Management:
         self._exchange = exchange
 
     async def get(self, *path: str) -> JsonObject:
-        """Returns the document at a path. Raises as `send` does."""
-        return await self.send("GET", *path)
+        """Returns the document at a path. Raises as `send` does, and `CliError` for a document without fields."""
+        document = await self._request("GET", path)
+        if not document:
+            raise CliError(FOREIGN)
+        return document
 
-    async def send(
+    async def change(
         self, method: str, *path: str, body: JsonObject | None = None, query: Mapping[str, str] = NO_QUERY
+    ) -> None:
+        """Sends a request with the segments of a path and a query whose answer has no body. Raises as `send` does, and
+        `CliError` for a success with a body."""
+        if await self._request(method, path, body, query, empty=(201, 204)):
+            raise CliError(FOREIGN)
+
+    async def send(self, method: str, *path: str, has: str, body: JsonObject | None = None) -> JsonObject:
+        """Sends a request with the segments of a path, and returns the document in the answer, which has the field
+        `has`. Raises `NotThere` if a principal, role or catalog does not exist, and `CliError` for every other failure,
+        with the message of the server, and for a success with an answer of another form, as web pages have it and
+        servers of something else."""
+        document = await self._request(method, path, body)
+        if has not in document:
+            raise CliError(FOREIGN)
+        return document
+
+    async def _request(
+        self,
+        method: str,
+        path: Sequence[str],
+        body: JsonObject | None = None,
+        query: Mapping[str, str] = NO_QUERY,
+        empty: Sequence[int] = (),
     ) -> JsonObject:
-        """Sends a request with the segments of a path and a query, and returns the document in the answer, an empty one
-        if the answer has no body. Raises `NotThere` if a principal, role or catalog does not exist, and `CliError` for
-        every other failure, with the message of the server, and for a success with another body than a JSON object, as
-        web pages have it."""
+        """Sends a request, and returns the document in the answer; an empty one if the answer has no body, which is a
+        success with one of the statuses in `empty`. Raises as `send` does."""
         target = "/".join([BASE, *(quote(segment, safe="") for segment in path)])
         target += f"?{urlencode(query)}" if query else ""
         headers = {} if body is None else {"content-type": "application/json"}
         status, answer = await self._exchange(method, target, headers, b"" if body is None else dumps(body))
         document = _document(answer)
-        if status < 300 and (document or not answer):
+        if status < 300 and (document or (status in empty and not answer)):
             return document
         if status == 401:
             raise CliError("the server knows no such login: `arco login URL` makes one, --token-file names a token")

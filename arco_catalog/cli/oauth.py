@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from arco_catalog.cli.errors import CliError
-from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text
 from arco_catalog.state.runtime import SystemRuntime
@@ -24,6 +24,8 @@ MAX_ANSWER_BYTES = 64 << 10
 MAX_TOKEN = 16 << 10
 """Maximum number of characters of a token."""
 MAX_LIFETIME_S = 365 * 24 * 3600
+MAX_DIGITS = 15
+"""How many digits of a number are read: more than any limit has."""
 TIMEOUTS = Timeouts(5.0, 30.0, 30.0)
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 MAX_DEVICE_S = 1_800
@@ -94,8 +96,8 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
         reason = optional_text(answer, "error") or f"status {response.status}"
         described = optional_text(answer, "error_description") or ""
         raise TokenFailure(reason, f"{endpoint} answered: {escaped(f'{reason} {described}'.strip()[:300])}")
-    token, seconds = optional_text(answer, "access_token"), answer.get("expires_in", 300)
-    if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token) or not isinstance(seconds, int):
+    token, seconds = optional_text(answer, "access_token"), _whole(answer.get("expires_in", 300))
+    if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token) or seconds is None:
         raise CliError(f"the answer of {endpoint} has no bearer token of at most {MAX_TOKEN:,} printable characters")
     refresh = optional_text(answer, "refresh_token") or ""
     if refresh and not _is_token(refresh):
@@ -156,9 +158,15 @@ async def _poll(
 
 
 def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = None) -> int:
-    value = answer.get(field)
-    seconds = value if isinstance(value, int) and not isinstance(value, bool) else default or limit
-    return max(1, min(seconds, limit))
+    value = _whole(answer.get(field))
+    return max(1, min(default or limit if value is None else value, limit))
+
+
+def _whole(value: JsonValue) -> int | None:
+    """Returns a whole number, which some issuers send as a string of digits; None for any other value."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value[:MAX_DIGITS])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 async def _exchange(url: str, form: Mapping[str, str] | None = None) -> Response:

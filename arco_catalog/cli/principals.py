@@ -55,7 +55,7 @@ async def _one(api: Management, action: str, name: str, arguments: PrincipalArgu
                 "principal": {"name": name, "properties": properties},
                 "credentialRotationRequired": arguments.must_rotate,
             }
-            return await api.send("POST", "principals", body=body)
+            return await api.send("POST", "principals", has="credentials", body=body)
         case "show":
             principal = await api.get("principals", name)
             roles = objects(await api.get("principals", name, "principal-roles"), "roles")
@@ -63,10 +63,10 @@ async def _one(api: Management, action: str, name: str, arguments: PrincipalArgu
         case "update":
             return await _update(api, name, arguments)
         case "drop":
-            await api.send("DELETE", "principals", name)
+            await api.change("DELETE", "principals", name)
             return {"name": name}
         case _:
-            return await api.send("POST", "principals", name, action)
+            return await api.send("POST", "principals", name, action, has="credentials")
 
 
 async def _update(api: Management, name: str, arguments: PrincipalArguments) -> JsonObject:
@@ -76,7 +76,7 @@ async def _update(api: Management, name: str, arguments: PrincipalArguments) -> 
     kept = {key: value for key, value in mapping(principal, "properties").items() if key not in arguments.removed}
     properties: JsonObject = {**kept, **parse_pairs("--property", "team=sales", arguments.properties)}
     body: JsonObject = {"currentEntityVersion": principal["entityVersion"], "properties": properties}
-    return await api.send("PUT", "principals", name, body=body)
+    return await api.send("PUT", "principals", name, has="name", body=body)
 
 
 def _as_text(action: str, shown: JsonObject) -> str:

@@ -75,17 +75,18 @@ async def _one(api: Management, kind: _Kind, action: str, name: str, arguments: 
     match action:
         case "create":
             properties: JsonObject = {**parse_pairs("--property", "team=sales", arguments.properties)}
-            return await api.send("POST", *kind.path, body={kind.field: {"name": name, "properties": properties}})
+            made: JsonObject = {kind.field: {"name": name, "properties": properties}}
+            return await api.send("POST", *kind.path, has="name", body=made)
         case "show":
             return await _show(api, kind, name)
         case "assign":
-            await api.send("PUT", *kind.held, body=named)
+            await api.change("PUT", *kind.held, body=named)
             return {"name": name, "assignee": arguments.holder}
         case "revoke":
-            await api.send("DELETE", *kind.held, name)
+            await api.change("DELETE", *kind.held, name)
             return {"name": name, "assignee": arguments.holder}
         case _:
-            await api.send("DELETE", *kind.path, name)
+            await api.change("DELETE", *kind.path, name)
             return {"name": name}
 
 

@@ -76,21 +76,28 @@ def read_login(path: Path) -> SavedLogin | None:
 
 
 def write_login(path: Path, login: SavedLogin) -> None:
-    """Writes a login to a file with mode 0600, in place of the one that is there, all or nothing. Makes its folder
-    and the two around it with mode 0700. Raises `CliError`."""
+    """Writes a login to a file with mode 0600, in place of the one that is there, all or nothing, and makes its folder
+    as `_make_folder` does. Raises `CliError`."""
     try:
-        for folder in reversed(path.parents[:3]):  # with `parents`, mkdir gives the mode to the last one alone
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(path)
         replace_file(path, dumps({**asdict(login)}), 0o600)
     except OSError as error:
         raise CliError(f"the login was not saved: {describe_os_error(error)}") from error
 
 
+def _make_folder(path: Path) -> None:
+    """Makes the folder of a login and the two around it with mode 0700. Raises `OSError`."""
+    for folder in reversed(path.parents[:3]):  # with `parents`, mkdir gives the mode to the last one alone
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 @asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
-    """Holds the lock of the login at `path`, a file beside it, against every other command. The end of a process
-    releases it. Raises `CliError` if another command holds it for `LOCK_S`, or the file can't be opened."""
+    """Holds the lock of the login at `path`, a file beside it, against every other command; makes their folder. The end
+    of a process releases it. Raises `CliError` if another command holds it for `LOCK_S`, or the file can't be
+    opened."""
     try:
+        _make_folder(path)
         descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise CliError(f"the login was not locked: {describe_os_error(error)}") from error

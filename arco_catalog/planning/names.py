@@ -2,7 +2,7 @@
 is taken."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from arco_catalog.iceberg.errors import (
     AlreadyExists,
@@ -27,6 +27,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9\-_]+")
 def dotted(namespace: Namespace, name: str | None = None) -> str:
     """Returns a namespace, or a name in it, with its levels joined by dots: `a.b` or `a.b.t`."""
     return ".".join(namespace if name is None else (*namespace, name))
+
+
+def typed(levels: Sequence[str]) -> str:
+    """Returns levels joined by dots, as commands take them: a level with a dot or quote is in quotes, and a quote in it
+    is written twice."""
+    return ".".join('"' + level.replace('"', '""') + '"' if "." in level or '"' in level else level for level in levels)
 
 
 def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:

@@ -5,9 +5,11 @@ Each change that takes a name from its entity is planned with the entry that its
 functions on that entry. A commit on another HEAD is planned again, so no protection is overlooked.
 """
 
+from collections.abc import Sequence
+
 from arco_catalog.iceberg.errors import CommitFailed
 from arco_catalog.planning.governance import PROTECTED, is_protected
-from arco_catalog.planning.names import called, dotted
+from arco_catalog.planning.names import called, dotted, typed
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry
 from arco_catalog.state.index import Namespace
 
@@ -16,19 +18,21 @@ def refuse_protected_relation(entry: RelationEntry, namespace: Namespace, name: 
     """Raises `CommitFailed` if the table or view with this entry and name is protected, and `InternalError` if its
     stored governance is invalid."""
     if is_protected(entry.governance):
-        raise _protected(f"{called(entry.kind).capitalize()} {dotted(namespace, name)}", "NAME")
+        raise _protected(f"{called(entry.kind).capitalize()} {dotted(namespace, name)}", (*namespace, name))
 
 
 def refuse_protected_namespace(entry: NamespaceEntry, namespace: Namespace) -> None:
     """Raises `CommitFailed` if the namespace with this entry is protected."""
     if entry.is_protected:
-        raise _protected(f"Namespace {dotted(namespace)}", "NAME --namespace")
+        raise _protected(f"Namespace {dotted(namespace)}", namespace, " --namespace")
 
 
-def _protected(subject: str, argument: str) -> CommitFailed:
+def _protected(subject: str, levels: Sequence[str], option: str = "") -> CommitFailed:
+    from shlex import quote  # no cold start without a protection pays for it
+
     return CommitFailed(
         f"{subject} is protected, and nothing was changed: it can't be dropped, replaced or renamed while its "
         f"governance has {PROTECTED}=true. To lift that, which takes the privilege CATALOG_MANAGE_ACCESS, POST "
         f'{{"{PROTECTED}": null}} to its governance endpoint, or run: '
-        f"arco governance set {argument} --remove {PROTECTED}"
+        f"arco governance set {quote(typed(levels))}{option} --remove {PROTECTED}"
     )

@@ -302,9 +302,32 @@ async def test_an_answer_that_is_none_of_the_management_api_is_an_error(command:
     assert "the answer is none of the management API" in ended.err
 
 
-@pytest.mark.parametrize("command", ["roles assign x --to y", "grants add x TABLE_DROP a.b", "principals drop x"])
-async def test_a_page_in_place_of_an_answer_is_no_success(command: str) -> None:
-    async with answering(defaultdict(lambda: response("<html>"))) as url:
+@pytest.mark.parametrize("body", ["<html>", "", "{}", '{"status": "ok"}'])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "roles create x",
+        "roles assign x --to y",
+        "roles revoke x --from y",
+        "roles drop x",
+        "grants add x TABLE_DROP a.b",
+        "grants revoke x TABLE_DROP a.b",
+        "principals create x",
+        "principals create x --json",
+        "principals drop x",
+    ],
+)
+async def test_an_answer_of_another_form_is_no_success_of_a_change(command: str, body: str) -> None:
+    async with answering(defaultdict(lambda: response(body))) as url:
         ended = await arco(*command.split(), "--url", url, "--token-file", os.devnull)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "the answer is none of the management API" in ended.err
+
+
+async def test_an_update_whose_answer_is_no_principal_is_no_success() -> None:
+    answers = {"/api/management/v1/principals/x": response({"entityVersion": 1, "properties": {}})}
+    async with answering(answers) as url:
+        ended = await arco("principals", "update", "x", "--property", "a=b", "--url", url, "--token-file", os.devnull)
 
     assert (ended.code, ended.out) == (1, "")

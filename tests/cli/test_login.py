@@ -25,9 +25,9 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.login import saved_token
 from arco_catalog.cli.loopback import browser_tokens
 from arco_catalog.cli.oauth import Issuer, device_tokens, discover, request_tokens
-from arco_catalog.cli.saved_logins import SavedLogin, forget_login, login_path, read_login, write_login
+from arco_catalog.cli.saved_logins import SavedLogin, forget_login, locked, login_path, read_login, write_login
 from tests.cli.in_process import arco
-from tests.cli.process import CompletedProcess, Server, serving
+from tests.cli.process import CompletedProcess, Server, finished, serving, start
 from tests.support.oidc_provider import OidcProvider, oidc_provider
 from tests.support.served_realms import LOGINS, bootstrapped
 
@@ -99,6 +99,22 @@ class TestSecrets:
         printed = "".join(each.out + each.err for each in (refused, made, listed, renewed, failed, forgotten))
         for hidden in (root.secret, first.access_token, second.access_token):
             assert hidden not in printed
+
+    async def test_a_login_is_saved_after_the_renewal_that_is_under_way(self, person: Person) -> None:
+        store = f"file:{person.folder}/lake"
+        root = await bootstrapped(store)
+        (person.folder / "secret").write_text(root.secret)
+        async with serving(store, "--workers", "1", "--quiet", **LOGINS) as server:
+            path = login_path(server.uri, {"XDG_CONFIG_HOME": f"{person.folder}/config"})
+            words = ("login", server.uri, "--client-id", root.client_id, "--secret-file", f"{person.folder}/secret")
+            async with locked(path):
+                login = await start(*words, XDG_CONFIG_HOME=f"{person.folder}/config")
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(login.wait(), 3)
+                assert not path.exists()
+            assert (await finished(login)).code == 0
+
+        assert person.saved.client_id == root.client_id
 
     async def test_a_wrong_secret_saves_nothing(self, person: Person) -> None:
         store = f"file:{person.folder}/lake"
@@ -285,7 +301,9 @@ class TestHostileIssuers:
             (response({"access_token": "a\r\nb", "token_type": "bearer"}), "no bearer token"),
             (response({"access_token": "a" * 17_000, "token_type": "bearer"}), "no bearer token"),
             (response({"access_token": TOKEN, "token_type": "mac"}), "no bearer token"),
-            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "1"}), "no bearer token"),
+            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "1.5"}), "no bearer token"),
+            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "²"}), "no bearer token"),
+            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": True}), "no bearer token"),
             (response({"access_token": TOKEN, "token_type": "bearer", "refresh_token": "a b\n"}), "refresh token"),
             (response({"error": "x\x1b[2J", "error_description": "y" * 900}, "400 Bad Request"), "answered: x"),
         ],
@@ -299,12 +317,26 @@ class TestHostileIssuers:
         assert str(refused.value).isprintable()
         assert len(str(refused.value)) < 1_000
 
-    async def test_a_lifetime_is_bounded(self) -> None:
-        right = {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 10**15}
+    @pytest.mark.parametrize("lifetime", [10**15, "1" * 4_000])
+    async def test_a_lifetime_is_bounded(self, lifetime: object) -> None:
+        right = {"access_token": TOKEN, "token_type": "Bearer", "expires_in": lifetime}
         async with answering({"/token": response(right)}) as url:
             tokens = await request_tokens(f"{url}/token", {})
 
         assert tokens.expires_ms < 10**13
+
+    async def test_a_lifetime_may_be_digits_in_a_string(self) -> None:
+        """As old versions of Entra ID have it."""
+        answered = {"access_token": TOKEN, "token_type": "Bearer"}
+        async with answering(
+            {
+                "/number": response({**answered, "expires_in": 3_600}),
+                "/text": response({**answered, "expires_in": "3600"}),
+            }
+        ) as url:
+            as_number, as_text = [(await request_tokens(f"{url}/{each}", {})).expires_ms for each in ("number", "text")]
+
+        assert 0 <= as_text - as_number < 60_000
 
     @pytest.mark.parametrize(
         ("document", "problem"),

@@ -1,7 +1,11 @@
 """Protection over HTTP: what has `arco.protected=true` is not dropped, replaced or renamed until that is lifted."""
 
+import shlex
+from urllib.parse import quote
+
 import pytest
 
+from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
@@ -11,7 +15,7 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from tests.http.test_notifications import left, notification
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import set_property
+from tools.support.request_bodies import schema, set_property
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"
@@ -80,6 +84,25 @@ async def test_each_way_to_take_a_name_is_refused_until_protection_is_lifted(gua
     assert (await guarded.client.get(of)).body == before
     assert (await guarded.client.post(f"{of}/governance", LIFT)).status == 200
     assert (await ended(guarded, way)).status in (200, 204)
+
+
+@pytest.mark.parametrize("name", ["plain", "a.b", 'a "quote"', "it's; $(x)"])
+async def test_the_command_of_a_refusal_lifts_the_protection(client: Client, name: str) -> None:
+    there = f"{DB}/tables/{quote(name, safe='')}"
+    assert (await client.post(f"{DB}/tables", {"name": name, "schema": schema("x")})).status == 200
+    assert (await client.post(f"{there}/governance", PROTECT)).status == 200
+
+    command = shlex.split((await client.delete(there)).message.partition("or run: ")[2])
+
+    assert command[:3] == ["arco", "governance", "set"]
+    assert parse_identifier(command[3]) == (("db",), name)
+    assert command[4:] == ["--remove", "arco.protected"]
+
+
+async def test_the_command_of_a_namespace_has_its_option(guarded: HttpService) -> None:
+    assert (await guarded.client.delete(EMPTY)).message.endswith(
+        "or run: arco governance set empty --namespace --remove arco.protected"
+    )
 
 
 async def test_false_lifts_protection_as_null_does(guarded: HttpService) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from arco_catalog.config.variables import (
     DELEGATION_CA,
@@ -23,6 +22,7 @@ from storage_backends.wire.http1 import Response
 
 TASKS = "/delegation-service/api/v1/tasks"
 MAX_ANSWER_BYTES = 1 << 20
+MAX_TOKEN_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,15 @@ class ClientFiles:
 
     def headers(self) -> Mapping[str, str]:
         """Returns the header `authorization` with the token in the token file; empty if none is configured.
-        Raises `OSError` if the configured file is missing or can't be read."""
+        Raises `OSError` if the configured file is missing or can't be read, and `ValueError` if it has more than
+        `MAX_TOKEN_BYTES` or is no text."""
         if self.token is None:
             return {}
-        return {"authorization": f"Bearer {Path(self.token).read_text().strip()}"}
+        with open(self.token, "rb") as file:
+            token = file.read(MAX_TOKEN_BYTES + 1)
+        if len(token) > MAX_TOKEN_BYTES:
+            raise ValueError(f"{self.token} has more than {MAX_TOKEN_BYTES:,} bytes")
+        return {"authorization": f"Bearer {token.decode().strip()}"}
 
 
 class HttpDelegationClient:

@@ -88,8 +88,14 @@ async def test_a_task_that_the_service_does_not_know_is_none() -> None:
         assert await HttpDelegationClient(server.uri, ClientFiles(), system_now_ms).status("t") is None
 
 
-async def test_missing_files_are_searched_again(tmp_path: Path) -> None:
-    for files in (ClientFiles(token=f"{tmp_path}/none"), ClientFiles(certificate=f"{tmp_path}/none")):
+async def test_files_that_cannot_be_used_are_searched_again(tmp_path: Path) -> None:
+    (tmp_path / "long").write_text("x" * 70_000)
+    for files in (
+        ClientFiles(token=f"{tmp_path}/none"),
+        ClientFiles(certificate=f"{tmp_path}/none"),
+        ClientFiles(token=f"{tmp_path}/long"),
+        ClientFiles(token="/dev/zero"),
+    ):
         with pytest.raises(StoreUnavailable, match="can't be read"):
             await HttpDelegationClient("http://127.0.0.1:1", files, system_now_ms).status("t")
 
