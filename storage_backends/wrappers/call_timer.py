@@ -31,12 +31,10 @@ class _Call:
 
 
 class CallTimer:
-    """The timer of all calls that wait in one event loop. In another event loop it begins anew."""
+    """The timers of all calls that wait, one for each event loop, of which several may run in threads."""
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._calls: dict[_Call, None] = {}  # in their order, which a set does not have
-        self._handle: asyncio.TimerHandle | None = None
+        self._timers: dict[asyncio.AbstractEventLoop, _LoopTimer] = {}
 
     async def wait(self, waiting: Waiting[T], seconds: float, reason: str) -> T:
         """Waits for the rest of a call, and returns its result. Raises what the call raises; after so many `seconds`,
@@ -44,11 +42,8 @@ class CallTimer:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         call = _Call(task, loop.time() + seconds, task.cancelling())
-        if self._loop is not loop:
-            self._loop, self._calls, self._handle = loop, {}, None
-        self._calls[call] = None
-        if self._handle is None or call.ends < self._handle.when():
-            self._set(call.ends)
+        timer = self._timers.get(loop) or self._begin(loop)
+        timer.add(call)
         try:
             return await waiting
         except asyncio.CancelledError as error:
@@ -56,12 +51,33 @@ class CallTimer:
                 raise
             raise CallTimedOut(reason) from error
         finally:
-            self._calls.pop(call, None)
+            timer.calls.pop(call, None)
             if call.is_over:
                 task.uncancel()
 
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> "_LoopTimer":
+        """Makes the timer of an event loop, and forgets those of event loops that are closed."""
+        kept = {each: timer for each, timer in list(self._timers.items()) if not each.is_closed()}
+        timer = _LoopTimer(loop)
+        self._timers = {**kept, loop: timer}
+        return timer
+
+
+class _LoopTimer:
+    """The timer of the calls that wait in one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.calls: dict[_Call, None] = {}  # in their order, which a set does not have
+        self._handle: asyncio.TimerHandle | None = None
+
+    def add(self, call: _Call) -> None:
+        """Adds a call that waits, and sets the timer for its end if that is the earliest."""
+        self.calls[call] = None
+        if self._handle is None or call.ends < self._handle.when():
+            self._set(call.ends)
+
     def _set(self, ends: float) -> None:
-        assert self._loop is not None
         if self._handle is not None:
             self._handle.cancel()
         self._handle = self._loop.call_at(ends, self._end_late_calls)
@@ -69,17 +85,16 @@ class CallTimer:
     def _end_late_calls(self) -> None:
         """Ends the calls whose time is over, and sets the timer for the earliest of the others. The task of a call that
         was sent in this turn of the event loop may not have begun, and would end with the cancellation unseen."""
-        assert self._loop is not None
         self._handle, now = None, self._loop.time()
-        late = [call for call in self._calls if call.ends <= now]
+        late = [call for call in self.calls if call.ends <= now]
         if late:
             self._loop.call_soon(self._end, late)
-        if left := [call.ends for call in self._calls if call.ends > now]:
+        if left := [call.ends for call in self.calls if call.ends > now]:
             self._set(min(left))
 
     def _end(self, late: Sequence[_Call]) -> None:
         """Cancels each of these calls that still waits."""
         for call in late:
-            if call in self._calls and not call.is_over:
+            if call in self.calls and not call.is_over:
                 call.is_over = True
                 call.task.cancel()

@@ -1,7 +1,11 @@
 """One timer ends all calls that wait for longer than they may, as a timeout for each would."""
 
 import asyncio
+import gc
+import threading
+import weakref
 from collections.abc import Awaitable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -152,6 +156,43 @@ def test_in_another_event_loop_it_begins_anew() -> None:
 
     for _ in range(2):
         asyncio.run(wait())
+
+
+def test_two_event_loops_at_once_end_their_own_calls() -> None:
+    """Each in a thread of its own. The call in the second begins after that in the first, which still waits."""
+    timer, first_waits, second_is_over = CallTimer(), threading.Event(), threading.Event()
+
+    async def first() -> None:
+        call = asyncio.create_task(timer.wait(begun(never()), SHORT_S, "first"))
+        await asyncio.sleep(0)
+        first_waits.set()
+        second_is_over.wait()  # its own calls go on only after those of the other
+        with pytest.raises(CallTimedOut, match="first"):
+            await asyncio.wait_for(call, LONG_S / 10)
+
+    async def second() -> None:
+        first_waits.wait()
+        with pytest.raises(CallTimedOut, match="second"):
+            await timer.wait(begun(never()), SHORT_S, "second")
+        second_is_over.set()
+
+    with ThreadPoolExecutor(2) as threads:
+        for each in [threads.submit(asyncio.run, first()), threads.submit(asyncio.run, second())]:
+            each.result()
+
+
+def test_an_event_loop_that_is_closed_is_forgotten() -> None:
+    timer, loops = CallTimer(), list[weakref.ref[asyncio.AbstractEventLoop]]()
+
+    async def wait() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await timer.wait(begun(answered(asyncio.sleep(0))), LONG_S, "late")
+
+    for _ in range(3):
+        asyncio.run(wait())
+    gc.collect()
+
+    assert [loop() is None for loop in loops] == [True, True, False]
 
 
 async def test_a_call_ends_at_its_deadline_where_its_task_has_not_begun() -> None:
