@@ -55,8 +55,8 @@ class Management:
     async def change(
         self, method: str, *path: str, body: JsonObject | None = None, query: Mapping[str, str] = NO_QUERY
     ) -> None:
-        """Sends a request with the segments of a path and a query whose answer has no body. Raises as `send` does, and
-        `CliError` for a success with a body."""
+        """Sends a request with the segments of a path and a query, which is answered without a body. Raises as `send`
+        does, and `CliError` for a success with a body."""
         if await self._request(method, path, body, query, empty=(201, 204)):
             raise CliError(FOREIGN)
 

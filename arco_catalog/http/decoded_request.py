@@ -1,7 +1,9 @@
 """A request at its route, decoded: names, query, headers and body, each checked where it is read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import cached_property
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 from arco_catalog.http.names import (
@@ -25,6 +27,8 @@ from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import Hold
 from storage_backends.lazy_dataclass import dataclass
 
+T = TypeVar("T")
+
 
 @dataclass(kw_only=True, eq=False)
 class DecodedRequest:
@@ -45,6 +49,13 @@ class DecodedRequest:
     body_bytes: int = 0
     form: bytes = b""
     id: str | None = None
+    _parsed: dict[Callable[["DecodedRequest"], object], object] = field(default_factory=dict, init=False, repr=False)
+
+    def parsed(self, parse: Callable[["DecodedRequest"], T]) -> T:
+        """Returns what `parse` returns for this request, and calls it once, however many ask. Raises what it raises."""
+        if parse not in self._parsed:
+            self._parsed[parse] = parse(self)
+        return cast(T, self._parsed[parse])
 
     @cached_property
     def namespace(self) -> Namespace:

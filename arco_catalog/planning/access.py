@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
+from arco_catalog.planning.held_grants import HeldGrants, names_of
 from arco_catalog.planning.names import called, dotted, no_such
 from arco_catalog.planning.privileges import Privilege, allowed
 from arco_catalog.planning.reserved_namespace import is_reserved
@@ -28,7 +29,7 @@ from arco_catalog.state.realm import (
     roles_of,
     subject_key,
 )
-from arco_catalog.state.roles import CATALOG, ROOT, grant_key, granted_to, ids_under, privileges_held, used_by
+from arco_catalog.state.roles import CATALOG, ROOT, grant_key, privileges_held
 from arco_catalog.state.watermarks import NAMESPACE
 from storage_backends.lazy_dataclass import dataclass
 
@@ -146,10 +147,17 @@ def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
 
 
 def judge(
-    index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement], *, hides: bool = True
+    index: Index,
+    catalog: str,
+    standing: Standing,
+    requirements: Sequence[Requirement],
+    *,
+    hides: bool = True,
+    grants: HeldGrants | None = None,
 ) -> Steps[None]:
     """Returns if the caller has all required privileges in a catalog, by the index of its registry and the privileges
     on the realm (`Standing.service`). A requirement with `if_there` on a securable that does not exist is skipped.
+    `grants` are those of the caller by this index, where several judgements share them.
 
     Raises `Forbidden` for a missing privilege, for a caller who must rotate credentials first, and for a write that
     only the pipeline may make. With `hides`, it raises the error for a missing object instead of the one for a missing
@@ -158,15 +166,16 @@ def judge(
     `NoSuchWarehouse` for a caller without any privilege in the catalog.
     """
     _check_rotated(standing)
-    roles = yield from catalog_roles_of(index, standing)
+    grants = grants or HeldGrants(index, standing.roles)
+    yield from grants.roles()
     unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     allowed_any = False
-    granted: dict[str, frozenset[str]] = {}
     for requirement in requirements:
         chain, exists = yield from find_chain(index, requirement.on)
         if not exists and requirement.if_there:
             continue
-        held = yield from _held_on(index, chain, roles, granted)
+        found = yield from grants.on(chain)
+        held = allowed_by(names_of(found))
         kind = _type(index, requirement.on)
         privilege = requirement.privilege
         if kind == "view" and requirement.on_view is not None:
@@ -176,25 +185,31 @@ def judge(
                 raise denied(reserved(standing), privilege.value, kind)
             allowed_any = True
             continue
-        if not (allowed_any or (yield from _holds_any(index, standing, roles))):
+        if not (allowed_any or (yield from _holds_any(standing, grants))):
             raise denied(unknown, privilege.value, "catalog")
-        own = exists and any(True for _ in privileges_held(index, chain[-1], roles))
+        own = exists and bool(found[-1])
         lists = exists and _LISTS[kind] in held
         may_know = not hides or (exists and (own or lists or not requirement.on.namespace))
         refusal = lacking(standing, privilege, requirement.on) if may_know else absent(requirement.on)
         raise denied(refusal, privilege.value, kind if kind == "catalog" or not exists else f"{kind} {chain[-1]}")
-    if not (allowed_any or (yield from _holds_any(index, standing, roles))):
+    if not (allowed_any or (yield from _holds_any(standing, grants))):
         raise denied(unknown, "any", "catalog")
 
 
-def _holds_any(index: Index, standing: Standing, roles: Sequence[str]) -> Steps[bool]:
+def _holds_any(standing: Standing, grants: HeldGrants) -> Steps[bool]:
     """Whether the caller has any privilege in the catalog; any privilege on the realm counts, too."""
-    # Role by role, because usually the first one has a grant.
-    for role in () if standing.service else roles:
-        yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True)])
-        if index.any_in(granted_to(role)):
-            return True
-    return bool(standing.service)
+    return bool(standing.service) or (yield from grants.has_any())
+
+
+def holds(
+    index: Index, catalog: str, standing: Standing, requirement: Requirement, grants: HeldGrants | None = None
+) -> Steps[bool]:
+    """Whether `judge` returns for one requirement."""
+    try:
+        yield from judge(index, catalog, standing, [requirement], grants=grants)
+    except Refusal:
+        return False
+    return True
 
 
 def held_among(
@@ -208,30 +223,11 @@ def held_among(
     chain = yield from chain_of(index, on)
     if chain is None:
         return frozenset()
-    roles = yield from catalog_roles_of(index, standing)
-    held = yield from _held_on(index, chain, roles, {})
+    held = allowed_by(names_of((yield from HeldGrants(index, standing.roles).on(chain))))
     allowed_here = frozenset(privileges) & (held | standing.service)
     if standing.runs_pipeline:
         return allowed_here
     return frozenset(each for each in allowed_here if not is_reserved(each, on.namespace))
-
-
-def catalog_roles_of(index: Index, standing: Standing) -> Steps[Sequence[str]]:
-    """Returns the ids of the catalog roles that the caller's principal roles have, sorted."""
-    yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
-    return sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
-
-
-def _held_on(
-    index: Index, chain: Sequence[str], roles: Sequence[str], granted: dict[str, frozenset[str]]
-) -> Steps[frozenset[Privilege]]:
-    """Returns the privileges that these roles have on the last securable of a chain, by grants on any of the chain,
-    with all that the granted ones imply. `granted` has what is granted on each securable that was read before, so
-    that a batch of requirements in one namespace looks up the grants on that once."""
-    new = [securable for securable in chain if securable not in granted]
-    yield Needs(keys=[grant_key(securable, role) for securable in new for role in roles])
-    granted.update((securable, frozenset(privileges_held(index, securable, roles))) for securable in new)
-    return allowed_by(name for securable in chain for name in granted[securable])
 
 
 def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:

@@ -3,7 +3,8 @@ elsewhere, by `access.judge`."""
 
 from collections.abc import Iterable
 
-from arco_catalog.planning.access import Securable, Standing, allowed_by, catalog_roles_of, find_chain
+from arco_catalog.planning.access import Securable, Standing, allowed_by, find_chain
+from arco_catalog.planning.held_grants import HeldGrants
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Scan, Steps
@@ -38,16 +39,16 @@ class GrantPath:
     on: Securable | None
 
 
-def path_in_catalog(index: Index, standing: Standing, privilege: Privilege, on: Securable) -> Steps[GrantPath | None]:
+def path_in_catalog(
+    index: Index, standing: Standing, privilege: Privilege, on: Securable, grants: HeldGrants
+) -> Steps[GrantPath | None]:
     """Returns the outermost grant by which a principal has a privilege on a securable, from the index of the catalog's
-    registry; None if there is none. For a securable that does not exist, the grants on those that would contain it
-    count, as `judge` counts them."""
+    registry, by which `grants` are the principal's; None if there is none. For a securable that does not exist, the
+    grants on those that would contain it count, as `judge` counts them."""
     chain, _ = yield from find_chain(index, on)
-    roles = yield from catalog_roles_of(index, standing)
-    yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
-    for depth, securable in enumerate(chain):
-        for role in roles:
-            granted = _implying(privileges_held(index, securable, [role]), privilege)
+    for depth, of_roles in enumerate((yield from grants.on(chain))):
+        for role, names in of_roles:
+            granted = _implying(names, privilege)
             if granted is not None:
                 principal_role, name = yield from _role_names(index, standing, role)
                 return GrantPath(principal_role, name, granted, _container(on, depth))

@@ -8,7 +8,8 @@ that activates fewer may load less.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from arco_catalog.planning.access import Identity, Standing, allowed_by, catalog_roles_of, standing_of
+from arco_catalog.planning.access import Identity, Standing, allowed_by, standing_of
+from arco_catalog.planning.held_grants import catalog_roles_of
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import Index, Namespace, relation_key
@@ -57,7 +58,7 @@ def reaches(index: Index, standings: Collection[Standing]) -> Steps[Mapping[str,
     of_roles: dict[str, frozenset[Reach]] = {}
     found: dict[str, frozenset[Reach]] = {}
     for standing in standings:
-        roles = yield from catalog_roles_of(index, standing)
+        roles = yield from catalog_roles_of(index, standing.roles)
         for role in roles:
             if role not in of_roles:
                 of_roles[role] = yield from _reach_of(index, role)

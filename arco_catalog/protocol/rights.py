@@ -20,6 +20,7 @@ from arco_catalog.planning.access import (
     check_source,
     denied,
     held_among,
+    holds,
     judge,
     judge_service,
     standing_of,
@@ -188,13 +189,7 @@ class CatalogAccess(RestrictedAccess):
         return True
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        if self.standing is None:
-            return False
-        try:
-            yield from judge(index, self._catalog, self.standing, [requirement])
-        except Refusal:
-            return False
-        return True
+        return self.standing is not None and (yield from holds(index, self._catalog, self.standing, requirement))
 
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable

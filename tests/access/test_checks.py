@@ -6,8 +6,12 @@ from collections.abc import Sequence
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.shapes import Fields
+from arco_catalog.planning.held_grants import catalog_roles_of
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
+from arco_catalog.state.index import Index
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.roles import grant_key
 from tests.access.lake import DB, NAMESPACES, Lake, T
 from tests.access.test_budgets import CountedCatalog
@@ -337,11 +341,38 @@ async def test_a_batch_looks_up_the_grants_around_its_securables_once(
         keys.append(securable)
         return grant_key(securable, role)
 
-    monkeypatch.setattr("arco_catalog.planning.access.grant_key", counted)
+    monkeypatch.setattr("arco_catalog.planning.held_grants.grant_key", counted)
     found = await check(granter, *(of(f"p{n}", on_table("TABLE_DROP", "db", f"t{n}")) for n in range(100)))
 
     assert {each["allowed"] for each in found} == {False}
     assert 2 <= len(keys) < 20
+
+
+async def test_a_batch_is_parsed_once_and_reads_the_roles_of_each_principal_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A principal may have dozens of roles, and each role of the realm dozens in the catalog."""
+    granter = await lake.app.principal("granter", on_catalog("CATALOG_MANAGE_ACCESS"))
+    await lake.app.principal("reader", on_namespace("TABLE_LIST", "db"))
+    found_for: list[Sequence[str]] = []
+    parsed: list[object] = []
+
+    def roles_of(index: Index, principal_roles: Sequence[str]) -> Steps[Sequence[str]]:
+        found_for.append(principal_roles)
+        return catalog_roles_of(index, principal_roles)
+
+    def fields_of(value: JsonObject, at: str) -> Fields:
+        parsed.append(at)
+        return Fields(value, at)
+
+    monkeypatch.setattr("arco_catalog.planning.held_grants.catalog_roles_of", roles_of)
+    monkeypatch.setattr("arco_catalog.http.management.bodies.Fields", fields_of)
+    own = [on_table("TABLE_LIST", "db", f"t{n}") for n in range(50)]
+    found = await check(granter, *own, *(of("reader", each) for each in own))
+
+    assert [each["allowed"] for each in found] == [False] * 50 + [True] * 50
+    assert len(found_for) <= 3  # of the request itself, and of the two principals
+    assert len(parsed) == len(found)
 
 
 async def test_each_realm_checks_its_own_principals() -> None:

@@ -138,7 +138,7 @@ def _check_in(fields: Fields, separator: str) -> Check:
 def checked_for_others(context: DecodedRequest) -> Sequence[Requirement]:
     """Returns the requirements of a batch to check: CATALOG_MANAGE_ACCESS on each securable for which it names a
     principal. Raises `BadRequest` as `read_batch` does."""
-    others = (check.on for check in read_batch(context) if check.principal is not None)
+    others = (check.on for check in context.parsed(read_batch) if check.principal is not None)
     return [Requirement(Privilege.CATALOG_MANAGE_ACCESS, on) for on in dict.fromkeys(others)]
 
 

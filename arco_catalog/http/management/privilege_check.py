@@ -9,6 +9,6 @@ from arco_catalog.operations.management.privilege_check import check_rights
 async def check(context: RequestContext) -> Response:
     """Checks privileges of the caller, or of other principals, and returns each outcome with its reason. Raises the
     errors of `read_batch`, `Sessions.open_catalog` and `check_rights`."""
-    batch = read_batch(context)
+    batch = context.parsed(read_batch)
     session = await context.sessions.open_catalog(context.params["catalog"])
     return json_response(await check_rights(session, context.sessions.required_realm, batch))

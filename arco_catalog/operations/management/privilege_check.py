@@ -1,8 +1,9 @@
-"""Answers which privileges principals have in a catalog, by the `Access` that judges requests, and explains each
+"""Answers which privileges principals have in a catalog, by the function that judges requests, and explains each
 outcome (docs/design/access.md#checks)."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.grants import shown_grant
@@ -12,11 +13,13 @@ from arco_catalog.planning.access import (
     Requirement,
     Standing,
     describe_lack,
+    holds,
     reserved,
     rotation_required,
 )
+from arco_catalog.planning.held_grants import HeldGrants
 from arco_catalog.planning.privilege_check import Check, GrantPath, path_in_catalog, path_in_realm
-from arco_catalog.protocol.access import Access
+from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.protocol.mutation import Freshness
@@ -30,12 +33,13 @@ from storage_backends.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The principal of a check: its name, None for a caller who need not be one; the access by which it is judged, and
-    its standing in the realm, each None for a principal that does not exist."""
+    """The principal of checks: its name, its standing in the realm, its grants in the catalog, and what was found of
+    its grants on the realm itself, by their privileges."""
 
-    name: str | None
-    access: Access | None
-    standing: Standing | None
+    name: str
+    standing: Standing
+    grants: HeldGrants
+    in_realm: dict[Privilege, GrantPath | None] = field(default_factory=dict)
 
 
 async def check_rights(session: Session, realm: Realm, batch: Sequence[Check]) -> JsonObject:
@@ -65,44 +69,61 @@ class _Batch:
     registry: State
     realm_head: RegistryState
 
-    async def subjects(self, principals: Collection[str | None]) -> Mapping[str | None, _Subject]:
-        """Returns the subjects by the names of their principals, that of the caller under None."""
+    async def subjects(self, principals: Collection[str | None]) -> Mapping[str | None, _Subject | None]:
+        """Returns the subjects by the names of their principals, that of the caller under None. None for a principal
+        that does not exist, and for a caller without access control."""
         own = self.session.access
-        standing = own.standing if isinstance(own, CatalogAccess) else None
-        caller = _Subject(None if standing is None else standing.name, own, standing)
+        caller = self._subject_of(own.standing) if isinstance(own, CatalogAccess) else None
         names = sorted(name for name in principals if name is not None)
         await load(self.registry, self.realm_head.index, Needs(keys=[*map(principal_key, names)]))
         return {None: caller, **{name: await self._subject(name) for name in names}}
 
-    async def _subject(self, name: str) -> _Subject:
+    async def _subject(self, name: str) -> _Subject | None:
         principal, entry = find_principal(self.realm_head.index, name), self.session.catalog.entry
         if principal is None or entry is None:
-            return _Subject(name, None, None)
+            return None
         identity, warehouse = Identity(principal.entity), self.session.settings.warehouse
         access = CatalogAccess(self.registry, self.realm.judgements, warehouse, entry, identity, ())
         await access.read(Freshness.MOVED)
-        return _Subject(name, access, access.standing)
+        return self._subject_of(access.standing)
 
-    async def result(self, subject: _Subject, check: Check) -> JsonObject:
-        """Returns the outcome of one check as answers show it."""
+    def _subject_of(self, standing: Standing | None) -> _Subject | None:
+        if standing is None:
+            return None
+        return _Subject(standing.name, standing, HeldGrants(self.head.index, standing.roles))
+
+    async def result(self, subject: _Subject | None, check: Check) -> JsonObject:
+        """Returns the outcome of one check of a subject as answers show it."""
+        if subject is None:
+            return _without_subject(check)
         shown: JsonObject = {"allowed": False, "principal": subject.name}
-        if subject.access is None:
-            return {**shown, "reason": describe_lack(str(subject.name), check.privilege, check.on)}
         index, required = self.head.index, Requirement(check.privilege, check.on)
-        allowed = await carry_out(self.session.state, index, subject.access.holds(index, required))
-        if subject.standing is None:
-            return {**shown, "allowed": allowed, "reason": "The rights of this caller are not checked"}
-        path = await self._path(subject.standing, check)
+        judged = holds(index, self.session.settings.warehouse, subject.standing, required, subject.grants)
+        allowed = await carry_out(self.session.state, index, judged)
+        path = await self._path(subject, check)
         if not allowed:
             return {**shown, "reason": _why_not(subject.standing, required, path)}
         return {**shown, "allowed": True, **_shown_path(path, check)}
 
-    async def _path(self, standing: Standing, check: Check) -> GrantPath | None:
-        if check.privilege in standing.service:
+    async def _path(self, subject: _Subject, check: Check) -> GrantPath | None:
+        standing, privilege, index = subject.standing, check.privilege, self.head.index
+        if privilege not in standing.service:
+            found = path_in_catalog(index, standing, privilege, check.on, subject.grants)
+            return await carry_out(self.session.state, index, found)
+        if privilege not in subject.in_realm:
             index = self.realm_head.index
-            return await carry_out(self.registry, index, path_in_realm(index, standing, check.privilege))
-        index = self.head.index
-        return await carry_out(self.session.state, index, path_in_catalog(index, standing, check.privilege, check.on))
+            path = await carry_out(self.registry, index, path_in_realm(index, standing, privilege))
+            subject.in_realm[privilege] = path
+        return subject.in_realm[privilege]
+
+
+def _without_subject(check: Check) -> JsonObject:
+    """Returns the outcome for a principal that does not exist, as for one without privileges, or for a caller
+    without access control."""
+    if check.principal is None:
+        return {"allowed": True, "principal": None, "reason": "The rights of this caller are not checked"}
+    reason = describe_lack(check.principal, check.privilege, check.on)
+    return {"allowed": False, "principal": check.principal, "reason": reason}
 
 
 def _why_not(standing: Standing, required: Requirement, path: GrantPath | None) -> str:
