@@ -43,8 +43,8 @@ def assign_uuid(draft: TableDraft, uuid: str) -> None:
 
 
 def upgrade_format_version(draft: TableDraft, version: int) -> None:
-    """Raises the format version. Row lineage begins with v3; snapshots from before have none. Raises `BadRequest` for a
-    lower version, and for one that is not supported."""
+    """Sets a format version that is higher than the table's, or equal to it. Row lineage begins with v3; snapshots from
+    before have none. Raises `BadRequest` for a lower version, and for one that is not supported."""
     current = draft.metadata["format-version"]
     if version < current:
         raise BadRequest(f"Cannot downgrade v{current} table to v{version}")

@@ -35,7 +35,8 @@ class CreateTable:
 
 def parse_create_table(body: JsonValue) -> CreateTable:
     """Reads a `CreateTableRequest`. Raises `BadRequest` for a request that does not match the specification, for too
-    many or reserved properties, and for an empty path in them. `new_table_metadata` checks the rest."""
+    many or reserved properties, for a value of `arco.commit.appends` that the catalog does not know, and for an empty
+    path in them. `new_table_metadata` checks the rest."""
     request = Fields(check(OBJECT, body, "request"))
     props.refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}

@@ -245,7 +245,7 @@ class ViewDraft:
         """Returns the document of the view's next metadata, None if it equals the base. It has at most as many versions
         as the history may have, or as this commit added if those are more. Raises `BadRequest` if the current version
         lacks a dialect that the one before had, unless the property `replace.drop-dialect.allowed` is true, and if the
-        size of the history is not positive."""
+        size of the history is no positive integer."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)
         if self.metadata == self.base:

@@ -32,7 +32,7 @@ class Change:
     marks: tuple[str, ...] = ()
     creates: tuple[str, str] | None = None
 
-    def is_made_by(self, planned: "Change") -> bool:
+    def may_replace(self, planned: "Change") -> bool:
         """Whether this change may replace a previous `planned` one: it has the answer and the write set of that, and
         needs no other objects written first."""
         return (

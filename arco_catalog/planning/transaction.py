@@ -56,8 +56,8 @@ class TransactionPlan:
 
     @property
     def first(self) -> Sequence[PlannedWrite]:
-        """The writes of metadata files, manifest lists, pending receipts and first pointers, to make before the
-        decision of a transaction."""
+        """The writes of metadata files, pending receipts and first pointers, to make before the decision of a
+        transaction."""
         changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
         first: list[PlannedWrite] = []
         for change in changed:
@@ -68,8 +68,8 @@ class TransactionPlan:
 
     @property
     def after(self) -> Sequence[PlannedWrite]:
-        """The writes of committed receipts, and the removals of old metadata files, to make after the decision, at best
-        effort."""
+        """The writes of committed receipts, and the removals of old metadata files, to make after the decision of a
+        transaction, at best effort."""
         changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
         after: list[PlannedWrite] = []
         for change in changed:

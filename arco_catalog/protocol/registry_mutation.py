@@ -148,7 +148,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
             return None
         if not self.session.access.judge_loaded(read_set.head.index, lookups):
             return None
-        if not isinstance(change, Change) or not change.is_made_by(plan.change):
+        if not isinstance(change, Change) or not change.may_replace(plan.change):
             return None
         operation = registry_operation(self.session, self.kind, plan.attempt, change)
         return Replan(change.edits, operation, lookups)

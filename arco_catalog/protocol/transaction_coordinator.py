@@ -179,8 +179,8 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the registry commit that settles intents on names", error)
 
     async def settle_intents(self) -> None:
-        """Settles all intents of the committed transaction, on pointers and on new names. If one is left, a request
-        that reads it settles it."""
+        """Settles all intents of the committed transaction, on pointers and on new names. Raises `StoreError`, or
+        `CommitStateUnknown`, if that fails; a request that reads an intent that is left settles it."""
 
         async def settle_pointer(placed: Pointer) -> None:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=True), placed.version)

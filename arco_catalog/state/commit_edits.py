@@ -92,8 +92,8 @@ def chain_of(document: JsonObject) -> Sequence[str]:
 
 def head_of(chain: Sequence[JsonObject]) -> JsonObject:
     """Returns HEAD as of a commit, given the objects of the chain that ends in it, at least from the last whole one on.
-    Raises `InternalError` if they are not the objects of successive commits of which one is whole and the last has only
-    edits."""
+    The last object must have only edits. Raises `InternalError` if they are not the objects of successive commits, or
+    if none is whole."""
     start = max((place for place, each in enumerate(chain) if is_whole(each)), default=None)
     if start is None:
         raise InternalError(f"registry commit {chain[0].get('id')}, to which later ones add edits, is not whole")

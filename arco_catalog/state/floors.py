@@ -32,8 +32,8 @@ async def read_floors(state: State) -> Floors:
 
 
 async def read_floor(state: State, entity: str) -> int | None:
-    """Reads the floor of one entity, the time of the newest metadata file whose receipts may have been collected; None
-    if it has none. Raises as `read_floors` does."""
+    """Reads the floor of one entity, the time, in milliseconds since 1970, of the newest metadata file whose receipts
+    may have been collected; None if it has none. Raises as `read_floors` does."""
     return (await _read(state, _shard_of(entity))).get(entity)
 
 

@@ -60,8 +60,8 @@ def notified_edits(index: Index, namespace: Namespace, name: str, at: int) -> St
 
 
 def last_notified(index: Index, namespace: Namespace, name: str) -> Steps[int | None]:
-    """Returns the time of the last notification that was applied to a name, by the clock of its sender, also if the
-    table was dropped and its tombstone collected since; None if there was none."""
+    """Returns the time, in milliseconds since 1970, of the last notification that was applied to a name, by the clock
+    of its sender, also if the table was dropped and its tombstone collected since; None if there was none."""
     kept, dropped = notified_key(namespace, name), tombstones_of(namespace, name)
     yield Needs(keys=[relation_key(namespace, name), kept], scans=[Scan(dropped)])
     live, floor = find_relation(index, namespace, name), index.get(kept)

@@ -47,7 +47,7 @@ async def mark_late(state: State, day: date, mark: str) -> None:
 
 async def late_marks(state: State) -> tuple[list[LateMark], int]:
     """Lists the marks of all days to which receipts are added after their end, and returns them with the store's time
-    of the last answer. Raises `StoreError`."""
+    of the last answer, in milliseconds since 1970. Raises `StoreError`."""
     found: list[LateMark] = []
     now_ms = 0
     async with aclosing(list_pages(state, state.paths.late_marks)) as pages:

@@ -70,7 +70,8 @@ class MarkerLog:
 
     async def put(self, slot: Slot) -> bool:
         """Creates the next slot of the marker, and sends the write again while the outcome is unknown. Returns True if
-        the slot has these bytes, also by an earlier sending, and False if it exists with other content."""
+        the slot has these bytes, also by an earlier sending, and False if it exists with other content, or existed and
+        was deleted meanwhile."""
         place = self._passed + len(self.slots)
         while True:
             match await self._state.store.put(self._key(place), slot.body, ABSENT):

@@ -24,8 +24,8 @@ class ProposalStore:
         await self._state.create(self._paths.proposal(proposal.attempt, proposal.base), proposal.body)
 
     async def attempts(self, since_ms: int) -> dict[str, str]:
-        """Returns the keys of the proposals whose attempts began after a time, by their ids, each with the id of its
-        attempt, in the order of these ids."""
+        """Returns the ids of the attempts that began at or after a time (milliseconds since 1970) and have a proposal,
+        by the keys of the proposals, in the order of the keys."""
         oldest, found, after = ulid_of(max(0, since_ms), NO_ENTROPY), list[str](), None
         while True:
             page = await self._state.store.list(self._paths.proposals, after)

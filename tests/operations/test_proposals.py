@@ -166,7 +166,7 @@ async def test_a_proposal_that_still_holds_is_what_its_plan_would_make(limits: L
             again = await planned.again(now)
             assert isinstance(again, Change), (name, later)
             assert again.edits == planned.proposal.changes_on(now), (name, later)
-            assert again.is_made_by(planned.change), (name, later)
+            assert again.may_replace(planned.change), (name, later)
     assert held >= HOLD_AFTER
     assert failed >= FAIL_AFTER
 
