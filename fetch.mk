@@ -11,6 +11,7 @@ OPENLINEAGE := 1.37.0
 LISTENERS := .jars/openlineage-spark_2.12-$(OPENLINEAGE).jar .jars/openlineage-spark_2.13-$(OPENLINEAGE).jar
 GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
 AZURE_JARS := .jars/azure-sdk/complete
+KEYCLOAK := 26.7.3
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
 
@@ -125,6 +126,21 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	$(BIN)/python -m zipfile --extract $(@D)/archives/trino-iceberg-$*.zip $(@D)/plugin
 	rm -r $(@D)/archives
 	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
+	@touch $@
+
+# Keycloak, an identity provider, with the build step that it would repeat at each start, for a database in memory.
+.PHONY: .tools/keycloak
+.tools/keycloak: .tools/keycloak/complete
+.tools/keycloak/complete: requirements/keycloak.sha256
+	rm -rf $(@D)
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
+	  -Dartifact=org.keycloak:keycloak-quarkus-dist:$(KEYCLOAK):zip -DoutputDirectory=$(@D)/archives
+	@cd $(@D)/archives && sha256sum --check --strict --quiet $(CURDIR)/$<
+	$(PYTHON) -m zipfile --extract $(@D)/archives/keycloak-quarkus-dist-$(KEYCLOAK).zip $(@D)/archives
+	mv $(@D)/archives/keycloak-$(KEYCLOAK)/* $(@D)
+	rm -r $(@D)/archives
+	JAVA_HOME="$$($(PYTHON) -c 'from tools.demo.java import java_home; print(java_home())')" \
+	  bash $(@D)/bin/kc.sh build --db=dev-mem
 	@touch $@
 
 # Servers and helm in Go, built from the versions that are pinned there.

@@ -35,6 +35,16 @@ def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
     assert all("only_listed" in recipe for recipe in copied)
 
 
+@pytest.mark.parametrize("name", ["trino", "keycloak"])
+def test_an_archive_that_is_fetched_is_compared_with_its_hash_before_it_is_unpacked(name: str) -> None:
+    recipe = next(
+        part for part in (PROJECT / "fetch.mk").read_text().split("\n\n") if f"requirements/{name}.sha256" in part
+    )
+
+    assert re.search(r"sha256sum --check --strict(?s:.*)(tar|zipfile) --extract", recipe)
+    assert re.fullmatch(r"([0-9a-f]{64}  [\w.-]+\n)+", (PROJECT / "requirements" / f"{name}.sha256").read_text())
+
+
 def test_every_action_of_a_workflow_is_pinned_by_its_commit_and_names_its_version() -> None:
     workflows = [*(PROJECT / ".github" / "workflows").glob("*.yml")]
     used = [line for file in workflows for line in file.read_text().splitlines() if re.search(r"\buses:", line)]

@@ -19,6 +19,8 @@ MAX_DEPTH_BYTES = 1 << 10
 """Bytes of a token's header, which has an algorithm, a type and a key id."""
 SKEW_S = 60
 """Seconds by which the clocks of an issuer and of this server may differ."""
+MAX_ROLE = 256
+"""Characters of a principal role's name."""
 MAX_TIME_S = 1 << 40
 """Seconds since 1970; later times are malformed."""
 
@@ -118,6 +120,18 @@ def role_names(names: Iterable[JsonValue]) -> frozenset[str]:
     return frozenset(checked)
 
 
+def possible_role_names(names: Iterable[JsonValue]) -> frozenset[str]:
+    """Returns those of an issuer's names of roles and groups that a principal role can have: with 1 to `MAX_ROLE`
+    printable characters. An issuer's other names activate nothing. Raises `NotAuthorized` for what is not a string."""
+    found = set()
+    for name in names:
+        if not isinstance(name, str):
+            raise NotAuthorized("The token's array of principal roles has a value that is not a string")
+        if 1 <= len(name) <= MAX_ROLE and name.isprintable():
+            found.add(name)
+    return frozenset(found)
+
+
 def claim_at(claims: JsonObject, path: str) -> JsonValue:
     """Returns the claim that has `path` as its name, or else the value inside of claims at the parts of `path` between
     dots; None if there is neither. `realm_access.roles` is an array inside an object for Keycloak, and the name of one
@@ -135,7 +149,8 @@ def claim_at(claims: JsonObject, path: str) -> JsonValue:
 def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
     """Returns the principal roles that a token activates by the claim at `path`: an array of names, or names separated
     by blanks. None, for all roles of the principal, if no claim is configured. A token without the claim activates
-    none. Raises `NotAuthorized` for a malformed name, and for a claim of another form."""
+    none. Raises `NotAuthorized` for an array with a value that is not a string, for a malformed name in a
+    text, and for a claim of another form."""
     if path is None:
         return None
     match claim_at(claims, path):
@@ -144,5 +159,5 @@ def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
         case str(text):
             return role_names(text.split())
         case list(names):
-            return role_names(names)
+            return possible_role_names(names)
     raise NotAuthorized(f"The token's claim {path!r}, which names principal roles, must be a string or an array")

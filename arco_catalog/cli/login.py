@@ -68,7 +68,8 @@ async def _tokens(request: LoginRequest) -> tuple[str, Tokens]:
         return endpoint, await request_tokens(endpoint, _client_form(client, scope, request.secret_file))
     if request.browser:
         return issuer.token_endpoint, await browser_tokens(issuer, client, scope, _show, runtime.entropy)
-    return issuer.token_endpoint, await device_tokens(issuer, client, scope, _show, runtime.sleep)
+    tokens = await device_tokens(issuer, client, scope, _show, runtime.sleep, runtime.entropy)
+    return issuer.token_endpoint, tokens
 
 
 def _show(text: str) -> None:
@@ -78,7 +79,8 @@ def _show(text: str) -> None:
 def _client_form(client_id: str, scope: str, secret_file: str) -> Mapping[str, str]:
     """Returns the form that requests a token with client credentials. Raises `CliError` if the secret can't be read."""
     secret = read_text(secret_file, "the secret", MAX_SECRET_BYTES)
-    return {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret, "scope": scope}
+    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
+    return {**form, "scope": scope} if scope else form
 
 
 def _with_tokens(login: SavedLogin, tokens: Tokens) -> SavedLogin:

@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--issuer", metavar="URL", help="the issuer of tokens that the server accepts")
     parser.add_argument("--browser", action="store_true", help="log in by a browser on this machine, with PKCE")
     parser.add_argument(
-        "--scope", metavar="WORDS", help=f"what to request [default {OF_CATALOG}, of an issuer '{OF_ISSUER}']"
+        "--scope",
+        metavar="WORDS",
+        help=f"what to request [default {OF_CATALOG}, for a person '{OF_ISSUER}', for a client of an issuer nothing]",
     )
     parser.add_argument("--forget", action="store_true", help="delete the saved login")
 
@@ -49,7 +51,7 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.parser.error("--client-id is required, unless the login is to be forgotten")
     if parsed.issuer is None and (parsed.secret_file is None or parsed.browser):
         parsed.parser.error("a client logs in by --secret-file, a person by --issuer, with --browser or without")
-    scope = parsed.scope or (OF_CATALOG if parsed.issuer is None else OF_ISSUER)
+    scope = parsed.scope or (OF_CATALOG if parsed.issuer is None else "" if parsed.secret_file else OF_ISSUER)
     request = login.LoginRequest(
         parsed.url.rstrip("/"), parsed.client_id, scope, parsed.issuer, parsed.secret_file or "", parsed.browser
     )

@@ -3,13 +3,13 @@
 
 import asyncio
 import base64
-import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qs, urlencode
 
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.oauth import Issuer, Tokens, request_tokens
+from arco_catalog.cli.pkce import proof_key, url_text
 from arco_catalog.iceberg.json import MalformedJson, loads
 from arco_catalog.state.characters import escaped
 
@@ -30,7 +30,8 @@ async def browser_tokens(
     this login, and if the user takes longer than `SECONDS`."""
     if not issuer.authorization_endpoint:
         raise CliError(f"the issuer {issuer.name} has no authorization endpoint")
-    verifier, state, nonce = (_text(entropy(32)) for _ in range(3))
+    verifier, challenge = proof_key(entropy)
+    state, nonce = url_text(entropy(32)), url_text(entropy(32))
     answered: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
     server = await asyncio.start_server(_listener(state, answered), "127.0.0.1", 0, limit=MAX_HEAD_BYTES)
     async with server:
@@ -42,8 +43,7 @@ async def browser_tokens(
             "scope": scope,
             "state": state,
             "nonce": nonce,
-            "code_challenge": _text(hashlib.sha256(verifier.encode()).digest()),
-            "code_challenge_method": "S256",
+            **challenge,
         }
         if "offline_access" in scope.split():
             query["prompt"] = "consent"  # else no refresh token is given (OpenID Connect Core 1.0, section 11)
@@ -124,7 +124,3 @@ def _check_id_token(issuer: Issuer, client_id: str, nonce: str, token: str) -> N
         raise CliError(f"the ID token of {issuer.name} is not for this client")
     if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
         raise CliError(f"the ID token of {issuer.name} is of another login")
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")

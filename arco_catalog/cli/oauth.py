@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.pkce import proof_key
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text
@@ -93,9 +94,9 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
         raise LostAnswer(f"{endpoint} answered status {response.status}")
     answer = _object(response)
     if response.status != 200:
-        reason = optional_text(answer, "error") or f"status {response.status}"
-        described = optional_text(answer, "error_description") or ""
-        raise TokenFailure(reason, f"{endpoint} answered: {escaped(f'{reason} {described}'.strip()[:300])}")
+        status = f"status {response.status}"
+        reason = optional_text(answer, "error") or status
+        raise TokenFailure(reason, f"{endpoint} answered: {_reason(answer, status)}")
     token, seconds = optional_text(answer, "access_token"), _whole(answer.get("expires_in", 300))
     if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token) or seconds is None:
         raise CliError(f"the answer of {endpoint} has no bearer token of at most {MAX_TOKEN:,} printable characters")
@@ -107,21 +108,27 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
 
 
 async def device_tokens(
-    issuer: Issuer, client_id: str, scope: str, show: Callable[[str], None], sleep: Callable[[float], Awaitable[None]]
+    issuer: Issuer,
+    client_id: str,
+    scope: str,
+    show: Callable[[str], None],
+    sleep: Callable[[float], Awaitable[None]],
+    entropy: Callable[[int], bytes],
 ) -> Tokens:
     """Returns the tokens that the user confirms in any browser: `show` prints where, and the code. Polls as the issuer
-    wishes, for the lifetime of the code, but no longer than `MAX_DEVICE_S`. Raises `CliError` if the issuer has no
-    device codes, or the user declines or takes too long."""
+    wishes, for the lifetime of the code, but no longer than `MAX_DEVICE_S`. Sends a challenge, which Keycloak demands
+    of clients that must use PKCE, and which others ignore. Raises `CliError` if the issuer has no device codes, or the
+    user declines or takes too long."""
     if not issuer.device_endpoint:
         raise CliError(f"the issuer {issuer.name} has no device codes: use --browser")
-    answer = _object(await _exchange(issuer.device_endpoint, {"client_id": client_id, "scope": scope}))
+    verifier, challenge = proof_key(entropy)
+    answer = _object(await _exchange(issuer.device_endpoint, {"client_id": client_id, "scope": scope, **challenge}))
     code, user_code = optional_text(answer, "device_code"), optional_text(answer, "user_code")
     where = optional_text(answer, "verification_uri_complete") or optional_text(answer, "verification_uri")
     if not code or not user_code or not where:
-        reason = escaped(str(answer.get("error", "no device code"))[:100])
-        raise CliError(f"the issuer {issuer.name} gave no device code: {reason}")
+        raise CliError(f"the issuer {issuer.name} gave no device code: {_reason(answer, 'no device code')}")
     show(escaped(f"Open {where[:2_000]} in a browser and confirm the code {user_code[:100]}"))
-    form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id}
+    form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id, "code_verifier": verifier}
     lifetime, interval = _seconds(answer, "expires_in", MAX_DEVICE_S), _seconds(answer, "interval", MAX_INTERVAL_S, 5)
     try:
         async with asyncio.timeout(lifetime):  # polls take time too
@@ -194,6 +201,12 @@ def _object(response: Response) -> JsonObject:
     except MalformedJson:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _reason(answer: JsonObject, otherwise: str) -> str:
+    """Formats the error code and the description of an error answer, `otherwise` if it has no code."""
+    reason, described = optional_text(answer, "error") or otherwise, optional_text(answer, "error_description") or ""
+    return escaped(f"{reason} {described}".strip()[:300])
 
 
 def _is_token(text: str | None) -> bool:

@@ -365,8 +365,9 @@ class TestHostileIssuers:
             waited.append(seconds)
 
         async with answering({"/device": response({**device, "expires_in": 10**9}), "/token": pending}) as url:
+            issuer = Issuer(url, f"{url}/token", f"{url}/device", "")
             with pytest.raises(CliError, match="expired before it was confirmed"):
-                await device_tokens(Issuer(url, f"{url}/token", f"{url}/device", ""), "arco", "", shown.append, sleep)
+                await device_tokens(issuer, "arco", "", shown.append, sleep, os.urandom)
 
         assert (waited[:2], sum(waited) < 2_000, len(waited) < 40) == ([1, 6], True, True)
         assert [text.isprintable() for text in shown] == [True]
@@ -379,7 +380,9 @@ class TestHostileIssuers:
 
         async with answering({"/device": response(device)}) as url, asyncio.timeout(60):
             with pytest.raises(CliError, match="expired before it was confirmed"):
-                await device_tokens(Issuer(url, "", f"{url}/device", ""), "arco", "", lambda text: None, sleep)
+                await device_tokens(
+                    Issuer(url, "", f"{url}/device", ""), "arco", "", lambda text: None, sleep, os.urandom
+                )
 
     @pytest.mark.parametrize("lost", ["", response("{}", "503 Service Unavailable"), response("{}", "500 Failed")])
     async def test_polls_without_an_answer_are_repeated_after_twice_the_time(self, lost: str) -> None:
@@ -394,7 +397,7 @@ class TestHostileIssuers:
 
         async with answering(answers) as url:
             issuer = Issuer(url, f"{url}/token", f"{url}/device", "")
-            tokens = await device_tokens(issuer, "arco", "", lambda text: None, sleep)
+            tokens = await device_tokens(issuer, "arco", "", lambda text: None, sleep, os.urandom)
 
         assert (tokens.access_token, waited) == (TOKEN, [5, 10, 20])
 
