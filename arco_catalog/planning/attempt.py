@@ -25,11 +25,13 @@ class Attempt:
     now_ms: int = 0
 
     def at(self, now_ms: int) -> "Attempt":
-        """Returns the attempt with this time, unless it has the time of an earlier plan."""
+        """Returns the attempt with this time, in milliseconds since 1970; unchanged if it has the time of an earlier
+        plan."""
         return self if self.now_ms else replace(self, now_ms=now_ms)
 
     def uuid(self, *what: object) -> str:
-        """Returns a version 4 UUID for the object that `what` identifies. Equal arguments give one UUID."""
+        """Returns a version 4 UUID for the object that `what` identifies. Equal arguments give one UUID in one attempt,
+        and another in every other attempt."""
         return str(uuid.UUID(bytes=self._bytes("uuid", *what)[:16], version=4))
 
     def member(self, place: int) -> "Attempt":

@@ -70,7 +70,7 @@ class Semantics(ABC):
         return False
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
-        """Returns the ids of the snapshots that a commit adds: none here, as for views."""
+        """Returns the ids of the snapshots that a commit adds; empty for views."""
         return ()
 
     def engine(self, commit: AnyCommit) -> str | None:
@@ -91,11 +91,11 @@ class Semantics(ABC):
         return ()
 
     def leading_files(self, document: JsonObject) -> Sequence[str]:
-        """Returns the manifest lists and statistics files to which a document refers: none here, as for views."""
+        """Returns the manifest lists and statistics files to which a document refers; empty for views."""
         return ()
 
     def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
-        """Returns the manifest lists and statistics files that a commit adds: none here, as for views."""
+        """Returns the manifest lists and statistics files that a commit adds; empty for views."""
         return ()
 
     def no_such(self, index: Index, namespace: Namespace, name: str) -> Refusal:

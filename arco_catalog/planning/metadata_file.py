@@ -58,7 +58,7 @@ class NewMetadata:
 
     @property
     def folder(self) -> str:
-        """The folder of the file, as the table spells it."""
+        """The folder of the new metadata file, as the table spells it."""
         return self.file.location.rpartition("/")[0]
 
     @property

@@ -108,6 +108,6 @@ def note_vended(outcome: str) -> None:
 
 
 def note_stale_key() -> None:
-    """Records that the request's idempotency key is too old to be executed. Its outcome is then unknown because the
-    client waited, not because the catalog failed."""
+    """Records that the request's idempotency key is too old to be executed, or was made while the catalog read no keys.
+    Its outcome is then unknown because the client waited, not because the catalog failed."""
     current_stats().stale_key = True

@@ -31,17 +31,17 @@ def level(kind: str, parent: Sequence[str]) -> str:
 
 
 def namespace_key(namespace: Namespace) -> str:
-    """Returns the key of a namespace, which lies in its parent's level."""
+    """Returns the index key of a namespace's entry, which lies in its parent's level."""
     return level("namespace", namespace[:-1]) + namespace[-1]
 
 
 def namespaces_in(parent: Namespace) -> str:
-    """Returns the prefix of the keys of a namespace's direct children."""
+    """Returns the prefix of the index keys of a namespace's direct children."""
     return level("namespace", parent)
 
 
 def relation_key(namespace: Namespace, name: str) -> str:
-    """Returns the key of a table, view, generic table or semantic model."""
+    """Returns the index key of the entry of a table, view, generic table or semantic model."""
     return level("relation", namespace) + name
 
 
@@ -52,37 +52,38 @@ def name_in(key: str) -> tuple[Namespace, str]:
 
 
 def relations_in(namespace: Namespace) -> str:
-    """Returns the prefix of the keys of a namespace's tables, views, generic tables and semantic models."""
+    """Returns the prefix of the index keys of a namespace's tables, views, generic tables and semantic models."""
     return level("relation", namespace)
 
 
 def tombstone_key(namespace: Namespace, name: str, entity: str) -> str:
-    """Returns the key of the tombstone of a dropped table, view or other relation; one name may have many."""
+    """Returns the index key of the tombstone of a dropped table, view or other relation; one name may have many."""
     return f"{level('tombstone', namespace)}{name}\n{entity}"
 
 
 def tombstones_of(namespace: Namespace, name: str) -> str:
-    """Returns the prefix of the keys of everything that was dropped under a name."""
+    """Returns the prefix of the index keys of everything that was dropped under a name."""
     return f"{level('tombstone', namespace)}{name}\n"
 
 
 def location_key(location: str, entity: str) -> str:
-    """Returns the key of one entity's hold on one normalised location."""
+    """Returns the index key of one entity's hold on one normalised location."""
     return f"{locations_at(location)}\n{entity}"
 
 
 def locations_at(location: str) -> str:
-    """Returns the prefix of the keys of all holds on a location and on whatever lies inside it."""
+    """Returns the prefix of the index keys of all holds on a location and on whatever lies inside it."""
     return f"location\n{location.rstrip('/')}/"
 
 
 def released_key(location: str, entity: str) -> str:
-    """Returns the key of a dropped entity's claim on a location, which other entities may hold again."""
+    """Returns the index key of a dropped entity's claim on a location, which other entities may hold again."""
     return f"{released_at(location)}\n{entity}"
 
 
 def released_at(location: str) -> str:
-    """Returns the prefix of the keys of all claims of dropped entities on a location and on whatever lies inside it."""
+    """Returns the prefix of the index keys of all claims of dropped entities on a location and on whatever lies inside
+    it."""
     return f"dropped\n{location.rstrip('/')}/"
 
 

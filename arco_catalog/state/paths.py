@@ -291,7 +291,7 @@ class Paths:
 
 
 def day_of(ms: int) -> date:
-    """Returns the day of a time, in UTC."""
+    """Returns the day, in UTC, of a time in milliseconds since 1970."""
     return datetime.fromtimestamp(ms / 1000, UTC).date()
 
 

@@ -19,23 +19,23 @@ FIRST_VERSION = 0
 
 
 def policy_key(namespace: Namespace, name: str) -> str:
-    """Returns the key of a policy."""
+    """Returns the index key of a policy's entry."""
     return policies_in(namespace) + name
 
 
 def policies_in(namespace: Namespace) -> str:
-    """Returns the prefix of the keys of a namespace's policies."""
+    """Returns the prefix of the index keys of a namespace's policies."""
     return level("policy", namespace)
 
 
 def attached_to(target: str) -> str:
-    """Returns the prefix of the keys of the attachments of an entity, or of the catalog, by the ids of their
+    """Returns the prefix of the index keys of the attachments of an entity, or of the catalog, by the ids of their
     policies."""
     return level("policy-attached", (target,))
 
 
 def targets_of(policy: str) -> str:
-    """Returns the prefix of the keys of a policy's attachments, by the ids of their targets."""
+    """Returns the prefix of the index keys of a policy's attachments, by the ids of their targets."""
     return level("policy-target", (policy,))
 
 

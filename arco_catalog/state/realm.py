@@ -37,58 +37,58 @@ def is_dropped(index: Index) -> bool:
 
 
 def catalogs() -> str:
-    """Returns the prefix of the keys that the entries of catalogs have in the registry of a realm."""
+    """Returns the prefix of the index keys that the entries of catalogs have in the registry of a realm."""
     return level("catalog", ())
 
 
 def catalog_key(name: str) -> str:
-    """Returns the key that the entry of a catalog has in the registry of a realm."""
+    """Returns the index key that the entry of a catalog has in the registry of a realm."""
     return catalogs() + name
 
 
 def principals() -> str:
-    """Returns the prefix of the keys of all principals."""
+    """Returns the prefix of the index keys of all principals."""
     return level("principal", ())
 
 
 def principal_key(name: str) -> str:
-    """Returns the key of a principal."""
+    """Returns the index key of a principal's entry."""
     return principals() + name
 
 
 def principal_id_key(entity: str) -> str:
-    """Returns the key of the entry that has the name of the principal with an entity id."""
+    """Returns the index key of the entry that has the name of the principal with an entity id."""
     return level("principal-id", ()) + entity
 
 
 def client_key(client_id: str) -> str:
-    """Returns the key of the entry that has the name of the principal with a client id."""
+    """Returns the index key of the entry that has the name of the principal with a client id."""
     return level("client", ()) + client_id
 
 
 def subject_key(subject: str) -> str:
-    """Returns the key of the entry that has the name of the principal with a subject, the identity that an issuer of
-    tokens gives it."""
+    """Returns the index key of the entry that has the name of the principal with a subject, the identity that an issuer
+    of tokens gives it."""
     return level("subject", ()) + subject
 
 
 def principal_roles() -> str:
-    """Returns the prefix of the keys of all principal roles."""
+    """Returns the prefix of the index keys of all principal roles."""
     return level("principal-role", ())
 
 
 def principal_role_key(name: str) -> str:
-    """Returns the key of a principal role."""
+    """Returns the index key of a principal role's entry."""
     return principal_roles() + name
 
 
 def roles_of(principal: str) -> str:
-    """Returns the prefix of the keys of the principal roles that a principal has."""
+    """Returns the prefix of the index keys of the principal roles that a principal has."""
     return level("has-role", (principal,))
 
 
 def members_of(role: str) -> str:
-    """Returns the prefix of the keys of the principals that have a principal role."""
+    """Returns the prefix of the index keys of the principals that have a principal role."""
     return level("member", (role,))
 
 

@@ -22,52 +22,52 @@ FIRST_VERSION = 1
 
 
 def catalog_role_key(name: str) -> str:
-    """Returns the key of a catalog role."""
+    """Returns the index key of a catalog role's entry."""
     return catalog_roles() + name
 
 
 def catalog_roles() -> str:
-    """Returns the prefix of the keys of all catalog roles."""
+    """Returns the prefix of the index keys of all catalog roles."""
     return level("catalog-role", ())
 
 
 def grant_key(securable: str, role: str) -> str:
-    """Returns the key of a role's grant on a securable, on the securable's side."""
+    """Returns the index key of a role's grant on a securable, on the securable's side."""
     return grants_on(securable) + role
 
 
 def grants_on(securable: str) -> str:
-    """Returns the prefix of the keys of all grants on a securable."""
+    """Returns the prefix of the index keys of all grants on a securable."""
     return level("grant", (securable,))
 
 
 def granted_key(role: str, securable: str) -> str:
-    """Returns the key of a role's grant on a securable, on the role's side."""
+    """Returns the index key of a role's grant on a securable, on the role's side."""
     return granted_to(role) + securable
 
 
 def granted_to(role: str) -> str:
-    """Returns the prefix of the keys of all grants of a role."""
+    """Returns the prefix of the index keys of all grants of a role."""
     return level("granted", (role,))
 
 
 def usage_key(principal_role: str, catalog_role: str) -> str:
-    """Returns the key of the relation that a principal role has a catalog role, on the principal role's side."""
+    """Returns the index key of the relation that a principal role has a catalog role, on the principal role's side."""
     return used_by(principal_role) + catalog_role
 
 
 def used_by(principal_role: str) -> str:
-    """Returns the prefix of the keys of the catalog roles that a principal role has."""
+    """Returns the prefix of the index keys of the catalog roles that a principal role has."""
     return level("usage", (principal_role,))
 
 
 def assignee_key(catalog_role: str, principal_role: str) -> str:
-    """Returns the key of the relation that a principal role has a catalog role, on the catalog role's side."""
+    """Returns the index key of the relation that a principal role has a catalog role, on the catalog role's side."""
     return assignees_of(catalog_role) + principal_role
 
 
 def assignees_of(catalog_role: str) -> str:
-    """Returns the prefix of the keys of the principal roles that have a catalog role."""
+    """Returns the prefix of the index keys of the principal roles that have a catalog role."""
     return level("assignee", (catalog_role,))
 
 

@@ -17,7 +17,7 @@ DROPPED, PURGING, PURGED = "dropped", "purging", "purged"
 
 
 def task_key(task: str) -> str:
-    """Returns the key of the entry that leads from a purge's task to its tombstone."""
+    """Returns the index key of the entry that leads from a purge's task to its tombstone."""
     return level("task", ()) + task
 
 
