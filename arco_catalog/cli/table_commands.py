@@ -1,4 +1,4 @@
-"""Declares the commands for tables and views: `ls`, `info`, `register`, `import`, `rename` and `drop`."""
+"""Declares the commands for tables and views: `ls`, `search`, `info`, `register`, `import`, `rename` and `drop`."""
 
 import argparse
 from collections.abc import Mapping
@@ -15,6 +15,16 @@ examples:
   arco ls sales --store file:/var/lib/arco
   arco ls -R --json --store s3://bucket/catalog
   arco ls sales --at 2026-11-22T10:30:00Z --store file:/var/lib/arco
+"""
+SEARCH_EXAMPLES = """\
+Searches for namespaces, tables and views by words of their names. A name has a new
+word at each dot, dash, underscore and blank, and at capitals as in FactOrders.
+A word of the name, or of the namespace around it, must start with each WORD; a
+word of the name itself with the last one. The exit code is 1 if nothing is found.
+
+examples:
+  arco search orders --store file:/var/lib/arco
+  arco search sales ord --type table --store file:/var/lib/arco
 """
 INFO_EXAMPLES = """\
 Shows a table's or view's schema, its newest snapshots, its size as its
@@ -49,6 +59,8 @@ and its location stay.
 examples:
   arco rename sales.orders archive.orders_2025 --store file:/var/lib/arco
 """
+KINDS = ("namespace", "table", "view", "generic-table", "semantic-model")
+"""The types of objects, as a search takes them."""
 IMPORT_EXAMPLES = """\
 Registers tables of another catalog. Without --apply it only prints what it
 would do. A table that is registered from the same metadata file already is left
@@ -92,6 +104,20 @@ def _ls(parsed: argparse.Namespace) -> int:
         recursive=parsed.recursive,
         as_json=parsed.json,
     )
+
+
+def _add_search(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    parser.add_argument("words", metavar="WORD", nargs="+", help="how words of the name start")
+    parser.add_argument("--type", choices=KINDS, help="only objects of this type")
+    add_catalog(parser, environment)
+    parser.add_argument("--limit", type=positive, default=50, metavar="N", help="list this many [default 50]")
+    add_json(parser, "a JSON array of types, namespaces and names")
+
+
+def _search(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import search
+
+    return search.run(CatalogOptions.of(parsed), parsed.words, parsed.type, parsed.limit, as_json=parsed.json)
 
 
 def _add_info(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -199,6 +225,7 @@ def _import(parsed: argparse.Namespace) -> int:
 
 COMMANDS = (
     Command("ls", "list namespaces, tables and views", LS_EXAMPLES, _add_ls, _ls),
+    Command("search", "search for namespaces, tables and views", SEARCH_EXAMPLES, _add_search, _search),
     Command("info", "show a table's schema, snapshots, size and health", INFO_EXAMPLES, _add_info, _info),
     Command("register", "give a metadata file a name", REGISTER_EXAMPLES, _add_register, _register),
     Command("import", "register the tables of another catalog", IMPORT_EXAMPLES, _add_import, _import),

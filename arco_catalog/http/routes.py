@@ -8,6 +8,7 @@ modules that the request needs.
 from collections.abc import Sequence
 
 from arco_catalog.http import requires as on
+from arco_catalog.http.discovery_routes import DISCOVERY
 from arco_catalog.http.governance_routes import governance_of
 from arco_catalog.http.inspection_routes import inspection_of
 from arco_catalog.http.polaris.routes import POLARIS
@@ -129,6 +130,7 @@ ROUTES: Sequence[Route] = (
     Route("POST", "/v1/oauth/tokens", "unsupported.get_token", advertised=False, takes_json=False, public=True),
     *GOVERNANCE,
     *INSPECTION,
+    *DISCOVERY,
     *POLARIS,
     Route("POST", "/api/v1/{prefix}/lineage", "lineage.receive", on.nothing, advertised=False),
     Route("GET", "/openapi.json", "openapi.get", advertised=False, public=True),

@@ -188,7 +188,7 @@ def judge(
         if not (allowed_any or (yield from _holds_any(standing, grants))):
             raise denied(unknown, privilege.value, "catalog")
         own = exists and bool(found[-1])
-        lists = exists and _LISTS[kind] in held
+        lists = exists and LISTS[kind] in held
         may_know = not hides or (exists and (own or lists or not requirement.on.namespace))
         refusal = lacking(standing, privilege, requirement.on) if may_know else absent(requirement.on)
         raise denied(refusal, privilege.value, kind if kind == "catalog" or not exists else f"{kind} {chain[-1]}")
@@ -307,7 +307,7 @@ def absent(securable: Securable) -> Refusal:
     return NoSuchNamespace(f"Namespace does not exist: {dotted(securable.namespace)}")
 
 
-_LISTS = {
+LISTS: Mapping[str, Privilege] = {
     "catalog": Privilege.CATALOG_LIST,
     "namespace": Privilege.NAMESPACE_LIST,
     "table": Privilege.TABLE_LIST,
@@ -316,6 +316,7 @@ _LISTS = {
     "view": Privilege.VIEW_LIST,
     "policy": Privilege.POLICY_LIST,
 }
+"""The privilege to know that a securable exists, by its kind."""
 
 
 def _type(index: Index, securable: Securable) -> str:

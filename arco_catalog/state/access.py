@@ -349,6 +349,11 @@ class State:
         self._loaded[segment] = await self.segment(segment)
         self._cache_segment(self._loaded[segment])
 
+    @property
+    def used_segments(self) -> int:
+        """The number of segments of the index that this request has loaded, or found in the process's cache."""
+        return len(self._loaded)
+
     async def segment(self, segment: str) -> Segment:
         """Returns a segment, from memory or from the store, without keeping it. Raises `SegmentGone` if it does not
         exist."""

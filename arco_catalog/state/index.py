@@ -46,9 +46,10 @@ def relation_key(namespace: Namespace, name: str) -> str:
 
 
 def name_in(key: str) -> tuple[Namespace, str]:
-    """Returns the namespace and the name in the key of a relation or of a tombstone."""
+    """Returns the namespace and the name in the key of a relation or of a tombstone, and the parent and the last level
+    in the key of a namespace."""
     _, levels, name = key.split("\n")[:3]
-    return tuple(levels.split("\t")), name
+    return tuple(levels.split("\t")) if levels else (), name
 
 
 def relations_in(namespace: Namespace) -> str:
@@ -205,11 +206,14 @@ class Index:
         at most one segment."""
         return self.directory.key_ranges(max(prefix, start or prefix), _end_of(prefix))
 
-    def entries(self, key_range: KeyRange, segment: Segment | None) -> Iterator[tuple[str, JsonObject]]:
+    def entries(
+        self, key_range: KeyRange, segment: Segment | None, selects: Callable[[str], bool] | None = None
+    ) -> Iterator[tuple[str, JsonObject]]:
         """Iterates in order over the keys and entries of a key range: those of `segment`, which covers the range,
-        changed by the latest edits. Without a segment only those of the edits."""
-        recent = ((key, self.edits[key]) for key in self.edited_in(key_range))
-        older = () if segment is None else segment.scan(key_range.low, key_range.high)
+        changed by the latest edits. Without a segment only those of the edits; with `selects` only the keys that it
+        selects."""
+        recent = ((key, self.edits[key]) for key in self.edited_in(key_range) if selects is None or selects(key))
+        older = () if segment is None else segment.scan(key_range.low, key_range.high, selects)
         there = ((key, entry) for key, entry in older if key not in self.edits)
         for key, entry in merge(recent, there, key=itemgetter(0)):
             if entry is not None:

@@ -7,7 +7,7 @@ of the whole; what is kept in memory is the bytes. Segments never cross from one
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from heapq import merge
@@ -112,14 +112,16 @@ class Segment:
         wanted = {*keys}
         return {key: entry for key, entry in map(decode_line, self.lines) if key in wanted}
 
-    def scan(self, low: str, high: str | None = None) -> Iterator[tuple[str, JsonObject]]:
+    def scan(
+        self, low: str, high: str | None = None, selects: Callable[[str], bool] | None = None
+    ) -> Iterator[tuple[str, JsonObject]]:
         """Iterates over the keys in this segment from `low` on and before `high` (None: to the end), and their entries,
-        in order."""
-        for place in range(bisect_left(self.lines, low, key=key_of), len(self.lines)):
-            key, entry = decode_line(self.lines[place])
-            if high is not None and key >= high:
-                return
-            yield key, entry
+        in order; with `selects` only over the keys that it selects. The entries of others are not parsed."""
+        end = len(self.lines) if high is None else bisect_left(self.lines, high, key=key_of)
+        for place in range(bisect_left(self.lines, low, key=key_of), end):
+            line = self.lines[place]
+            if selects is None or selects(key_of(line)):
+                yield decode_line(line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -518,7 +518,21 @@ NOTIFY = Case(
     lambda lake: NOTIFICATION,
     "BadRequestException",  # the catalog owns its tables
 )
-CASES = (*_cases(), *_polaris_cases(), *_governance_cases(), *_inspection_cases(), *_model_cases(), NOTIFY)
+
+
+def _discovery_cases() -> Sequence[Case]:
+    return (Case("search", "GET /v1/{prefix}/search", "/v1/lake/search?q=t", (), EVERYBODY),)
+
+
+CASES = (
+    *_cases(),
+    *_polaris_cases(),
+    *_governance_cases(),
+    *_inspection_cases(),
+    *_discovery_cases(),
+    *_model_cases(),
+    NOTIFY,
+)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
 
 

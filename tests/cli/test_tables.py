@@ -1,5 +1,6 @@
 """`arco init`, `ls`, `info`, `register`, `drop`, `rename` and `completion`: through the console entry point."""
 
+import asyncio
 import json
 import os
 import pty
@@ -95,6 +96,29 @@ def test_ls_of_a_table_names_the_command_that_displays_it(
     printed(capsys, store, "drop", "db.t")
     assert "Namespace does not exist: db.t" in printed(capsys, store, "ls", "db.t", code=1)
     assert "Namespace does not exist: none" in printed(capsys, store, "ls", "none", code=1)
+
+
+def test_search_finds_names_by_words(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
+    assert [line.split() for line in printed(capsys, store, "search", "in").splitlines()] == [
+        ["TYPE", "NAME"],
+        ["namespace", 'db."in.ner"'],
+    ]
+    assert printed(capsys, store, "search", "db", "V", "--type", "view") == "TYPE  NAME\nview  db.v\n"
+    assert json.loads(printed(capsys, store, "search", "t", "--json")) == [
+        {"type": "table", "namespace": ["db"], "name": "t"}
+    ]
+    assert main(["search", "nothing", "--store", store], {}) == 1
+    assert capsys.readouterr().out == "Nothing has such a name.\n"
+    assert "The query 'q' has 9 words" in printed(capsys, store, "search", *"abcdefghi", code=1)
+
+
+async def test_search_stops_at_its_limit_and_reports_it(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
+    for number in range(60):
+        await fixture.table(f"order_{number:02}")
+    lines = await asyncio.to_thread(lambda: printed(capsys, store, "search", "order").splitlines())
+    assert (len(lines), lines[-1]) == (52, "... and more: --limit is 50")
+    found = await asyncio.to_thread(lambda: printed(capsys, store, "search", "order", "--limit", "60"))
+    assert len(found.splitlines()) == 61
 
 
 def test_ls_stops_at_its_limit_and_reports_it(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
@@ -216,6 +240,7 @@ def test_register_gives_a_file_a_name_and_makes_its_namespaces_if_requested(
 NEEDING_A_STORE = [
     ["ls"],
     ["info", "db.t"],
+    ["search", "t"],
     ["register", "db.t", "file:///x"],
     ["import", "list", os.devnull],
     ["import", "list", os.devnull, "--apply"],

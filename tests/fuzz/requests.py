@@ -72,7 +72,7 @@ hostile_segments = (st.text(max_size=12) | st.sampled_from(HOSTILE)).map(segment
 def _path(draw: st.DrawFn, template: str, generated: Mapping[str, object], address: Address) -> str:
     """The path, mostly of something that there is."""
     named = next((parameter for parameter in RELATIONS if f"{{{parameter}}}" in template), None)
-    likely = {"prefix": address.warehouse, "namespace": joined(draw(st.sampled_from(NAMESPACES)))}
+    likely = {"prefix": address.warehouse, "namespace": joined(draw(st.sampled_from(NAMESPACES))), "version": "0"}
     if named is not None:
         namespace, name = draw(st.sampled_from(RELATIONS[named]))
         likely |= {"namespace": joined(namespace), named: segment(name)}
@@ -100,6 +100,10 @@ QUERIES: Mapping[str, st.SearchStrategy[str]] = {
     | st.sampled_from(HOSTILE),
     "namespace": st.sampled_from(["db", "db\x1finner", "", "a b/c%d"]) | st.sampled_from(HOSTILE),
     "target-name": st.sampled_from(["t", "v", "g", "m", "none", ""]) | st.sampled_from(HOSTILE),
+    "q": st.sampled_from(["t", "in", "db.t", "T", "_", "", "a b", "x" * 300]) | st.sampled_from(HOSTILE),
+    "type": st.sampled_from(["table", "VIEW", "namespace", "generic-table", "tables", ""]),
+    "limit": st.sampled_from(["1", "50", "1000", "0", "-1"]),
+    "at": st.sampled_from(["1", "1763000000000", "0", "-1", "9" * 30]),
     "detach-all": st.sampled_from(["true", "false", "True", "1"]),
 }
 

@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tools.openapi.document import document
-from tools.openapi.specifications import MANAGEMENT_BASE, components, corrected, documents
+from tools.openapi.specifications import MANAGEMENT_BASE, Json, components, corrected, documents
 from tools.support.asgi_client import Answer
 
 Operation: TypeAlias = Any
@@ -26,13 +26,21 @@ Operation: TypeAlias = Any
 
 @lru_cache
 def operations() -> Mapping[str, Operation]:
-    """Every operation of the two specifications, by method and path."""
-    iceberg, polaris, _ = documents()
+    """Every operation of the two specifications, by method and path, and those beside them that read a catalog, which
+    only our own document has."""
+    (iceberg, polaris, _), ours = documents(), document()
     paths = {**iceberg["paths"], **polaris["paths"]}
-    both = {**iceberg, "paths": paths, "components": {**iceberg["components"], **components()}}
-    schema = schemathesis.openapi.from_dict(corrected(both))
+    beside = {path: {"get": item["get"]} for path, item in ours["paths"].items() if _is_ours(item.get("get"))}
+    known = {kind: {**ours["components"].get(kind, {}), **components()[kind]} for kind in components()}
+    whole = {**iceberg, "paths": {**beside, **paths}, "components": {**iceberg["components"], **known}}
+    schema = schemathesis.openapi.from_dict(corrected(whole))
     found: list[Operation] = [*schema.get_all_operations()]
     return {operation.label: operation for operation in (each.ok() for each in found)}
+
+
+def _is_ours(operation: Json | None) -> bool:
+    """Whether an operation is one of our own in a catalog's API."""
+    return operation is not None and {"$ref": "#/components/parameters/prefix"} in operation.get("parameters", ())
 
 
 @lru_cache

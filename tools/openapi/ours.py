@@ -14,7 +14,7 @@ from arco_catalog.planning.governance import (
 )
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
-from tools.openapi import inspection
+from tools.openapi import discovery, inspection
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
 TAG = "Arco API"
@@ -65,6 +65,7 @@ def _governance(of: str, path: str, *parameters: str) -> Mapping[str, Json]:
 
 
 OPERATIONS: Mapping[str, Json] = {
+    **discovery.OPERATIONS,
     **_governance("Namespace", _NAMESPACE, "prefix", "namespace"),
     **_governance("Table", _TABLE, "prefix", "namespace", "table"),
     **_governance("View", f"{_NAMESPACE}/views/{{view}}", "prefix", "namespace", "view"),
@@ -207,6 +208,7 @@ _RESULT: Json = {
 }
 
 SCHEMAS: Mapping[str, Json] = {
+    **discovery.SCHEMAS,
     **inspection.SCHEMAS,
     "PrivilegeChecks": {
         "type": "object",

@@ -1,0 +1,26 @@
+"""The HTTP handler that searches for namespaces, tables and views by words of their names."""
+
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import Response, json_response
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.search import KINDS, search
+from arco_catalog.planning.search import SearchQuery
+
+
+async def find(context: RequestContext) -> Response:
+    """Returns a page of the namespaces, tables and views that the caller may list and whose names have words that start
+    with those of the query. Raises `BadRequest` for an invalid query."""
+    text, query = context.query.one("q"), context.query
+    if text is None:
+        raise BadRequest("Query parameter 'q' is missing: it has the words to search for")
+    kind = query.choice("type", KINDS, "") or None
+    limit, token = query.positive("limit"), query.one("pageToken")
+    sought = SearchQuery.parse(text)
+    found = await search(context.sessions.open(), sought, kind=kind, limit=limit, token=token)
+    page: JsonObject = {
+        "results": [*found.results],
+        "scanned": found.scanned,
+        "next-page-token": found.next_page_token,
+    }
+    return json_response(page)

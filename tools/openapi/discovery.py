@@ -1,0 +1,77 @@
+"""The operations by which people look at a catalog, as the OpenAPI document describes them: no specification has
+them."""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.operations.search import KINDS, MAX_RESULTS
+from arco_catalog.planning.search import MAX_QUERY
+from tools.openapi.specifications import Json
+
+TAG = "Arco API"
+_TEXT: Json = {"type": "string"}
+_LEVELS: Json = {"type": "array", "items": _TEXT}
+_TOKEN: Json = {"type": ["string", "null"]}
+
+
+def _reference(kind: str, name: str) -> Json:
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _nullable(kind: str) -> Json:
+    return {"type": [kind, "null"]}
+
+
+def _object(**properties: Json) -> Json:
+    """An object that has all of these fields, whose names have hyphens for underscores."""
+    named = {name.replace("_", "-"): schema for name, schema in properties.items()}
+    return {"type": "object", "required": [*named], "properties": named}
+
+
+def _list(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _query(name: str, schema: Json, *, required: bool = False) -> Json:
+    return {"name": name, "in": "query", "required": required, "schema": schema}
+
+
+def _reads(name: str, answer: str, parameters: Sequence[Json]) -> Json:
+    """An operation that reads, with the schema of its answer."""
+    answered: Json = {"content": {"application/json": {"schema": _reference("schemas", answer)}}}
+    return {
+        "tags": [TAG],
+        "operationId": name,
+        "parameters": [_reference("parameters", "prefix"), *parameters],
+        "responses": {"200": answered},
+    }
+
+
+_PAGE_TOKEN = _reference("parameters", "page-token")
+
+OPERATIONS: Mapping[str, Json] = {
+    "GET /v1/{prefix}/search": _reads(
+        "search",
+        "SearchResults",
+        [
+            _query("q", {"type": "string", "minLength": 1, "maxLength": MAX_QUERY}, required=True),
+            _query("type", {"enum": [*KINDS]}),
+            _query("limit", {"type": "integer", "minimum": 1}),
+            _PAGE_TOKEN,
+        ],
+    ),
+}
+"""Whole operations, by their endpoints."""
+
+SCHEMAS: Mapping[str, Json] = {
+    "SearchResults": {
+        "description": "A page of what a search found. It may be empty although there is a next page.",
+        **_object(
+            results={
+                **_list(_object(type={"enum": [*KINDS]}, namespace=_LEVELS, name=_nullable("string"))),
+                "maxItems": MAX_RESULTS,
+            },
+            scanned={"type": "integer"},
+            next_page_token=_TOKEN,
+        ),
+    },
+}
