@@ -222,7 +222,7 @@ bench-%: .venv/.dev ## A bench of tools/bench, as bench-calls, bench-peers, benc
 	$(BIN)/python -m tools.bench.$* $(ARGS)
 
 .PHONY: dist
-dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
+dist: .venv/.bootstrap $(CONSOLE) ## Build the wheel and the source distribution into dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 .PHONY: package
@@ -234,11 +234,11 @@ package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which 
 	$(BIN)/python -m tools.package_azure
 
 .PHONY: release
-release: .venv/.bootstrap sbom ## Build all files of a release into dist/release, of a checkout without changes (CONTRIBUTING.md says how to make one)
+release: .venv/.bootstrap sbom $(CONSOLE) ## Build all files of a release into dist/release, of a checkout without changes (CONTRIBUTING.md says how to make one)
 	$(BIN)/python -m tools.release
 
 .PHONY: image
-image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar; EXTRAS=gcs: for one cloud)
+image: $(CONSOLE) ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar; EXTRAS=gcs: for one cloud)
 	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
 .PHONY: docs

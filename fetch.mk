@@ -20,7 +20,7 @@ python_of = $(firstword $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/$
 OTHER_PYTHONS := $(strip $(file < .ci/pythons))
 
 # What a machine lacks is named when tests begin, and what needs it is left out; with CI=true it must be there.
-MISSING := $(strip $(foreach tool,java mvn go node npm terraform,$(if $(shell command -v $(tool)),,$(tool))) \
+MISSING := $(strip $(foreach tool,java mvn go node npm chromium terraform,$(if $(shell command -v $(tool)),,$(tool))) \
   $(foreach version,$(OTHER_PYTHONS),$(if $(call python_of,$(version)),,python$(version))))
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
@@ -28,7 +28,8 @@ FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
 RECIPES := $(if $(filter go,$(MISSING)),,.tools/helm .tools/crds/httproutes.yaml .tools/crds/servicemonitors.yaml .tools/compose-spec)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(RECIPES) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
+CONSOLE := arco_catalog/http/console/built/index.html
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(RECIPES) $(AZURITE) $(OIDC_PROVIDER) $(if $(AZURITE),$(CONSOLE)) .venv-polaris/.complete
 
 # Every list of pinned Python packages.
 LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
@@ -61,7 +62,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-3.5.in -c requirements/serve.txt -o requirements/spark-3.5.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-4.0.in -c requirements/serve.txt -o requirements/spark-4.0.txt
-	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \
+	$(if $(AZURITE),for folder in requirements/azurite requirements/oidc-provider console; do (cd $$folder && \
 	  npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund); done)
 
 # A folder's jars all go on a class path: none may be there that its list of checksums does not name.
@@ -176,6 +177,15 @@ ICEBERG_GO := tests/engines/others/iceberg_go
 	cp $^ $(@D)
 	cd $(@D) && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# The console: pages in TypeScript, which a wheel holds as built files.
+.PHONY: console
+console: $(CONSOLE) ## Build the console, the pages at /ui of the server, into the package (needs Node.js and npm)
+console/node_modules/.complete: console/package.json console/package-lock.json
+	cd console && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+$(CONSOLE): console/node_modules/.complete $(wildcard console/build.mjs console/src/* console/src/*/*)
+	cd console && npm run --silent build
 
 .venv-core-%/.complete: requirements/core-%.txt requirements/bootstrap.txt pyproject.toml .venv/.serve
 	$(BIN)/uv venv --quiet --allow-existing --python $(call python_of,$*) $(@D)

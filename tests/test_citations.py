@@ -27,7 +27,7 @@ OUTSIDE = re.compile(
     r"|\b(?:faults|limits|naming|iceberg-semantics|seed-requirements)\.md"
     r"|\b[Ss]eeds? 0\d\d\b"
 )
-MADE = re.compile(r"\.(?!ci$|github$).*|__pycache__|dist|build|.*\.egg-info")
+MADE = re.compile(r"\.(?!ci$|github$).*|__pycache__|dist|build|built|node_modules|.*\.egg-info")
 """Folders of what `.gitignore` keeps out, and of git itself."""
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 BREAK = r"(?:\s|[#>|*](?=\s))*"  # a line may end anywhere, and the next begin as a comment or in a table

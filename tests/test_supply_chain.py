@@ -67,8 +67,9 @@ def test_servers_in_go_are_pinned() -> None:
 
 
 def test_packages_of_npm_are_pinned_by_hash_and_no_registry_is_named() -> None:
-    for folder in (PROJECT / "requirements").glob("*/package.json"):
-        versions = json.loads(folder.read_text())["dependencies"].values()
+    for folder in (*(PROJECT / "requirements").glob("*/package.json"), PROJECT / "console" / "package.json"):
+        package = json.loads(folder.read_text())
+        versions = {**package["dependencies"], **package.get("devDependencies", {})}.values()
         lock = json.loads((folder.parent / "package-lock.json").read_text())
         packages = [package for path, package in lock["packages"].items() if path]
 

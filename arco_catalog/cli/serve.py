@@ -30,6 +30,7 @@ from arco_catalog.cli.urls import canonical_urls
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import parse_host
+from arco_catalog.http.console.files import read_console
 from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.rates import RequestRates
@@ -143,7 +144,15 @@ async def _serve(options: ServeOptions) -> None:
             request_memory_bytes=options.request_memory,
         )
         catalogs = {} if what.realms else {options.warehouse: catalog}
-        app = create_app(catalogs, http, parsed.telemetry, what.realms, what.authentication, rates=_rates(options))
+        app = create_app(
+            catalogs,
+            http,
+            parsed.telemetry,
+            what.realms,
+            what.authentication,
+            rates=_rates(options),
+            console=None if options.no_console else await asyncio.to_thread(read_console),
+        )
         config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
         report = await _report(catalog, what.realms, http.key_policy)
         crowd = Crowd(parsed.connections, asyncio.get_running_loop().time)

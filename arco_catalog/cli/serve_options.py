@@ -12,14 +12,15 @@ from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(ServerOptions):
-    """The options of `arco serve`: what every server has, and options for locations, web pages, idempotency keys,
-    purges, background tasks, vended credentials, metrics for Prometheus, rates and the audit log."""
+    """The options of `arco serve`: what every server has, and options for locations, web pages, the console,
+    idempotency keys, purges, background tasks, vended credentials, metrics for Prometheus, rates and the audit log."""
 
     allow_location_overlap: bool
     """Whether locations of tables may overlap; `allow_catalog_overlap` is about locations of catalogs."""
     allowed_origins: Sequence[str]
     gzip: bool
     quiet: bool
+    no_console: bool = False
     file_confirmed_ms: int = 60_000
     allow_catalog_overlap: bool = False
     keys_enabled: bool = True

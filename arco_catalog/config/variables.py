@@ -117,6 +117,7 @@ METRICS = Variable(
     "MODE",
 )
 GZIP = _switch("ARCO_GZIP", "compress answers of 64 KB, not only those of 1 MB, for clients that accept it")
+NO_CONSOLE = _switch("ARCO_NO_CONSOLE", "do not serve the console, the pages for browsers below /ui")
 LOG_FORMAT = Variable(
     "ARCO_LOG_FORMAT",
     "text, or json (one object per line, and a line for each request at any level)",
@@ -513,6 +514,7 @@ SERVER: tuple[Variable[object], ...] = (
     *_IDEMPOTENCY,
     METRICS,
     GZIP,
+    NO_CONSOLE,
     LOG_FORMAT,
     AUDIT_LOG,
     METRICS_NAMESPACE,

@@ -28,10 +28,13 @@ def check_page(
     server: str | None,
     allowed_hosts: tuple[str, ...],
     allowed_origins: tuple[str, ...] = (),
+    *,
+    linked: bool = False,
 ) -> None:
     """Raises `Forbidden` if the `Host` in these headers is not safe (`_is_allowed`), from whatever page the request
-    comes, or if a web page of another origin sent the request, unless `allowed_origins` contains that origin. Headers
-    that are missing are not required. `server` is the address at which the request arrived, None if unknown."""
+    comes, or if a web page of another origin sent the request, unless `allowed_origins` contains that origin or the
+    request is `linked`: a browser opens a page that has no data. Headers that are missing are not required. `server` is
+    the address at which the request arrived, None if unknown."""
     host = headers.get("host")
     if host is not None:
         allowed = _remembered if len(host) <= REMEMBERED_HOST_BYTES else _is_allowed
@@ -41,7 +44,7 @@ def check_page(
                 "the server's operator allow this one by --allowed-host or ARCO_ALLOWED_HOSTS"
             )
     origin = headers.get("origin")
-    if origin in allowed_origins:
+    if linked or origin in allowed_origins:
         return
     # an origin without a host, such as "null", is foreign also to a request without a host
     if origin is not None and (not host or origin.partition("://")[2].lower() != host.lower()):
@@ -55,6 +58,13 @@ def check_page(
             f"A web page of another origin may not use this catalog: the browser's header Sec-Fetch-Site is "
             f"{site[:64]!r}, and the header Origin names no origin that the server's operator allows"
         )
+
+
+def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a browser sends the request to show what it gets as a page, because its user follows a link. No other
+    page can read it."""
+    opens = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return opens and method in ("GET", "HEAD")
 
 
 def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -> bool:

@@ -36,7 +36,7 @@ class DecodedRequest:
     the template's places. `body` is the JSON object that was sent, None on routes without one and for an optional body
     that is empty; `body_bytes` is the length in which it was sent. `form` is a form as it was sent, empty on all other
     routes. `hold` accounts for the memory of the request. `id` is the request's id in telemetry, None without
-    telemetry."""
+    telemetry. `raw_path` is the path as it was sent."""
 
     options: HttpOptions
     template: str
@@ -48,6 +48,7 @@ class DecodedRequest:
     body: JsonObject | None = None
     body_bytes: int = 0
     form: bytes = b""
+    raw_path: bytes = b""
     id: str | None = None
     _parsed: dict[Callable[["DecodedRequest"], object], object] = field(default_factory=dict, init=False, repr=False)
 

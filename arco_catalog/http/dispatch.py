@@ -4,14 +4,14 @@ and calls the handler."""
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from arco_catalog.http.browsers import check_media_type, check_page
+from arco_catalog.http.browsers import check_media_type, check_page, is_navigation
 from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
 from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
 from arco_catalog.http.route import PREFIX, Effect, Route
-from arco_catalog.http.router import Router
+from arco_catalog.http.router import Match, Router
 from arco_catalog.http.service import Service
 from arco_catalog.http.sessions import Sessions
 from arco_catalog.iceberg.errors import (
@@ -53,8 +53,9 @@ class Dispatch:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
         if allowed_hosts is not None:
-            check_page(request.headers, request.server, allowed_hosts, self._service.options.allowed_origins)
-        match = self._router.match(self._below_base(request.raw_path), request.spelling)
+            origins, linked = self._service.options.allowed_origins, self._is_linked(request)
+            check_page(request.headers, request.server, allowed_hosts, origins, linked=linked)
+        match = self._match(request)
         route = None if match is None else match.route(request.method)
         # A public route is for every caller; a path without a route is for none.
         public = route is not None and route.public
@@ -112,6 +113,18 @@ class Dispatch:
             raise NotAuthorized(request.caller.unidentified_because)
         return None
 
+    def _match(self, request: Request) -> Match | None:
+        return self._router.match(self._below_base(request.raw_path), request.spelling)
+
+    def _is_linked(self, request: Request) -> bool:
+        """Whether a browser opens a page of the console, to which pages of other origins may link. Raises `BadRequest`
+        for a path that does not decode."""
+        if not is_navigation(request.method, request.headers):
+            return False
+        match = self._match(request)
+        route = None if match is None else match.route(request.method)
+        return route is not None and route.linked
+
     def _below_base(self, path: bytes) -> bytes:
         """Returns the path without the base path of this server and, on a server with realms, without the base path of
         Polaris's catalog API. The management API is not served below the latter, so that a proxy can block all of it by
@@ -151,6 +164,7 @@ class Dispatch:
             headers=request.headers,
             caller=request.caller,
             hold=request.hold,
+            raw_path=request.raw_path,
             id=request.id,
         )
         key_text = request.headers.get("idempotency-key") if changes and route.has_prefix else None

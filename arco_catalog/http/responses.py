@@ -38,8 +38,8 @@ _JSON = (_exact("Content-Type"), b"application/json")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response: a status, headers, and a JSON body, which may be empty or compressed. `error_type` is the type
-    in the body of an error, None for any other response."""
+    """An HTTP response: a status, headers, and a body, which may be empty or compressed. The body is JSON, unless the
+    headers have a `Content-Type`. `error_type` is the type in the body of an error, None for any other response."""
 
     status: int
     body: bytes = b""
@@ -58,7 +58,7 @@ class Response:
         headers = [(_exact(name), value.encode("latin-1")) for name, value in self.headers.items()]
         if request_id is not None:
             headers.append((_exact("X-Request-Id"), request_id.encode()))
-        if body:
+        if body and "Content-Type" not in self.headers:
             headers.append(_JSON)
         if self.status not in (204, 304):
             # In lower case, because uvicorn must recognise this one or it sends chunks.

@@ -41,7 +41,8 @@ class Route:
     `handling` is the handler, or its module and name in this package. `/v1/config` lists the routes that are
     `advertised`. A POST or PUT has a JSON body of one of the `body_types` if it `takes_json`, and may have one with
     `optional_json`; with `takes_form` the body is a form. `requires` returns the privileges that a caller needs in a
-    realm; only a `public` route, which serves every caller, may lack it. A route that is not `in_external` is refused
+    realm; only a `public` route, which serves every caller, may lack it. Pages of other origins may link to a `linked`
+    route, which has no data. A route that is not `in_external` is refused
     in catalogs of type EXTERNAL, whose tables another catalog changes."""
 
     method: str
@@ -55,6 +56,7 @@ class Route:
     optional_json: bool = False
     takes_form: bool = False
     public: bool = False
+    linked: bool = False
     in_external: bool = True
     bare_field: str | None = None
     """The field of the body whose value the client may also send as the whole body."""

@@ -10,7 +10,8 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.protocol.catalog import Catalog
 from storage_backends.lazy_dataclass import dataclass
 
-if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
+if TYPE_CHECKING:  # importing them takes time, which a cold start without console and realms saves
+    from arco_catalog.http.console.files import Console
     from arco_catalog.http.realms import RealmService
 
 
@@ -38,13 +39,15 @@ class Endpoint(Protocol):
 @dataclass(frozen=True, slots=True)
 class Service:
     """What one app serves at its `routes`: the catalogs of `realms`, or else `warehouses` by their names to callers
-    that `authentication` accepts. Without realms and authentication it serves every caller that its gateway lets in."""
+    that `authentication` accepts. Without realms and authentication it serves every caller that its gateway lets in.
+    `console` are the files of the console, None if the app does not serve it."""
 
     warehouses: Mapping[str, Catalog]
     options: HttpOptions
     routes: Sequence[Endpoint]
     realms: "RealmService | None" = None
     authentication: Authentication | None = None
+    console: "Console | None" = None
 
     def default_warehouse(self) -> str:
         """Returns the warehouse of requests that name none: the configured one or, on a server without realms, the only

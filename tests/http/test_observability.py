@@ -11,6 +11,7 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
+from arco_catalog.http.console.routes import CONSOLE
 from arco_catalog.http.discovery_routes import DISCOVERY
 from arco_catalog.http.management.routes import BASE, MANAGEMENT, SPECIFIED
 from arco_catalog.http.routes import HEALTH, ROUTES
@@ -750,11 +751,12 @@ METHODS = ("get", "put", "post", "delete")
 
 class TestNames:
     def test_every_route_has_a_name_of_its_own(self) -> None:
-        named = {route.endpoint: operation(route.endpoint) for route in (*ROUTES, *HEALTH, *MANAGEMENT)}
+        named = {route.endpoint: operation(route.endpoint) for route in (*ROUTES, *HEALTH, *MANAGEMENT, *CONSOLE)}
 
         assert UNKNOWN not in named.values()
         assert set(OPERATIONS) == set(named)
-        assert len({*named.values()}) == len(named) - 1  # GET and HEAD of /health are one
+        # GET and HEAD of /health are one, and both addresses that lead to the console
+        assert len({*named.values()}) == len(named) - 2
 
     def test_names_are_those_of_the_specification(self) -> None:
         ids = {
@@ -768,7 +770,8 @@ class TestNames:
             if not name.endswith(("/health", "/undrop", "/lineage", "/openapi.json", "/governance"))
             and "/timeline" not in name
             and name not in DISCOVERED
-            and not name.partition(" ")[2].startswith(BASE)
+            and not name.partition(" ")[2].startswith((BASE, "/ui"))
+            and name != "GET /"
         }
 
     def test_names_of_management_are_those_of_its_specification(self) -> None:

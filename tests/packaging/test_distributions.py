@@ -42,7 +42,7 @@ def modules_of(folder: Path) -> set[str]:
     return {
         file.relative_to(folder).as_posix()
         for file in found
-        if file.suffix in (".py", ".json") or file.name == "py.typed"
+        if file.suffix in (".py", ".json") or file.name == "py.typed" or file.parent.name == "built"
     }
 
 

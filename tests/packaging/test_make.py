@@ -8,7 +8,7 @@ import pytest
 
 from tests.packaging.dockerfile import PROJECT
 
-TOOLS = ("java", "mvn", "go", "node", "npm", "terraform")
+TOOLS = ("java", "mvn", "go", "node", "npm", "chromium", "terraform")
 PYTHONS = [f"python{version}" for version in (PROJECT / ".ci/pythons").read_text().split()]
 
 
@@ -68,6 +68,7 @@ def test_nothing_is_fetched_with_a_tool_that_is_missing(
     """In a folder where nothing was fetched yet."""
     shutil.copytree(PROJECT / "requirements", tmp_path / "requirements")
     shutil.copytree(PROJECT / "tools/rck", tmp_path / "tools/rck")
+    shutil.copytree(PROJECT / "console", tmp_path / "console", ignore=shutil.ignore_patterns("node_modules", "build"))
     shutil.copy(PROJECT / "Makefile", tmp_path)
     shutil.copy(PROJECT / "fetch.mk", tmp_path)
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)

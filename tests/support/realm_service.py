@@ -12,6 +12,7 @@ from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
+from arco_catalog.http.console.files import Console
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.realms import RealmService
@@ -83,6 +84,7 @@ class RealmApp:
     telemetry: Telemetry | None = None
     rates: RequestRates | None = None
     storage_policy: StoragePolicy = field(default_factory=StoragePolicy)
+    console: Console | None = None
 
     async def start(self) -> "RealmApp":
         """Bootstraps the realms, and serves them."""
@@ -138,7 +140,7 @@ class RealmApp:
         authentication = Authentication([authenticator])
         realms, secrets = self.realms(), self.secrets
         service = RealmService(realms, self.names[0], secrets, self.entropy, authentication, endpoint)
-        return create_app({}, self.options, self.telemetry, service, rates=self.rates)
+        return create_app({}, self.options, self.telemetry, service, rates=self.rates, console=self.console)
 
     def session(self, realm: Realm) -> Session:
         """An operator's session with a realm's registry."""

@@ -1,0 +1,103 @@
+"""HTTP handlers of the console: its files, and the public configuration that its pages start with."""
+
+from importlib.metadata import version
+
+from arco_catalog.http.compression import accepts_gzip, compressed
+from arco_catalog.http.console.files import StaticFile
+from arco_catalog.http.etag import none_match
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import Response, json_response
+from arco_catalog.http.service import Service
+from arco_catalog.iceberg.errors import NoSuchRoute
+from arco_catalog.iceberg.json import JsonValue
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+"""The Content-Security-Policy of every page: files and APIs of this server alone, no inline code, in no frame."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+ONE_YEAR = "public, max-age=31536000, immutable"
+
+
+async def root(context: RequestContext) -> Response:
+    """Leads a browser to the console. Raises `NoSuchRoute` for a client that accepts no HTML."""
+    if "text/html" not in context.headers.get("accept", ""):
+        raise NoSuchRoute("No endpoint at /: /v1/config lists the supported endpoints, and /ui is for browsers")
+    return _redirect("ui/")
+
+
+async def index(context: RequestContext) -> Response:
+    """Returns the first page of the console, which names the other files relative to `/ui/`. Without the slash at the
+    end of the path, it leads there."""
+    if not context.raw_path.endswith(b"/"):
+        return _redirect("ui/")
+    assert context.service.console is not None
+    return _response(context, context.service.console.index)
+
+
+async def static_file(context: RequestContext) -> Response:
+    """Returns a file of the console. Raises `NoSuchRoute` if there is none of that name."""
+    assert context.service.console is not None
+    found = context.service.console.files.get(context.params["file"])
+    if found is None:
+        raise NoSuchRoute("The console has no such file: load /ui/ again")
+    return _response(context, found)
+
+
+async def config(context: RequestContext) -> Response:
+    """Returns what the console needs before anyone has signed in: the version of the server, its only or usual
+    warehouse, whether it has realms, and the ways to sign in, none if callers are not authenticated."""
+    service = context.service
+    only = [*service.warehouses] if len(service.warehouses) == 1 else [None]
+    return json_response(
+        {
+            "version": version("arco-catalog"),
+            "warehouse": service.options.default_warehouse or only[0],
+            "realms": 0 if service.realms is None else len(service.realms.realms),
+            "logins": _logins(service),
+        },
+        headers={**HEADERS, "Cache-Control": "no-store"},
+    )
+
+
+def _logins(service: Service) -> list[JsonValue]:
+    realms = service.realms
+    authentication = service.authentication if realms is None else realms.authentication
+    if authentication is None:
+        return []
+    has_tokens = realms is not None and realms.token_endpoint is not None
+    return ["client-credentials", "token"] if has_tokens else ["token"]
+
+
+def _redirect(target: str) -> Response:
+    return Response(307, headers={**HEADERS, "Location": target, "Cache-Control": "no-cache"})
+
+
+def _response(context: RequestContext, file: StaticFile) -> Response:
+    headers = {
+        **HEADERS,
+        "ETag": file.etag,
+        "Cache-Control": ONE_YEAR if file.immutable else "no-cache",
+        "Vary": "Accept-Encoding",
+    }
+    if not none_match(context.headers.get("if-none-match"), file.etag):
+        return Response(304, headers=headers)
+    whole = Response(200, file.body, {**headers, "Content-Type": file.media_type})
+    return compressed(whole, file.packed) if accepts_gzip(context.headers) else whole

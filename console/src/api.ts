@@ -1,0 +1,91 @@
+/** Requests to the APIs of this server, at addresses relative to the page, with the token of this tab. */
+import { parseExact } from "./json";
+import { login, type ServerConfig, serverConfig, signIn, signOut } from "./session";
+
+const BASE = "../";
+
+/** An error as the API sent it. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly type: string,
+    message: string,
+    readonly requestId: string | null,
+  ) {
+    super(message);
+  }
+}
+
+/** The server sent no answer. */
+export class Unreachable extends Error {}
+
+export interface Call {
+  query?: Record<string, string | number | null | undefined>;
+  signal?: AbortSignal;
+}
+
+/** Reads JSON from a path of an API; values of the query that are null are left out. Throws `ApiError`, `Unreachable`, or the error of an aborted request. */
+export async function read<T>(path: string, { query = {}, signal }: Call = {}): Promise<T> {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+  const target = `${BASE}${path}${given.length > 0 ? `?${search}` : ""}`;
+  return (await send(target, { headers: authorized(), ...(signal ? { signal } : {}) })) as T;
+}
+
+/** Reads what the server says of itself, and keeps it in `serverConfig`. */
+export async function readServerConfig(): Promise<void> {
+  serverConfig.value = (await send("config.json", {})) as ServerConfig;
+}
+
+/** Gets a token for a client's id and secret, and signs in by it. Throws what `read` throws. */
+export async function signInByCredentials(id: string, secret: string, realm: string): Promise<void> {
+  const body = new URLSearchParams({
+    grant_type: "client_credentials",
+    client_id: id,
+    client_secret: secret,
+    scope: "PRINCIPAL_ROLE:ALL",
+  });
+  const answer = (await send(`${BASE}v1/oauth/tokens`, { method: "POST", body, headers: ofRealm(realm) })) as {
+    access_token: string;
+    expires_in?: number;
+  };
+  const seconds = answer.expires_in;
+  signIn({ token: answer.access_token, name: id, realm, expiresAtMs: seconds ? Date.now() + seconds * 1000 : null });
+}
+
+function authorized(): Record<string, string> {
+  const held = login.value;
+  return held === null ? {} : { Authorization: `Bearer ${held.token}`, ...ofRealm(held.realm) };
+}
+
+function ofRealm(realm: string): Record<string, string> {
+  return realm ? { "Polaris-Realm": realm } : {};
+}
+
+async function send(target: string, options: RequestInit): Promise<unknown> {
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(target, { credentials: "omit", ...options });
+    text = await response.text();
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Unreachable("The server does not answer. It may have stopped, or the network is down.");
+  }
+  if (response.ok) return text ? parseExact(text) : null;
+  if (response.status === 401 && login.value !== null) signOut("expired");
+  throw errorOf(response, text);
+}
+
+/** Returns the error in a body: in Iceberg's form, in that of OAuth2, or any other body. */
+function errorOf(response: Response, text: string): ApiError {
+  const id = response.headers.get("X-Request-Id");
+  try {
+    const body = JSON.parse(text);
+    if (body.error?.message) return new ApiError(response.status, body.error.type, body.error.message, id);
+    if (body.error_description) return new ApiError(response.status, body.error, body.error_description, id);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  return new ApiError(response.status, "", text.slice(0, 500) || response.statusText, id);
+}

@@ -1,0 +1,131 @@
+/** The frame around every page: where one can go, who one is, and the page that the address names. */
+import { useComputed } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { readServerConfig } from "./api";
+import { forgetCatalogs } from "./catalog";
+import { useLoad } from "./load";
+import { pages } from "./names";
+import { CatalogPages } from "./pages/catalog-pages";
+import { HomePage } from "./pages/home";
+import { NotFound } from "./pages/not-found";
+import { PrincipalsPage } from "./pages/principals";
+import { SignInPage } from "./pages/sign-in";
+import { Form, Loaded } from "./parts/basics";
+import { go, type Place, place } from "./router";
+import { login, mustSignIn, serverConfig, signOut } from "./session";
+
+export function App() {
+  const started = useLoad(readServerConfig, []);
+  const main = useRef<HTMLElement>(null);
+  const page = useComputed(() => place.value.path.join("/"));
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) {
+      first.current = false;
+      return;
+    }
+    scrollTo(0, 0);
+    main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+  }, [page.value]);
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the page
+      </button>
+      <TopBar place={place.value} />
+      <main id="main" ref={main} tabIndex={-1}>
+        <Loaded of={started}>{() => <CurrentPage place={place.value} />}</Loaded>
+      </main>
+      <footer>
+        <span>Arco {serverConfig.value?.version}</span>
+        <a href="../openapi.json">API</a>
+      </footer>
+    </>
+  );
+}
+
+function CurrentPage({ place: { path, query } }: { place: Place }) {
+  if (mustSignIn()) return <SignInPage />;
+  const [kind, catalog, ...rest] = path;
+  if (kind === undefined) return <HomePage />;
+  if (kind === "principals") return <PrincipalsPage />;
+  if (kind === "c" && catalog) return <CatalogPages key={catalog} name={catalog} rest={rest} query={query} />;
+  return <NotFound />;
+}
+
+function TopBar({ place: { path, query } }: { place: Place }) {
+  const catalog = path[0] === "c" ? path[1] : undefined;
+  const shown = mustSignIn() ? undefined : catalog;
+  return (
+    <header class="top">
+      <a class="brand" href={pages.home()}>
+        <svg viewBox="0 0 32 32" aria-hidden="true">
+          <path d="M4 28V18a12 12 0 0 1 24 0v10h-6V18a6 6 0 0 0-12 0v10z" />
+        </svg>
+        Arco
+      </a>
+      {shown && <CatalogLinks catalog={shown} current={path[2] ?? ""} />}
+      {shown && <SearchBox key={query.q ?? ""} catalog={shown} words={query.q ?? ""} />}
+      <Session />
+    </header>
+  );
+}
+
+function CatalogLinks({ catalog, current }: { catalog: string; current: string }) {
+  const links: [string, string, string][] = [
+    ["", catalog, pages.catalog(catalog)],
+    ["namespaces", "Namespaces", pages.namespaces(catalog)],
+    ["history", "History", pages.history(catalog)],
+    ["tasks", "Tasks", pages.tasks(catalog)],
+    ["policies", "Policies", pages.policies(catalog)],
+    ["roles", "Roles", pages.roles(catalog)],
+  ];
+  return (
+    <nav class="links" aria-label="Catalog">
+      <ul>
+        {links.map(([key, name, target]) => (
+          <li key={key}>
+            <a href={target} aria-current={key === current ? "page" : undefined} title={name}>
+              <bdi>{name}</bdi>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function SearchBox({ catalog, words }: { catalog: string; words: string }) {
+  return (
+    <Form
+      class="search"
+      role="search"
+      onSend={(data) => {
+        const q = String(data.get("q") ?? "").trim();
+        if (q) go(pages.search(catalog, q));
+      }}
+    >
+      <input type="search" name="q" aria-label="Search names" placeholder="Search names" defaultValue={words} />
+    </Form>
+  );
+}
+
+function Session() {
+  const config = serverConfig.value;
+  if (config === null) return null;
+  if (config.logins.length === 0) return <span class="who faint">No login</span>;
+  const held = login.value;
+  if (held === null) return null;
+  const leave = () => {
+    forgetCatalogs();
+    signOut("wish");
+  };
+  return (
+    <span class="who">
+      <bdi title={held.realm ? `realm ${held.realm}` : "Signed in"}>{held.name}</bdi>
+      <button type="button" class="quiet" onClick={leave}>
+        Sign out
+      </button>
+    </span>
+  );
+}

@@ -1,0 +1,43 @@
+/** Names in addresses: of the API, whose namespaces are levels, and of this console's pages. */
+import { href } from "./router";
+
+export const LEVELS = "\u001f";
+
+export type Namespace = readonly string[];
+
+/** The kinds of things with a page of their own below a namespace, as the first part of their addresses. */
+export type Kind = "t" | "v";
+
+/** Returns the path of the catalog API to a namespace, or to something in it. */
+export function apiPath(prefix: string, namespace: Namespace, ...rest: string[]): string {
+  const parts = [namespace.join(LEVELS), ...rest].map(encodeURIComponent);
+  return `v1/${prefix}/namespaces/${parts.join("/")}`;
+}
+
+/** Returns a namespace, and a name in it, as people write them. */
+export function dotted(namespace: Namespace, name?: string | null): string {
+  return [...namespace, ...(name === undefined || name === null ? [] : [name])].join(".");
+}
+
+/** The addresses of the console's pages. */
+export const pages = {
+  home: () => href([]),
+  catalog: (catalog: string) => href(["c", catalog]),
+  search: (catalog: string, q: string) => href(["c", catalog, "search"], { q }),
+  namespaces: (catalog: string) => href(["c", catalog, "namespaces"]),
+  history: (catalog: string, query: Record<string, string | undefined> = {}) => href(["c", catalog, "history"], query),
+  tasks: (catalog: string) => href(["c", catalog, "tasks"]),
+  policies: (catalog: string) => href(["c", catalog, "policies"]),
+  roles: (catalog: string) => href(["c", catalog, "roles"]),
+  principals: () => href(["principals"]),
+  namespace: (catalog: string, namespace: Namespace, ...rest: string[]) =>
+    href(["c", catalog, "n", namespace.join(LEVELS), ...rest]),
+  entity: (
+    catalog: string,
+    kind: Kind,
+    namespace: Namespace,
+    name: string,
+    rest: readonly string[] = [],
+    query: Record<string, string | undefined> = {},
+  ) => href(["c", catalog, kind, namespace.join(LEVELS), name, ...rest], query),
+};

@@ -1,0 +1,118 @@
+import { ApiError, read } from "../api";
+import type { Catalog } from "../catalog";
+import { type Page, usePages } from "../load";
+import { dotted } from "../names";
+import { DataTable, Empty, Failure, Section } from "../parts/basics";
+import { Rest } from "../parts/listing";
+import { href } from "../router";
+
+interface Grant {
+  type: string;
+  namespace?: string[];
+  tableName?: string;
+  viewName?: string;
+  privilege: string;
+}
+
+interface AccessRow {
+  "principal-role": string;
+  principal: string | null;
+  privileges: { privilege: string; "catalog-role": string | null; grant: Grant }[];
+}
+
+interface AccessPage extends Page<AccessRow> {
+  checked: boolean;
+}
+
+/** Who can do what here, and by which grant. */
+export function Access({ catalog, path }: { catalog: Catalog; path: string }) {
+  const rows = usePages<AccessRow & { checked: boolean }>(
+    async (token, signal) => {
+      const found = await readAccess(path, token, signal);
+      return { items: found.items.map((each) => ({ ...each, checked: found.checked })), next: found.next };
+    },
+    [path],
+  );
+  if (rows.error instanceof ApiError && rows.error.status === 403) return <Denied error={rows.error} />;
+  return (
+    <Section title="Who can do what">
+      {rows.items[0] && !rows.items[0].checked && <Unchecked />}
+      <Rest of={rows} empty={<NobodyOrUnchecked />}>
+        {(items) => (
+          <DataTable label="Access" columns={["Principal role", "Principal", "May", "Because of"]}>
+            {items.flatMap((row) =>
+              row.privileges.map((each, at) => (
+                <tr key={`${row["principal-role"]}/${row.principal}/${each.privilege}/${each["catalog-role"]}`}>
+                  {at === 0 && (
+                    <>
+                      <th scope="row" rowSpan={row.privileges.length}>
+                        <bdi>{row["principal-role"]}</bdi>
+                      </th>
+                      <td rowSpan={row.privileges.length}>
+                        {row.principal === null ? <span class="faint">none yet</span> : <bdi>{row.principal}</bdi>}
+                      </td>
+                    </>
+                  )}
+                  <td>{words(each.privilege)}</td>
+                  <td>
+                    <Because catalog={catalog.name} role={each["catalog-role"]} grant={each.grant} />
+                  </td>
+                </tr>
+              )),
+            )}
+          </DataTable>
+        )}
+      </Rest>
+    </Section>
+  );
+}
+
+async function readAccess(path: string, token: string | null, signal: AbortSignal): Promise<AccessPage> {
+  const answer = await read<{ checked: boolean; access: AccessRow[]; "next-page-token": string | null }>(path, {
+    query: { pageToken: token },
+    signal,
+  });
+  return { checked: answer.checked, items: answer.access, next: answer["next-page-token"] };
+}
+
+function Because({ catalog, role, grant }: { catalog: string; role: string | null; grant: Grant }) {
+  const where = dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName);
+  return (
+    <>
+      {words(grant.privilege)} on {grant.type} <bdi>{where}</bdi>
+      {role !== null && (
+        <span class="faint">
+          {" "}
+          in <a href={href(["c", catalog, "roles", role])}>{role}</a>
+        </span>
+      )}
+    </>
+  );
+}
+
+function Denied({ error }: { error: ApiError }) {
+  return (
+    <>
+      <Failure error={error} />
+      <Empty>Those who may manage grants here can see who has access.</Empty>
+    </>
+  );
+}
+
+function Unchecked() {
+  return <p class="notice">This server checks no grants: everyone who can connect may do everything.</p>;
+}
+
+function NobodyOrUnchecked() {
+  return (
+    <>
+      No role has access by a grant. On a server without logins that is so, and everyone who can connect may do
+      everything; with logins, <code>arco grants add</code> makes a grant.
+    </>
+  );
+}
+
+/** A privilege as people read it. */
+export function words(privilege: string): string {
+  return privilege.toLowerCase().replaceAll("_", " ");
+}

@@ -1,0 +1,83 @@
+import { read } from "../api";
+import { useLoad } from "../load";
+import { pages } from "../names";
+import { Chip, Empty, Failure, Form, Heading, Loading } from "../parts/basics";
+import { go } from "../router";
+import { serverConfig } from "../session";
+import { Attention, LastChanges } from "./overview";
+
+interface ListedCatalog {
+  name: string;
+  type?: string;
+  properties?: Record<string, string>;
+}
+
+/** All catalogs that the user may see, each with its last changes and what needs attention. */
+export function HomePage() {
+  const config = serverConfig.value;
+  const listed = useLoad((signal) => catalogs(config?.warehouse ?? null, config?.realms ?? 0, signal), [config]);
+  return (
+    <>
+      <Heading title="Catalogs">
+        {(config?.realms ?? 0) > 0 && <a href={pages.principals()}>Principals and principal roles</a>}
+      </Heading>
+      {listed.state === "loading" && <Loading />}
+      {listed.state === "failed" && (
+        <>
+          <Failure error={listed.error} />
+          <OpenByName />
+        </>
+      )}
+      {listed.state === "loaded" && listed.value.length === 0 && (
+        <Empty>
+          There is no catalog yet. <code>arco catalogs create NAME</code> makes one.
+        </Empty>
+      )}
+      {listed.state === "loaded" && (
+        <div class="cards">
+          {listed.value.map((catalog) => (
+            <CatalogCard key={catalog.name} catalog={catalog} />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+async function catalogs(warehouse: string | null, realms: number, signal: AbortSignal): Promise<ListedCatalog[]> {
+  if (realms === 0) return warehouse === null ? [] : [{ name: warehouse }];
+  return (await read<{ catalogs: ListedCatalog[] }>("api/management/v1/catalogs", { signal })).catalogs;
+}
+
+/** For users who may not list catalogs, and may use some. */
+function OpenByName() {
+  return (
+    <Form class="row" aria-label="Open a catalog" onSend={(data) => go(pages.catalog(String(data.get("name"))))}>
+      <label>
+        Open a catalog by its name
+        <input name="name" required spellcheck={false} />
+      </label>
+      <button type="submit">Open</button>
+    </Form>
+  );
+}
+
+function CatalogCard({ catalog }: { catalog: ListedCatalog }) {
+  return (
+    <section class="card" aria-label={`Catalog ${catalog.name}`}>
+      <h2>
+        <a href={pages.catalog(catalog.name)}>
+          <bdi>{catalog.name}</bdi>
+        </a>{" "}
+        {catalog.type === "EXTERNAL" && <Chip title="Its tables follow those of another catalog">external</Chip>}
+      </h2>
+      <p class="faint">{catalog.properties?.["default-base-location"]}</p>
+      <Attention name={catalog.name} />
+      <h3>Last changes</h3>
+      <LastChanges name={catalog.name} count={5} />
+      <p>
+        <a href={pages.history(catalog.name)}>All changes</a>
+      </p>
+    </section>
+  );
+}

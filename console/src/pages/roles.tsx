@@ -1,0 +1,130 @@
+import { read } from "../api";
+import type { Catalog } from "../catalog";
+import { useLoad } from "../load";
+import { dotted, pages } from "../names";
+import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
+import { href } from "../router";
+import { serverConfig } from "../session";
+import { words } from "./access";
+
+interface Role {
+  name: string;
+}
+
+interface Grant {
+  type: string;
+  privilege: string;
+  namespace?: string[];
+  tableName?: string;
+  viewName?: string;
+  policyName?: string;
+}
+
+/** The catalog roles of a catalog, and of one of them its grants and the principal roles that have it. */
+export function RolesPage({ catalog, role }: { catalog: Catalog; role: string | null }) {
+  const base = `api/management/v1/catalogs/${encodeURIComponent(catalog.name)}/catalog-roles`;
+  const crumbs: [string, string][] = [[catalog.name, pages.catalog(catalog.name)]];
+  if ((serverConfig.value?.realms ?? 0) === 0) {
+    return (
+      <>
+        <Heading title="Roles and grants" crumbs={crumbs} />
+        <Empty>
+          This server has no realm, so there are no roles, and everyone who can connect may do everything.{" "}
+          <code>arco bootstrap</code> makes a realm, and <code>arco serve --auth internal</code> requires logins.
+        </Empty>
+      </>
+    );
+  }
+  if (role !== null)
+    return <RolePage base={base} role={role} crumbs={[...crumbs, ["Roles", pages.roles(catalog.name)]]} />;
+  return (
+    <>
+      <Heading title="Roles and grants" crumbs={crumbs} />
+      <RoleList base={base} catalog={catalog.name} />
+    </>
+  );
+}
+
+function RoleList({ base, catalog }: { base: string; catalog: string }) {
+  const loaded = useLoad((signal) => read<{ roles: Role[] }>(base, { signal }), [base]);
+  return (
+    <Section title="Catalog roles">
+      <Loaded of={loaded}>
+        {({ roles }) =>
+          roles.length === 0 ? (
+            <Empty>
+              No roles. <code>arco roles create NAME</code> makes one.
+            </Empty>
+          ) : (
+            <ul class="lines">
+              {roles.map(({ name }) => (
+                <li key={name}>
+                  <a href={href(["c", catalog, "roles", name])}>
+                    <bdi>{name}</bdi>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+function RolePage({ base, role, crumbs }: { base: string; role: string; crumbs: [string, string][] }) {
+  const path = `${base}/${encodeURIComponent(role)}`;
+  const grants = useLoad((signal) => read<{ grants: Grant[] }>(`${path}/grants`, { signal }), [path]);
+  const holders = useLoad((signal) => read<{ roles: Role[] }>(`${path}/principal-roles`, { signal }), [path]);
+  return (
+    <>
+      <Heading title={role} kind="Catalog role" crumbs={crumbs} />
+      <div class="halves">
+        <Section title="Grants">
+          <Loaded of={grants}>
+            {(found) =>
+              found.grants.length === 0 ? (
+                <Empty>
+                  No grants. <code>arco grants add {role} TABLE_READ_DATA</code> makes one.
+                </Empty>
+              ) : (
+                <DataTable label="Grants" columns={["Privilege", "On"]}>
+                  {found.grants.map((grant) => (
+                    <tr key={JSON.stringify(grant)}>
+                      <th scope="row">{words(grant.privilege)}</th>
+                      <td>
+                        {grant.type}{" "}
+                        <bdi>
+                          {dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName ?? grant.policyName)}
+                        </bdi>
+                      </td>
+                    </tr>
+                  ))}
+                </DataTable>
+              )
+            }
+          </Loaded>
+        </Section>
+        <Section title="Principal roles that have it">
+          <Loaded of={holders}>
+            {({ roles }) =>
+              roles.length === 0 ? <Empty>None has it, so it has no effect.</Empty> : <Names of={roles} />
+            }
+          </Loaded>
+        </Section>
+      </div>
+    </>
+  );
+}
+
+function Names({ of }: { of: Role[] }) {
+  return (
+    <ul class="lines">
+      {of.map(({ name }) => (
+        <li key={name}>
+          <bdi>{name}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}

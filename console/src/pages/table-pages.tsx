@@ -1,0 +1,117 @@
+/** The pages of a table or view: each part has a link of its own. */
+import type { Catalog } from "../catalog";
+import { loadTable } from "../catalog";
+import { useLoad } from "../load";
+import { apiPath, type Kind, type Namespace, pages } from "../names";
+import { Heading, Loaded, Tabs } from "../parts/basics";
+import { Access } from "./access";
+import { ComparePage } from "./compare";
+import { Connect } from "./connect";
+import { GovernanceChips } from "./governance";
+import { Lineage } from "./lineage";
+import { crumbsOf } from "./namespace";
+import { ApplicablePolicies } from "./policies";
+import { ReceiptPage } from "./receipt";
+import { Snapshots } from "./snapshots";
+import { TableOverview } from "./table-overview";
+import { Timeline } from "./timeline";
+import { ViewOverview } from "./view-overview";
+
+/** A table or view, by its name. */
+export interface Entity {
+  catalog: Catalog;
+  kind: Kind;
+  namespace: Namespace;
+  name: string;
+}
+
+interface Props extends Entity {
+  rest: string[];
+  query: Readonly<Record<string, string>>;
+}
+
+/** Returns the path of the catalog API to a table or view, or to something below it. */
+export function entityPath({ catalog, kind, namespace, name }: Entity, ...rest: string[]): string {
+  return apiPath(catalog.prefix, namespace, kind === "t" ? "tables" : "views", name, ...rest);
+}
+
+const TABLE_TABS: [string, string][] = [
+  ["", "Schema"],
+  ["snapshots", "Snapshots"],
+  ["timeline", "Timeline"],
+  ["lineage", "Lineage"],
+  ["access", "Access"],
+  ["policies", "Policies"],
+  ["connect", "Connect"],
+];
+const VIEW_TABS: [string, string][] = [
+  ["", "SQL"],
+  ["timeline", "Timeline"],
+  ["lineage", "Lineage"],
+  ["access", "Access"],
+];
+
+export function TablePages({ rest, query, ...entity }: Props) {
+  const { catalog, kind, namespace, name } = entity;
+  const [tab = "", version] = rest;
+  const tabs = (kind === "t" ? TABLE_TABS : VIEW_TABS).map(([key, title]): [string, string, string] => [
+    key,
+    title,
+    pages.entity(catalog.name, kind, namespace, name, key ? [key] : []),
+  ]);
+  return (
+    <>
+      <Heading title={name} kind={kind === "t" ? "Table" : "View"} crumbs={crumbsOf(catalog.name, namespace)}>
+        <GovernanceChips path={entityPath(entity, "governance")} />
+      </Heading>
+      <Tabs label="Parts of the table" tabs={tabs} current={tab === "compare" ? "timeline" : tab} />
+      <Part key={entityPath(entity)} entity={entity} tab={tab} version={version ?? null} query={query} />
+    </>
+  );
+}
+
+function Part({
+  entity,
+  tab,
+  version,
+  query,
+}: {
+  entity: Entity;
+  tab: string;
+  version: string | null;
+  query: Readonly<Record<string, string>>;
+}) {
+  switch (tab) {
+    case "snapshots":
+      return <Snapshots entity={entity} />;
+    case "timeline":
+      return version === null ? (
+        <Timeline entity={entity} at={query.at ?? ""} from={query.from ?? ""} />
+      ) : (
+        <ReceiptPage entity={entity} version={version} />
+      );
+    case "compare":
+      return <ComparePage entity={entity} from={query.from ?? ""} to={query.to ?? ""} />;
+    case "lineage":
+      return <Lineage entity={entity} direction={query.direction ?? "both"} depth={query.depth ?? "1"} />;
+    case "access":
+      return <Access catalog={entity.catalog} path={entityPath(entity, "access")} />;
+    case "policies":
+      return <ApplicablePolicies catalog={entity.catalog} namespace={entity.namespace} table={entity.name} />;
+    case "connect":
+      return <ConnectPart entity={entity} />;
+    default:
+      return entity.kind === "t" ? <TableOverview entity={entity} /> : <ViewOverview entity={entity} />;
+  }
+}
+
+function ConnectPart({ entity: { catalog, namespace, name } }: { entity: Entity }) {
+  const table = useLoad((signal) => loadTable(catalog, namespace, name, "refs", signal), [catalog, name]);
+  return (
+    <Loaded of={table}>
+      {({ metadata }) => (
+        <Connect warehouse={catalog.name} namespace={namespace} table={name} location={metadata.location} />
+      )}
+    </Loaded>
+  );
+}

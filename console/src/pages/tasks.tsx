@@ -1,0 +1,125 @@
+import { read } from "../api";
+import type { Catalog } from "../catalog";
+import { useLoad, usePages } from "../load";
+import { pages } from "../names";
+import { Chip, Code, DataTable, Facts, Form, Heading, Loaded, Section, Time } from "../parts/basics";
+import { Rest } from "../parts/listing";
+import { go, href } from "../router";
+import { readTasks, type Task, TaskName } from "./task-parts";
+
+const STATES = ["SUBMITTED", "ACQUIRING_RESOURCES", "RUNNING", "RETRY_SCHEDULED", "SUCCESS", "FAILURE"];
+
+/** Work that outlives requests, such as purges: how far it is, and what failed. */
+export function TasksPage({ catalog, status }: { catalog: Catalog; status: string }) {
+  const found = usePages((token, signal) => readTasks(catalog, status || null, token, signal), [catalog, status]);
+  return (
+    <>
+      <Heading title="Tasks" crumbs={[[catalog.name, pages.catalog(catalog.name)]]} />
+      <Form
+        class="row"
+        aria-label="Filter the tasks"
+        onSend={(data) => go(href(["c", catalog.name, "tasks"], { status: String(data.get("status")) }))}
+      >
+        <label>
+          Status
+          <select name="status">
+            <option value="">all</option>
+            {STATES.map((each) => (
+              <option key={each} value={each} selected={each === status}>
+                {words(each)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="submit">Filter</button>
+      </Form>
+      <Rest of={found} empty="No tasks. A drop with purge makes one, and so does maintenance by policies.">
+        {(items) => (
+          <DataTable label="Tasks" columns={["Task", "Status", ["Attempts", "number"], "Changed", "Last result"]}>
+            {items.map((task) => (
+              <tr key={task.id}>
+                <th scope="row">
+                  <a href={href(["c", catalog.name, "tasks", task.id])}>{task.id.slice(0, 8)}</a>{" "}
+                  <TaskName catalog={catalog.name} task={task} />
+                </th>
+                {task.unreadable ? (
+                  <td colSpan={4}>{task.unreadable}</td>
+                ) : (
+                  <>
+                    <td>
+                      <Status task={task} />
+                    </td>
+                    <td class="number">{task.attempts}</td>
+                    <td>
+                      <Time ms={task["changed-at-ms"]} />
+                    </td>
+                    <td>{task.result}</td>
+                  </>
+                )}
+              </tr>
+            ))}
+          </DataTable>
+        )}
+      </Rest>
+    </>
+  );
+}
+
+/** One task, with its progress as stored. */
+export function TaskPage({ catalog, id }: { catalog: Catalog; id: string }) {
+  const path = `v1/${catalog.prefix}/tasks/${encodeURIComponent(id)}`;
+  const loaded = useLoad((signal) => read<Task & { payload?: unknown }>(path, { signal }), [path]);
+  const crumbs: [string, string][] = [
+    [catalog.name, pages.catalog(catalog.name)],
+    ["Tasks", pages.tasks(catalog.name)],
+  ];
+  return (
+    <>
+      <Heading title={id} kind="Task" crumbs={crumbs} />
+      <Loaded of={loaded}>
+        {(task) => (
+          <>
+            <Facts
+              of={[
+                ["What", <TaskName key="name" catalog={catalog.name} task={task} />],
+                ["Status", <Status key="status" task={task} />],
+                ["Attempts", task.attempts],
+                ["Created", <Time key="created" ms={task["created-at-ms"]} />],
+                ["Changed", <Time key="changed" ms={task["changed-at-ms"]} />],
+                ["Next run", task["next-run-at-ms"] && <Time key="next" ms={task["next-run-at-ms"]} aged={false} />],
+                ["Last result", task.result],
+              ]}
+            />
+            {task.retriable && (
+              <Section title="Try again">
+                <Code label="command that retries the task" text={`arco tasks retry ${id}`} />
+              </Section>
+            )}
+            <Section title="Progress">
+              <Code label="progress as stored" text={JSON.stringify(task.progress, null, 2)} />
+            </Section>
+            {task.payload !== undefined && (
+              <Section title="What it works on">
+                <Code label="payload as stored" text={JSON.stringify(task.payload, null, 2)} />
+              </Section>
+            )}
+          </>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+function Status({ task }: { task: Task }) {
+  const kind = task.status === "SUCCESS" ? "good" : task.status === "FAILURE" ? "bad" : "plain";
+  return (
+    <>
+      <Chip kind={kind}>{words(task.status)}</Chip> {task.stuck && <Chip kind="bad">stuck</Chip>}{" "}
+      {task.undone && <Chip>drop undone</Chip>}
+    </>
+  );
+}
+
+function words(status: string): string {
+  return status.toLowerCase().replaceAll("_", " ");
+}

@@ -1,0 +1,86 @@
+/** Places the nodes and edges of a lineage graph by dagre, in a part of the console that is loaded with the first graph. */
+import { Graph, layout } from "@dagrejs/dagre";
+import { type LineageEdge, type LineageNode, labelOf } from "../lineage-graph";
+
+export interface PlacedNode {
+  node: LineageNode;
+  label: string;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface PlacedEdge {
+  key: string;
+  path: string;
+  verified: boolean;
+}
+
+export interface Layout {
+  width: number;
+  height: number;
+  nodes: PlacedNode[];
+  edges: PlacedEdge[];
+}
+
+const HEIGHT = 36;
+const LETTER = 8;
+const LONGEST = 32;
+const MARGIN = 12;
+
+/** Returns where each node and edge is, from left to right. An edge without an origin is left out. */
+export function layoutOf(nodes: readonly LineageNode[], edges: readonly LineageEdge[]): Layout {
+  const graph = new Graph({ multigraph: false });
+  graph.setGraph({ rankdir: "LR", nodesep: 16, ranksep: 56, marginx: MARGIN, marginy: MARGIN });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const node of nodes) {
+    const label = shortened(labelOf(node));
+    graph.setNode(node.id, { width: label.length * LETTER + 28, height: HEIGHT });
+  }
+  const proofs = new Map<string, boolean>();
+  for (const { from, to, confidence } of edges) {
+    if (from === null) continue;
+    const key = `${from}/${to}`;
+    proofs.set(key, proofs.get(key) === true || confidence === "Verified");
+    graph.setEdge(from, to);
+  }
+  layout(graph);
+  const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
+  return {
+    width: Math.ceil(width),
+    height: Math.ceil(height),
+    nodes: nodes.map((node) => placed(node, graph.node(node.id) as Required<Point> & Size)),
+    edges: graph.edges().map((edge) => {
+      const key = `${edge.v}/${edge.w}`;
+      return {
+        key,
+        path: pathOf((graph.edge(edge) as { points: Point[] }).points),
+        verified: proofs.get(key) ?? false,
+      };
+    }),
+  };
+}
+
+interface Point {
+  x: number;
+  y: number;
+}
+
+interface Size {
+  width: number;
+  height: number;
+}
+
+function placed(node: LineageNode, { x, y, width, height }: Point & Size): PlacedNode {
+  return { node, label: shortened(labelOf(node)), x: x - width / 2, y: y - height / 2, width, height };
+}
+
+function shortened(label: string): string {
+  const letters = [...label];
+  return letters.length <= LONGEST ? label : `${letters.slice(0, LONGEST - 1).join("")}…`;
+}
+
+function pathOf(points: readonly Point[]): string {
+  return points.map(({ x, y }, at) => `${at === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+}

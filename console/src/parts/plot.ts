@@ -1,0 +1,36 @@
+/** Draws a chart by uPlot, in a part of the console that is loaded with the first chart. */
+import uPlot from "uplot";
+import type { Point } from "./chart";
+
+const HEIGHT = 120;
+
+/** Draws into an element that has a width, follows that width, and returns what removes the chart. */
+export function plot(box: HTMLElement, points: readonly Point[], format: (value: number) => string): () => void {
+  const colours = getComputedStyle(box);
+  const line = colours.getPropertyValue("--accent");
+  const text = colours.getPropertyValue("--faint");
+  const grid = { stroke: colours.getPropertyValue("--line"), width: 1 };
+  const axis = { stroke: text, grid, ticks: { show: false }, font: "11px system-ui" };
+  const chart = new uPlot(
+    {
+      width: box.clientWidth,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { show: false },
+      scales: { y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] } },
+      series: [{}, { stroke: line, width: 2, fill: `${line}22`, points: { show: points.length < 40, size: 5 } }],
+      axes: [
+        { ...axis, size: 24, space: 80 },
+        { ...axis, size: 64, space: 34, values: (_, values) => values.map(format) },
+      ],
+    },
+    [points.map(({ ms }) => ms / 1000), points.map(({ value }) => value)],
+    box,
+  );
+  const resizing = new ResizeObserver(() => chart.setSize({ width: box.clientWidth, height: HEIGHT }));
+  resizing.observe(box);
+  return () => {
+    resizing.disconnect();
+    chart.destroy();
+  };
+}

@@ -1,0 +1,52 @@
+/** Who uses the console: what the server says of logins, and the token of this tab. No secret is stored. */
+import { signal } from "@preact/signals";
+
+export type LoginKind = "client-credentials" | "token";
+
+/** `/ui/config.json`, which is public. */
+export interface ServerConfig {
+  version: string;
+  warehouse: string | null;
+  realms: number;
+  logins: LoginKind[];
+}
+
+/** A login of this tab: the token, the name to show, the realm if one was named, and when the token expires. */
+export interface Login {
+  token: string;
+  name: string;
+  realm: string;
+  expiresAtMs: number | null;
+}
+
+const KEY = "arco-login";
+
+/** Null until the server has answered. */
+export const serverConfig = signal<ServerConfig | null>(null);
+export const login = signal<Login | null>(stored());
+/** True after the server refused the token that this tab had. */
+export const expired = signal(false);
+
+/** Whether this server lets nobody in who has not signed in, and this tab has not. */
+export function mustSignIn(): boolean {
+  return serverConfig.value !== null && serverConfig.value.logins.length > 0 && login.value === null;
+}
+
+/** Keeps a login for as long as this tab is open. */
+export function signIn(made: Login): void {
+  sessionStorage.setItem(KEY, JSON.stringify(made));
+  expired.value = false;
+  login.value = made;
+}
+
+/** Forgets the login; `because` the server refused its token, or by the user's wish. */
+export function signOut(because: "expired" | "wish"): void {
+  sessionStorage.removeItem(KEY);
+  expired.value = because === "expired";
+  login.value = null;
+}
+
+function stored(): Login | null {
+  const text = globalThis.sessionStorage?.getItem(KEY);
+  return text ? (JSON.parse(text) as Login) : null;
+}
