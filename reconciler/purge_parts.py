@@ -139,7 +139,7 @@ def part_of(key: str) -> int:
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """Iterates over a row for every manifest that these other tables refer to, for every metadata file, manifest list
+    """Yields a row for every manifest that these other tables refer to, for every metadata file, manifest list
     and statistics file of theirs at the dropped table's locations, and, for the driver, for every file that is missing
     or cannot be read. The files in manifests are left to `read_manifests_of_others`. An `Owner` has the sequence number
     of the pointer when the table was read before: if the pointer still has it, the table is not read, and the only row
@@ -169,7 +169,7 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
 async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """Iterates over rows for the files and manifests to which another table refers, in the state of this pointer and in
+    """Yields rows for the files and manifests to which another table refers, in the state of this pointer and in
     all states before. `own` returns the key of a file, which is empty outside of the dropped table's locations; such
     files have no row. A file that is missing is a `MissingFile` row, one that cannot be read a `DamagedFile` row;
     neither ends the reading."""
@@ -202,7 +202,7 @@ async def _rows_of(
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
-    """Iterates over a row for every file in these manifests that lies at the dropped table's locations, and for every
+    """Yields a row for every file in these manifests that lies at the dropped table's locations, and for every
     manifest there, and this for every other table that refers to the manifest. `manifests` has pairs of a location and
     the facts about it, so that every manifest is read once. A missing manifest is a `MissingFile` row for every such
     table; one that cannot be read is a `DamagedFile` row for only one of them."""

@@ -10,6 +10,7 @@ from arco_catalog.cli import (
     catalog_commands,
     completion_command,
     delegation_command,
+    diff_command,
     governance_command,
     grant_commands,
     login_command,
@@ -44,6 +45,7 @@ EXTRAS = {
 COMMANDS = (
     serve_command.COMMAND,
     *table_commands.COMMANDS,
+    diff_command.COMMAND,
     *operator_commands.COMMANDS,
     *recovery_commands.COMMANDS,
     upgrade_command.COMMAND,

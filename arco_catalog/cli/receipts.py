@@ -100,6 +100,6 @@ def _columns(receipt: JsonObject) -> tuple[str, ...]:
 
 def _changes(receipt: JsonObject) -> str:
     updates = receipt.get("updates")
-    kinds = Counter(map(str, updates if isinstance(updates, list) else []))
-    counted = [kind if times == 1 else f"{times} {kind}" for kind, times in kinds.items()]
+    counts = Counter(map(str, updates if isinstance(updates, list) else []))
+    counted = [kind if times == 1 else f"{times} {kind}" for kind, times in counts.items()]
     return ", ".join(["create", *counted] if base_of(receipt) is None else counted) or "-"

@@ -1,4 +1,4 @@
-"""Declares the commands of recovery: `backup`, `restore` and `adopt`."""
+"""Declares `backup`, `restore` and `adopt`, for recovery."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Declares the commands for tables and views: `ls`, `search`, `info`, `register`, `import`, `rename` and `drop`."""
+"""Declares `ls`, `search`, `info`, `register`, `import`, `rename` and `drop`, for tables and views."""
 
 import argparse
 from collections.abc import Mapping

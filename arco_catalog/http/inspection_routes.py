@@ -1,4 +1,5 @@
-"""The routes by which people look at a table or view besides its metadata: its timeline. No specification has them."""
+"""The routes by which people look at a table or view besides its metadata: its timeline, and
+how two versions differ. No specification has them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,3 +21,4 @@ def _routes(template: str, of: str, reads: Privilege, on_securable: SecurableRea
     requires = needs(reads, on_securable)
     yield Route("GET", f"{template}/timeline", f"timeline.of_{of}", requires)
     yield Route("GET", f"{template}/timeline/{{version}}", f"timeline.version_of_{of}", requires)
+    yield Route("GET", f"{template}/compare", f"timeline.compare_{of}s", requires)

@@ -1,20 +1,21 @@
-"""HTTP handlers that return the timelines of tables and views: their versions with who made each, when, and what it
-changed (docs/receipts.md#timeline)."""
+"""HTTP handlers that return the timelines of tables and views, their versions with who made each, when, and what it
+changed, and that compare two versions (docs/receipts.md#timeline)."""
 
 from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.operations.timeline import read_timeline, read_version
 
 
 async def of_table(context: RequestContext) -> Response:
-    """Returns a page of the versions of a table, newest first, or from the one that was current at the time `at`.
+    """Returns a page of the versions of a table, latest first, or from the one that was current at the time `at`.
     Raises `NoSuchTable`, and `BadRequest` for an invalid page token or time."""
     return await _page(context, context.table, "table")
 
 
 async def of_view(context: RequestContext) -> Response:
-    """Returns a page of the versions of a view, newest first, or from the one that was current at the time `at`. Raises
+    """Returns a page of the versions of a view, latest first, or from the one that was current at the time `at`. Raises
     `NoSuchView`, and `BadRequest` for an invalid page token or time."""
     return await _page(context, context.view, "view")
 
@@ -31,6 +32,18 @@ async def version_of_view(context: RequestContext) -> Response:
     return await _version(context, context.view, "view")
 
 
+async def compare_tables(context: RequestContext) -> Response:
+    """Returns what differs between two versions of a table, `from` and `to`, by default the current one. Raises
+    `NoSuchTable`, `NotFound` for an unknown version, and `BadRequest` for what names no version."""
+    return await _comparison(context, context.table, "table")
+
+
+async def compare_views(context: RequestContext) -> Response:
+    """Returns what differs between two versions of a view, `from` and `to`, by default the current one. Raises
+    `NoSuchView`, `NotFound` for an unknown version, and `BadRequest` for what names no version."""
+    return await _comparison(context, context.view, "view")
+
+
 async def _page(context: RequestContext, name: str, kind: str) -> Response:
     at_ms, page = context.query.positive("at"), paging(context)
     session = context.sessions.open()
@@ -40,3 +53,14 @@ async def _page(context: RequestContext, name: str, kind: str) -> Response:
 async def _version(context: RequestContext, name: str, kind: str) -> Response:
     session, version = context.sessions.open(), context.path_name("version")
     return json_response(await read_version(session, context.namespace, name, kind, version))
+
+
+async def _comparison(context: RequestContext, name: str, kind: str) -> Response:
+    # Imported here: a cold start with another request saves the time.
+    from arco_catalog.operations.compare import compare_versions
+
+    before, after = context.query.one("from"), context.query.one("to")
+    session = context.sessions.open()
+    if before is None:
+        raise BadRequest("Query parameter 'from' is missing: send the version to compare with")
+    return json_response(await compare_versions(session, context.namespace, name, kind, before, after))

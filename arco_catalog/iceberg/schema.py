@@ -120,7 +120,7 @@ def SCHEMA(value: JsonValue) -> Schema:  # noqa: N802 - a shape
 class Column:
     """A column of a schema at any level: a field of a struct, or the element, key or value of a collection. `name` is
     its full name, with the names of all columns that contain it, joined by dots; `parent` is the column that contains
-    it directly, None at the top level. Only fields have defaults."""
+    it directly, None at the top level. Only fields have defaults and a comment (`doc`)."""
 
     id: int
     name: str
@@ -129,6 +129,7 @@ class Column:
     parent: "Column | None" = None
     initial_default: JsonValue = None
     write_default: JsonValue = None
+    doc: str | None = None
 
     @property
     def is_primitive(self) -> bool:
@@ -174,8 +175,8 @@ def _children(of: Type, parent: Column | None) -> Iterator[Column]:
         return
     if of["type"] == "struct":
         for field in of["fields"]:
-            defaults = field.get("initial-default"), field.get("write-default")
-            yield Column(field["id"], prefix + field["name"], field["type"], field["required"], parent, *defaults)
+            described = field.get("initial-default"), field.get("write-default"), field.get("doc")
+            yield Column(field["id"], prefix + field["name"], field["type"], field["required"], parent, *described)
     elif of["type"] == "list":
         yield Column(of["element-id"], f"{prefix}element", of["element"], of["element-required"], parent)
     else:

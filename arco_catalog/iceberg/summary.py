@@ -1,6 +1,6 @@
 """Summaries of a table or view for people, from its metadata alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from arco_catalog.iceberg.accessors import current_snapshot_id, refs
@@ -31,14 +31,14 @@ def table_summary(metadata: JsonObject, newest: int) -> JsonObject:
     latest = sorted(snapshots, key=lambda snapshot: _number(snapshot, "timestamp-ms"), reverse=True)[:newest]
     shown: list[JsonValue] = [_snapshot(snapshot, current) for snapshot in latest]
     schema = _current_schema(metadata)
-    names = dict(_column_names(schema))
+    names = dict(column_names(schema))
     return {
         "format_version": metadata.get("format-version"),
         "location": metadata.get("location"),
         "updated_ms": metadata.get("last-updated-ms"),
         "schema": _columns(schema),
-        "partitioned_by": [_transformed(field, names) for field in _partition_fields(metadata)],
-        "sorted_by": [_sort_field(field, names) for field in _sort_fields(metadata)],
+        "partitioned_by": [format_partition_field(field, names) for field in _partition_fields(metadata)],
+        "sorted_by": [format_sort_field(field, names) for field in _sort_fields(metadata)],
         "properties": metadata.get("properties") or {},
         "refs": refs(metadata),
         "size": _size(snapshots, current),
@@ -146,12 +146,12 @@ def _columns(schema: JsonObject) -> list[JsonValue]:
     ]
 
 
-def _column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonValue, str]]:
+def column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonValue, str]]:
     """Yields id and name of each column; the names of columns in structs include those of the structs."""
     for field in _objects(struct.get("fields")):
         name = f"{prefix}{field.get('name')}"
         yield field.get("id"), name
-        yield from _column_names(_object(field.get("type")), f"{name}.")
+        yield from column_names(_object(field.get("type")), f"{name}.")
 
 
 def _partition_fields(metadata: JsonObject) -> list[JsonObject]:
@@ -165,11 +165,15 @@ def _sort_fields(metadata: JsonObject) -> list[JsonObject]:
     return _objects(order.get("fields"))
 
 
-def _sort_field(field: JsonObject, names: dict[JsonValue, str]) -> str:
-    return f"{_transformed(field, names)} {field.get('direction')} {field.get('null-order')}"
+def format_sort_field(field: JsonObject, names: Mapping[JsonValue, str]) -> str:
+    """Returns a field of a sort order as text, such as `bucket[16](id) asc nulls-first`. `names` has the names of
+    columns by their ids."""
+    return f"{format_partition_field(field, names)} {field.get('direction')} {field.get('null-order')}"
 
 
-def _transformed(field: JsonObject, names: dict[JsonValue, str]) -> str:
+def format_partition_field(field: JsonObject, names: Mapping[JsonValue, str]) -> str:
+    """Returns a field of a partition spec as text, such as `bucket[16](id)`. `names` has the names of columns by their
+    ids."""
     sources = field.get("source-ids") or [field.get("source-id")]
     source_ids = sources if isinstance(sources, list) else [sources]
     columns = ", ".join(

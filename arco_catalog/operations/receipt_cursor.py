@@ -1,4 +1,4 @@
-"""Reads the commits of one table or view by their receipts, newest first: from a metadata file back to the file that
+"""Reads the commits of one table or view by their receipts, latest first: from a metadata file back to the file that
 its commit replaced, and so on (docs/design/reconciliation.md)."""
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ class PastCommit:
 
 
 class ReceiptCursor:
-    """Reads the commits of an entity, newest first. `position` is the metadata file of the next commit, None at the
+    """Reads the commits of an entity, latest first. `position` is the metadata file of the next commit, None at the
     end. It is all that another cursor needs to continue.
 
     `origin` is the file with which the entity was registered, None for an entity that was created. `logged` are
-    metadata files of the entity, newest first, as a metadata log names them. With them the cursor reads the receipts of
+    metadata files of the entity, latest first, as a metadata log names them. With them the cursor reads the receipts of
     up to `ahead` commits concurrently, and passes a missing receipt. Without `logged` a missing receipt is the end.
     `max_reads` limits the reads of the store, None for no limit."""
 
@@ -83,8 +83,8 @@ class ReceiptCursor:
         if file.location not in self._committed:
             files = self._next_files(file)
             self._count(len(files))
-            reads = (read_receipt(self._state, self._entity, each, receipt.COMMITTED) for each in files)
-            self._committed = dict(zip((each.location for each in files), await gather(*reads), strict=True))
+            reads = (read_receipt(self._state, self._entity, ahead, receipt.COMMITTED) for ahead in files)
+            self._committed = dict(zip((ahead.location for ahead in files), await gather(*reads), strict=True))
         found = self._committed.pop(file.location)
         if found is not None:
             return found

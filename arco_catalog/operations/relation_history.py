@@ -21,6 +21,8 @@ from storage_backends.lazy_dataclass import dataclass
 MAX_RECEIPT_READS = 16
 """Maximum number of receipts that a request reads. With all else that it reads, it makes at most 25 calls to the
 store."""
+MAX_LOOKUP_READS = 8
+"""Maximum number of receipts that the search for one version reads."""
 END_OF_TIME_MS = 253_402_300_800_000
 """The beginning of the year 10000, in milliseconds since 1970: the day of a receipt has a year of four digits."""
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -30,12 +32,13 @@ _ID = re.compile(r"([0-9]{1,15})-([0-9a-f]{64})")
 @dataclass(frozen=True, slots=True)
 class RelationHistory:
     """A table or view whose versions are searched. `files` are the current metadata file and those that its log names,
-    newest first, back to the one with which it was registered, if the log has that; `snapshots` are the snapshots of
-    the current metadata by their ids."""
+    latest first, back to the one with which it was registered, if the log has that; `document` is the current metadata,
+    and `snapshots` are its snapshots by their ids."""
 
     session: Session
     kind: str
     state: CurrentState
+    document: JsonObject
     files: Sequence[MetadataFile]
     snapshots: Mapping[int, JsonObject]
 
@@ -80,19 +83,17 @@ async def read_history(session: Session, namespace: Namespace, name: str, kind: 
     state = await load_current(session, namespace, name, kind)
     current, origin = state.pointer.metadata, _origin(state)
 
-    def outline(document: JsonObject) -> tuple[Sequence[MetadataFile], Mapping[int, JsonObject]]:
-        logged = [
-            MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
-            for each in reversed(objects(document, "metadata-log"))
+    def outline(document: JsonObject) -> RelationHistory:
+        earlier = [
+            MetadataFile(text(logged, "metadata-file"), integer(logged, "timestamp-ms"))
+            for logged in reversed(objects(document, "metadata-log"))
         ]
-        files = [current, *logged]
+        files = [current, *earlier]
         here = next((place for place, file in enumerate(files) if file.location == origin), len(files))
-        return files[: here + 1], {integer(each, "snapshot-id"): each for each in objects(document, "snapshots")}
+        snapshots = {integer(snapshot, "snapshot-id"): snapshot for snapshot in objects(document, "snapshots")}
+        return RelationHistory(session, kind, state, document, files[: here + 1], snapshots)
 
-    if kind == "view":
-        return RelationHistory(session, kind, state, [current], {})
-    files, snapshots = await session.files.parse(current.location, state.metadata, outline)
-    return RelationHistory(session, kind, state, files, snapshots)
+    return await session.files.parse(current.location, state.metadata, outline)
 
 
 def _origin(state: CurrentState) -> str | None:
@@ -101,13 +102,13 @@ def _origin(state: CurrentState) -> str | None:
 
 
 async def find_version(history: RelationHistory, wanted: str) -> PastCommit:
-    """Returns a version by its number, or by the id in its timeline entry. A number is found among the current file,
-    those in its log, and `MAX_RECEIPT_READS` receipts before them. Raises `NotFound` if it is not found, and
-    `BadRequest` for a text that is neither a number nor an id."""
+    """Returns a version by its number, or by the id in its timeline entry. A number is found for the current file, the
+    files in its log, and the versions before them to which `MAX_LOOKUP_READS` reads of receipts lead. Raises `NotFound`
+    if it is not found, and `BadRequest` for a text that is no number and no id."""
     identified = _ID.fullmatch(wanted)
     if identified is None and _NUMBER.fullmatch(wanted) is None:
         raise BadRequest(f"A version is a number, or an id of the table's timeline, not {wanted[:100]!r}")
-    file = next((each for each in history.files if _is_named(history, each, wanted)), None)
+    file = next((file for file in history.files if _is_named(history, file, wanted)), None)
     if file is not None:
         step = await history.cursor(file, ahead=1).step()
         assert step is not None
@@ -140,7 +141,7 @@ async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommi
 
 async def _search(history: RelationHistory, number: int) -> PastCommit | None:
     """Searches a version in the receipts before the metadata log."""
-    cursor = history.cursor(history.files[-1], ahead=1)
+    cursor = history.cursor(history.files[-1], ahead=1, max_reads=MAX_LOOKUP_READS)
     while cursor.may_read and (commit := await cursor.step()) is not None:
         if metadata_version(commit.file.location) == number:
             return commit

@@ -1,4 +1,4 @@
-"""The timeline of a table or view: its versions, newest first, with who made each, when, through what, and what it
+"""The timeline of a table or view: its versions, latest first, with who made each, when, through what, and what it
 changed (docs/receipts.md#timeline). A page makes at most 25 calls to the store."""
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -54,7 +54,7 @@ async def read_version(session: Session, namespace: Namespace, name: str, kind: 
 
 
 def _first(history: RelationHistory, at_ms: int | None) -> MetadataFile:
-    """Returns the file with which a timeline starts: the current one, or the newest in the log that is not later than
+    """Returns the file with which a timeline starts: the current one, or the latest in the log that is not later than
     `at_ms`, or the oldest one in the log."""
     return next((file for file in history.files if at_ms is None or file.ms <= at_ms), history.files[-1])
 

@@ -8,6 +8,7 @@ from arco_catalog.iceberg.files import metadata_version
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.snapshot_summary import APPLICATION, COUNTS, summary_counts, summary_fields
 from arco_catalog.operations.receipt_cursor import PastCommit
+from arco_catalog.planning.confidence import confidence_in
 from arco_catalog.state.fields import mapping, optional_text, sequence, texts
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile
@@ -21,7 +22,7 @@ SOURCES = {
     "Task": "task",
     "Restored": "unknown",
 }
-"""The sources of changes in the timeline, by their kinds in receipts. All other kinds are `other`."""
+"""The sources of changes in the timeline, by their `kind` in receipts. Any other is `other`."""
 MAX_SNAPSHOTS = 10
 """Maximum number of snapshots of one version that an entry describes."""
 
@@ -37,8 +38,8 @@ def version_entry(entity: str, commit: PastCommit, snapshots: SnapshotsById, *, 
     """Returns the entry of a version in the timeline of an entity. `snapshots` are those that the current metadata
     still has; `current` is whether it is the current version."""
     receipt = commit.receipt or {}
-    added = [each for each in sequence(receipt, "added_snapshot_ids") if isinstance(each, int)]
-    described: list[JsonValue] = [_snapshot(each, snapshots.get(each)) for each in added[:MAX_SNAPSHOTS]]
+    added = [number for number in sequence(receipt, "added_snapshot_ids") if isinstance(number, int)]
+    described: list[JsonValue] = [_snapshot(number, snapshots.get(number)) for number in added[:MAX_SNAPSHOTS]]
     return {
         **version_reference(entity, commit.file),
         "current": current,
@@ -73,7 +74,7 @@ def _author(receipt: JsonObject) -> JsonObject:
     """Returns who made a commit and through what, by its receipt, which is empty if there is none."""
     source = mapping(receipt, "source")
     kind = SOURCES.get(str(source.get("kind")), "other") if source else "unknown"
-    claimed = source.get("claimed") is True
+    claimed, confidence = source.get("claimed") is True, confidence_in(source)
     return {
         "source": kind,
         "external": _is_external(kind, claimed),
@@ -84,7 +85,8 @@ def _author(receipt: JsonObject) -> JsonObject:
         "run-id": optional_text(source, "run_id"),
         "task-id": optional_text(source, "task_id"),
         "user-id": optional_text(source, "user_id"),
-        "lineage": _confidence(kind, claimed),
+        "lineage": confidence.lineage,
+        "quality-status": confidence.quality if source else None,
     }
 
 
@@ -94,13 +96,6 @@ def _is_external(kind: str, claimed: bool) -> bool | None:
     return None if kind == "unknown" else claimed or kind == "engine"
 
 
-def _confidence(kind: str, claimed: bool) -> str | None:
-    """Returns how far the lineage of a commit can be trusted (docs/design/lineage.md#rule-8), None if there is none."""
-    if kind == "pipeline" and not claimed:
-        return "Verified"
-    return "DeclaredUnverified" if kind in ("pipeline", "engine") else None
-
-
 def _changes(receipt: JsonObject) -> JsonObject:
     """Returns the number of updates of each kind in a commit; `create` for the first one."""
     counts = Counter(texts(receipt, "updates"))
@@ -108,7 +103,7 @@ def _changes(receipt: JsonObject) -> JsonObject:
 
 
 def _application(added: list[int], snapshots: SnapshotsById) -> str | None:
-    known = (summary_fields(snapshots[each]) for each in added if each in snapshots)
+    known = (summary_fields(snapshots[number]) for number in added if number in snapshots)
     return next((name for fields in known if (name := optional_text(fields, APPLICATION)) is not None), None)
 
 

@@ -77,6 +77,8 @@ OPERATIONS: Mapping[str, str] = {
     f"POST {_VIEW}/governance": "updateViewGovernance",
     f"GET {_TABLE}/timeline": "getTableTimeline",
     f"GET {_TABLE}/timeline/{{version}}": "getTableVersion",
+    f"GET {_TABLE}/compare": "compareTableVersions",
+    f"GET {_VIEW}/compare": "compareViewVersions",
     f"GET {_VIEW}/timeline": "getViewTimeline",
     f"GET {_VIEW}/timeline/{{version}}": "getViewVersion",
     "GET /v1/{prefix}/search": "search",

@@ -2,6 +2,7 @@
 (docs/design/pipeline.md#sources)."""
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.confidence import confidence_in
 from reconciler.compact.values import object_of, text_of
 from reconciler.system.definition import Row
 
@@ -21,12 +22,7 @@ def source_columns(record: JsonObject) -> Row:
 
 
 def confidence_columns(record: JsonObject) -> Row:
-    """Returns the columns `lineage_confidence` and `quality_status` of a receipt, by the source. A commit by Servo is
-    `Verified` and `Checked`, unless an anonymous client claimed the source. All others are `NotChecked`; their
-    confidence is `DeclaredUnverified` for claimed Servo and for clients of Iceberg REST, otherwise `None` as text."""
-    source = object_of(record.get("source"))
-    kind, claimed = source.get("kind"), source.get("claimed") is True
-    if kind == "Servo" and not claimed:
-        return {"lineage_confidence": "Verified", "quality_status": "Checked"}
-    declared = kind in ("Servo", "IcebergRest")
-    return {"lineage_confidence": "DeclaredUnverified" if declared else "None", "quality_status": "NotChecked"}
+    """Returns the columns `lineage_confidence` and `quality_status` of a receipt, by the source. Lineage without any
+    confidence is `None` as text."""
+    confidence = confidence_in(object_of(record.get("source")))
+    return {"lineage_confidence": confidence.lineage or "None", "quality_status": confidence.quality}

@@ -474,6 +474,7 @@ def _inspection_cases() -> Sequence[Case]:
         cases += (
             Case(f"timeline of {kind}", f"GET {route}/timeline", f"{target}/timeline", [reads], who),
             Case(f"version of {kind}", f"GET {route}/timeline/{{version}}", f"{target}/timeline/0", [reads], who),
+            Case(f"compare versions of {kind}", f"GET {route}/compare", f"{target}/compare?from=0", [reads], who),
         )
     return cases
 

@@ -246,6 +246,7 @@ NEEDING_A_STORE = [
     ["import", "list", os.devnull, "--apply"],
     ["rename", "db.t", "db.u"],
     ["drop", "db.t"],
+    ["diff", "db.t", "0"],
     ["governance", "show", "db.t"],
     ["governance", "set", "db.t", "arco.owner=ada"],
 ]

@@ -92,6 +92,7 @@ async def test_versions_are_there_newest_first_with_who_made_each(service: HttpS
         "principal": "anonymous",
         "run-id": None,
         "lineage": "DeclaredUnverified",
+        "quality-status": "NotChecked",
         "application": "local-1",
         "changes": {"add-snapshot": 1, "set-snapshot-ref": 1},
         "snapshot-id": 7,
@@ -156,6 +157,7 @@ async def test_an_old_version_is_found_by_its_id(service: HttpService) -> None:
 
     assert (await service.client.get(f"{T}/timeline/{first['id']}")).json["entry"] == first
     assert (await service.client.get(f"{T}/timeline/{MAX_RECEIPT_READS}")).status == 200
+    assert (await service.client.get(f"{T}/timeline/{MAX_RECEIPT_READS - 6}")).status == 404
     assert (await service.client.get(f"{T}/timeline/0")).status == 404
 
 
@@ -212,13 +214,17 @@ async def test_a_missing_receipt_is_passed_where_the_log_names_the_file_before(s
     found = await versions(service.client)
 
     assert [entry["version"] for entry in found] == [4, 3, 2, 1, 0]
-    shown = {name: found[2][name] for name in ("receipt", "source", "external", "principal", "lineage", "changes")}
+    shown = {
+        name: found[2][name]
+        for name in ("receipt", "source", "external", "principal", "lineage", "quality-status", "changes")
+    }
     assert shown == {
         "receipt": "missing",
         "source": "unknown",
         "external": None,
         "principal": None,
         "lineage": None,
+        "quality-status": None,
         "changes": {},
     }
     assert (await service.client.get(f"{T}/timeline/2")).json["receipt"] is None

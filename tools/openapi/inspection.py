@@ -45,12 +45,24 @@ _PAGES: tuple[Json, ...] = (
         "schema": {"type": "integer", "format": "int64", "minimum": 1},
     },
 )
+_NAMED = "[0-9]{1,9}|[0-9]{1,15}-[0-9a-f]{64}"
+"""The pattern of the name of a version."""
+_COMPARED: tuple[Json, ...] = tuple(
+    {
+        "name": name,
+        "in": "query",
+        "required": name == "from",
+        "description": "The number or id of a version, or snapshot:ID for the version that added a snapshot.",
+        "schema": {"type": "string", "pattern": f"^({_NAMED}|snapshot:[0-9]{{1,19}})$"},
+    }
+    for name in ("from", "to")
+)
 _VERSION: Json = {
     "name": "version",
     "in": "path",
     "required": True,
     "description": "The number of a version, or its id in the timeline.",
-    "schema": {"type": "string", "minLength": 1},
+    "schema": {"type": "string", "pattern": f"^({_NAMED})$"},
 }
 
 
@@ -58,6 +70,7 @@ def _operations(of: str, path: str, kind: str) -> Mapping[str, Json]:
     return {
         f"GET {path}/timeline": _operation(f"get{of}Timeline", kind, "Timeline", *_PAGES),
         f"GET {path}/timeline/{{version}}": _operation(f"get{of}Version", kind, "TimelineVersion", _VERSION),
+        f"GET {path}/compare": _operation(f"compare{of}Versions", kind, f"{of}Comparison", *_COMPARED),
     }
 
 
@@ -67,7 +80,77 @@ OPERATIONS: Mapping[str, Json] = {
     for endpoint, operation in _operations(of, path, kind).items()
 }
 
+_ANY_OBJECT: Json = {"type": "object"}
+_INTEGERS: Json = {"type": "array", "items": _LONG}
+
+
+def _list(item: Json) -> Json:
+    return {"type": "array", "items": item}
+
+
+def _change(of: Json) -> Json:
+    return {"type": "object", "required": ["from", "to"], "properties": {"from": of, "to": of}}
+
+
+def _mappings(of: Json) -> Json:
+    """The schema of a comparison of two mappings."""
+    values: Json = {"type": "object", "additionalProperties": of}
+    return _object(added=values, dropped=values, changed={"type": "object", "additionalProperties": _change(of)})
+
+
+_COLUMN = _object(id=_LONG, name=_TEXT, type=_TEXT, required={"type": "boolean"}, doc=_optional(_TEXT))
+_LAYOUT = _list(_object(id=_LONG, fields=_list(_TEXT)))
+_LAYOUTS = _object(default=_optional(_change(_LONG)), added=_LAYOUT, dropped=_LAYOUT)
+_SNAPSHOT = _object(
+    snapshot_id=_LONG, parent_snapshot_id=_optional(_LONG), timestamp_ms=_LONG, operation=_optional(_TEXT)
+)
+_COMPARED_VERSION = _object(
+    version=_optional(_LONG), id=_TEXT, metadata_location=_TEXT, at_ms=_LONG, snapshot_id=_optional(_LONG)
+)
+_BOTH: Mapping[str, Json] = {
+    "type": {"enum": ["table", "view"]},
+    "from": _COMPARED_VERSION,
+    "to": _COMPARED_VERSION,
+    "equal": {"type": "boolean"},
+    "fields": {"type": "object", "additionalProperties": _change({})},
+    "schema": _object(
+        added=_list(_COLUMN),
+        dropped=_list(_COLUMN),
+        changed=_list({"type": "object", "required": ["id", "from", "to", "differs"]}),
+        reordered={"type": "boolean"},
+        identifiers=_optional(_change(_INTEGERS)),
+    ),
+    "properties": _mappings(_TEXT),
+}
+_COMPARISONS: Mapping[str, Json] = {
+    "TableComparison": {
+        "description": "What differs between two versions of a table.",
+        **_object(
+            **_BOTH,
+            partition_specs=_LAYOUTS,
+            sort_orders=_LAYOUTS,
+            refs=_mappings(_ANY_OBJECT),
+            size={"type": "object", "additionalProperties": _change(_optional(_LONG))},
+            snapshots=_object(
+                added=_list(_SNAPSHOT),
+                dropped=_list(_SNAPSHOT),
+                relation={"enum": ["equal", "ahead", "behind", "diverged", "unknown"]},
+                between=_INTEGERS,
+                counts=_object(**dict.fromkeys(("added", "dropped", "between"), _LONG)),
+            ),
+        ),
+    },
+    "ViewComparison": {
+        "description": "What differs between two versions of a view.",
+        **_object(
+            **_BOTH,
+            representations=_mappings(_TEXT),
+            view_versions=_object(current=_optional(_change(_LONG)), added=_INTEGERS, dropped=_INTEGERS),
+        ),
+    },
+}
 SCHEMAS: Mapping[str, Json] = {
+    **_COMPARISONS,
     "TimelineSnapshot": {
         "description": "What a snapshot added and left, by its summary; null where that is unknown.",
         **_object(
@@ -97,6 +180,7 @@ SCHEMAS: Mapping[str, Json] = {
             task_id=_optional(_TEXT),
             user_id=_optional(_TEXT),
             lineage={"enum": ["Verified", "DeclaredUnverified", None]},
+            quality_status={"enum": ["Checked", "NotChecked", None]},
             application=_optional(_TEXT),
             changes={"type": "object", "additionalProperties": {"type": "integer"}},
             snapshot_id=_optional(_LONG),

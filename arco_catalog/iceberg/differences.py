@@ -1,0 +1,83 @@
+"""Compares parts of two metadata documents: mappings, numbered objects, and columns. Pure functions. Each result has
+what was `added`, `dropped` and `changed` from the first to the second; empty if nothing was."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.schema import Column, Schema, columns_by_id, type_name
+
+T = TypeVar("T")
+COLUMN_FIELDS = ("name", "type", "required", "doc", "initial-default", "write-default")
+"""What may differ between two columns with one id."""
+
+
+def compare_value(before: JsonValue, after: JsonValue) -> JsonObject | None:
+    """Returns two values as `from` and `to`, None if they are equal."""
+    return None if before == after else {"from": before, "to": after}
+
+
+def compare_mappings(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> JsonObject:
+    """Compares two mappings by their keys. What changed has the values before and after."""
+    changed = {name: compare_value(before[name], after[name]) for name in before.keys() & after.keys()}
+    return {
+        "added": {name: after[name] for name in sorted(after.keys() - before.keys())},
+        "dropped": {name: before[name] for name in sorted(before.keys() - after.keys())},
+        "changed": {name: change for name, change in sorted(changed.items()) if change is not None},
+    }
+
+
+def compare_numbered(
+    before: Mapping[int, T], after: Mapping[int, T], describe: Callable[[int, T], JsonObject]
+) -> JsonObject:
+    """Compares immutable objects by their ids, and describes the ones that one side lacks. An object that differs under
+    one id is both dropped and added."""
+    added = [number for number in after if number not in before or before[number] != after[number]]
+    dropped = [number for number in before if number not in after or before[number] != after[number]]
+    return {
+        "added": [describe(number, after[number]) for number in sorted(added)],
+        "dropped": [describe(number, before[number]) for number in sorted(dropped)],
+    }
+
+
+def compare_schemas(before: Schema, after: Schema) -> JsonObject:
+    """Compares the columns of two schemas at every level by their ids, so that a rename is a change. `identifiers` has
+    the ids of identifier columns before and after, None if they are equal; `reordered` is whether columns that both
+    have are in another order. Raises `BadRequest` for a schema with ambiguous columns."""
+    old, new = ({column.id: _column(column) for column in columns_by_id(schema).values()} for schema in (before, after))
+    kept = [column for column in old if column in new]
+    return {
+        "added": [new[column] for column in new if column not in old],
+        "dropped": [old[column] for column in old if column not in new],
+        "changed": [_change(old[column], new[column]) for column in kept if old[column] != new[column]],
+        "reordered": kept != [column for column in new if column in old],
+        "identifiers": compare_value(_identifiers(before), _identifiers(after)),
+    }
+
+
+def is_equal(difference: JsonValue) -> bool:
+    """Whether a result of these functions has no difference: it has only empty parts."""
+    if isinstance(difference, dict):
+        return all(map(is_equal, difference.values()))
+    return not difference
+
+
+def _column(column: Column) -> JsonObject:
+    return {
+        "id": column.id,
+        "name": column.name,
+        "type": type_name(column.type),
+        "required": column.required,
+        "doc": column.doc,
+        "initial-default": column.initial_default,
+        "write-default": column.write_default,
+    }
+
+
+def _change(before: JsonObject, after: JsonObject) -> JsonObject:
+    differs: list[JsonValue] = [name for name in COLUMN_FIELDS if before[name] != after[name]]
+    return {"id": before["id"], "from": before, "to": after, "differs": differs}
+
+
+def _identifiers(schema: Schema) -> list[JsonValue]:
+    return [*sorted(schema.get("identifier-field-ids", []))]

@@ -1,0 +1,73 @@
+"""Compares the snapshots of two versions of a table: which snapshots one side lacks, and which lie between the
+current ones of both. Pure functions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.snapshots import Snapshot
+
+MAX_LISTED = 1_000
+"""Maximum number of snapshots in a list of a comparison, the latest ones."""
+
+Snapshots = Mapping[int, Snapshot]
+
+
+def compare_snapshots(
+    before: Snapshots, after: Snapshots, current_before: int | None, current: int | None
+) -> JsonObject:
+    """Compares the snapshots of two versions of a table, by their ids, and their current snapshots. `relation` is that
+    of the second current snapshot to the first: `equal`, `ahead` if the first is its ancestor or None, `behind` for the
+    reverse, `diverged` if neither is, `unknown` if expired snapshots hide it. `between` are the ids from the older one,
+    without it, to the newer one, oldest first. `counts` has the lengths of all three lists, of which at most
+    `MAX_LISTED` ids are listed."""
+    added = [after[number] for number in after if number not in before]
+    dropped = [before[number] for number in before if number not in after]
+    relation, between = _relate({**before, **after}, current_before, current)
+    listed: list[JsonValue] = [*between[-MAX_LISTED:]]
+    return {
+        "added": _listed(added),
+        "dropped": _listed(dropped),
+        "relation": relation,
+        "between": listed,
+        "counts": {"added": len(added), "dropped": len(dropped), "between": len(between)},
+    }
+
+
+def _relate(known: Snapshots, old: int | None, new: int | None) -> tuple[str, Sequence[int]]:
+    if old == new:
+        return "equal", []
+    forward, backward = [*_line(known, new)], [*_line(known, old)]
+    if old in forward:
+        return "ahead", forward[: forward.index(old)][::-1]
+    if new in backward:
+        return "behind", backward[: backward.index(new)][::-1]
+    if old is None or new is None:
+        whole = new if old is None else old
+        return ("ahead" if old is None else "behind"), [*_line(known, whole)][::-1]
+    return ("diverged" if _is_whole(known, forward) and _is_whole(known, backward) else "unknown"), []
+
+
+def _line(known: Snapshots, snapshot: int | None) -> Iterator[int]:
+    """Yields a snapshot and its ancestors, latest first, as far as they are known."""
+    passed: set[int] = set()
+    while snapshot is not None and snapshot in known and snapshot not in passed:
+        passed.add(snapshot)
+        yield snapshot
+        snapshot = known[snapshot].get("parent-snapshot-id")
+
+
+def _is_whole(known: Snapshots, line: Sequence[int]) -> bool:
+    return bool(line) and known[line[-1]].get("parent-snapshot-id") is None
+
+
+def _listed(snapshots: Sequence[Snapshot]) -> list[JsonValue]:
+    latest = sorted(snapshots, key=lambda snapshot: (snapshot["timestamp-ms"], snapshot["snapshot-id"]))[-MAX_LISTED:]
+    return [
+        {
+            "snapshot-id": snapshot["snapshot-id"],
+            "parent-snapshot-id": snapshot.get("parent-snapshot-id"),
+            "timestamp-ms": snapshot["timestamp-ms"],
+            "operation": snapshot.get("summary", {}).get("operation"),
+        }
+        for snapshot in latest
+    ]
