@@ -66,21 +66,23 @@ def append_of(commit: Commit) -> Append:
         case (AddSnapshot(snapshot), SetSnapshotRef(branch, ref)) if ref["snapshot-id"] == snapshot["snapshot-id"]:
             pass
         case _:
-            raise NotRebasable("its updates are not one snapshot, and one branch that is set to it")
+            raise NotRebasable("the commit's updates are not one new snapshot, and one branch that is set to it")
     others = [each for each in commit.requirements if not isinstance(each, AssertTableUuid)]
     if len(others) == len(commit.requirements):
-        raise NotRebasable("it does not require the table's uuid")
+        raise NotRebasable("the commit does not require the table's uuid")
     match others:
         case [AssertRefSnapshotId(required, parent)] if required == branch:
             pass
         case _:
-            raise NotRebasable("it requires more than the table's uuid and the snapshot of the branch")
+            raise NotRebasable(
+                "the commit's requirements are not exactly the table's uuid and the snapshot of the branch"
+            )
     if ref["type"] != "branch":
         raise NotRebasable(f"{branch} is a tag")
     if parent is None and branch != MAIN:
-        raise NotRebasable(f"it creates the branch {branch}")
+        raise NotRebasable(f"the commit creates the branch {branch}")
     if snapshot.get("parent-snapshot-id") != parent:
-        raise NotRebasable("the parent of its snapshot is not the snapshot that it requires")
+        raise NotRebasable("the parent of the commit's snapshot is not the snapshot that it requires")
     _check_summary(snapshot.get("summary", {}))
     return Append(snapshot, _manifest_list(snapshot), branch, ref, parent)
 
@@ -93,14 +95,14 @@ def target_of(append: Append, document: JsonObject) -> AppendTarget:
     head_id = table["refs"][append.branch]["snapshot-id"]
     found = {each["snapshot-id"]: each for each in table["snapshots"]}
     if append.snapshot["snapshot-id"] in found:
-        raise NotRebasable("the table has its snapshot")
+        raise NotRebasable("the table has the commit's snapshot already")
     for needed in (head_id, append.parent):
         if needed is not None and needed not in found:
             raise NotRebasable(f"the table lacks the snapshot {needed}")
     _check_descent(append, found, head_id)
     schema_ids = frozenset(schema.get("schema-id", 0) for schema in table["schemas"])
     if append.snapshot.get("schema-id") not in schema_ids:
-        raise NotRebasable("the table lacks the schema of its snapshot")
+        raise NotRebasable("the table lacks the schema of the commit's snapshot")
     head = found[head_id]
     log = table["snapshot-log"] if append.branch == MAIN else []
     min_ms = max([head["timestamp-ms"] + 1, *(entry["timestamp-ms"] for entry in log[-1:])])
@@ -132,8 +134,8 @@ def _check_descent(append: Append, found: Mapping[int, Snapshot], head_id: int) 
             break
         at = found[at].get("parent-snapshot-id")
     raise NotRebasable(
-        f"the branch {append.branch} does not lead back to the snapshot that it requires: the table may have had its "
-        "snapshot before"
+        f"the branch {append.branch} does not lead back to the snapshot that the commit requires: the table may "
+        "have had the commit's snapshot before"
     )
 
 
@@ -153,12 +155,14 @@ def _check_table(append: Append, table: TableMetadata) -> None:
 
 def _check_summary(summary: dict[str, str]) -> None:
     if summary.get(REBASE_FIELD) != REBASE:
-        raise NotRebasable(f"its snapshot's summary does not have {REBASE_FIELD}={REBASE}")
+        raise NotRebasable(f"the summary of the commit's snapshot does not have {REBASE_FIELD}={REBASE}")
     if summary.get("operation") != "append":
-        raise NotRebasable("its snapshot is no append")
+        raise NotRebasable("the commit's snapshot is no append")
     for name in summary:
         if name in VALIDATED_FIELDS or name.startswith(VALIDATED):
-            raise NotRebasable(f"its snapshot's summary has {name}, by which its writer recognises a repetition")
+            raise NotRebasable(
+                f"the summary of the commit's snapshot has {name}, by which its writer recognises a repetition"
+            )
 
 
 def _manifest_list(snapshot: Snapshot) -> str:

@@ -135,19 +135,19 @@ def added_manifests(client: Sequence[ManifestFile], parent: Sequence[ManifestFil
     or one twice."""
     left = {each.manifest_path: each for each in parent}
     if len(left) != len(parent):
-        raise NotRebasable("the manifest list of its parent names a manifest twice")
+        raise NotRebasable("the manifest list of the parent snapshot names a manifest twice")
     added: list[ManifestFile] = []
     for each in client:
         if each.manifest_path not in left:
             added.append(each)
         elif left.pop(each.manifest_path) != each:
-            raise NotRebasable(f"its manifest list changes the entry of {each.manifest_path[:200]}")
+            raise NotRebasable(f"the commit's manifest list changes the entry of {each.manifest_path[:200]}")
     if left:
-        raise NotRebasable(f"its manifest list lacks manifests of its parent: {min(left)[:200]}")
+        raise NotRebasable(f"the commit's manifest list lacks manifests of the parent snapshot: {min(left)[:200]}")
     if not 0 < len(added) <= MAX_ADDED_MANIFESTS:
-        raise NotRebasable(f"it adds {len(added):,} manifests, expected 1 to {MAX_ADDED_MANIFESTS}")
+        raise NotRebasable(f"the commit adds {len(added):,} manifests, expected 1 to {MAX_ADDED_MANIFESTS}")
     if len({each.manifest_path for each in added}) != len(added):
-        raise NotRebasable("its manifest list names a new manifest twice")
+        raise NotRebasable("the commit's manifest list names a new manifest twice")
     return added
 
 

@@ -58,7 +58,7 @@ def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> R
     rows or bytes than a table may have."""
     append, target, present, added = read.append, read.target, read.present, read.added
     if not {each.manifest_path for each in present}.isdisjoint(each.manifest_path for each in added):
-        raise NotRebasable("the branch has one of its manifests")
+        raise NotRebasable("the branch has one of the commit's manifests already")
     sequence, first_row_id = target.sequence_number, target.first_row_id
     placed = [each._replace(sequence_number=sequence, min_sequence_number=sequence) for each in added]
     if first_row_id is None:
@@ -70,7 +70,7 @@ def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> R
     location = f"{target.folder}/snap-{sent['snapshot-id']}-0-{uuid}.avro"
     added_rows, size = sum(each.rows for each in read.files), sum(each.size for each in read.files)
     if max((first_row_id or 0) + added_rows, size) > MAX_LONG:
-        raise NotRebasable("it adds more rows or bytes than a table may have")
+        raise NotRebasable("the commit adds more rows or bytes than a table may have")
     rows = {"first-row-id": first_row_id, "added-rows": added_rows}
     fields = {
         **{name: value for name, value in sent.items() if name not in ("first-row-id", "added-rows")},

@@ -108,7 +108,7 @@ class AppendRebaser:
     ) -> Sequence[AddedFiles]:
         """Reads the manifests that an append adds, and returns the files in each, checked. Raises as `rebase` does."""
         if sum(each.added_files_count for each in added) > MAX_ADDED_FILES:
-            raise NotRebasable(f"it adds more than {MAX_ADDED_FILES:,} data files")
+            raise NotRebasable(f"the commit adds more than {MAX_ADDED_FILES:,} data files")
         self._check_places(base, [each.manifest_path for each in added])
         return [await self._reader.added_files(each, append.snapshot["snapshot-id"]) for each in added]
 

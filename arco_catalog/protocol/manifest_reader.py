@@ -62,8 +62,8 @@ _ENTRY_FIELDS: Final[Fields] = {
 
 
 class AvroFile(NamedTuple):
-    """The bytes of a manifest list or manifest. `max_unpacked` is how many it may have unpacked, and `taken` the memory
-    that was taken for them."""
+    """The bytes of a manifest list or manifest. `max_unpacked` is the maximum number of bytes that they may have when
+    they are unpacked, and `taken` the memory that was taken for them."""
 
     location: str
     body: bytes

@@ -68,5 +68,5 @@ def _record(state: State, commit: str, body: bytes) -> CommitRecord:
     key = state.paths.registry_commit(commit)
     record = CommitRecord.read(body, key)
     if record.id != commit:
-        raise InternalError(f"the registry commit {key} is damaged: it is commit {record.id}")
+        raise InternalError(f"the registry commit {key} is damaged: it has the id of another commit, {record.id}")
     return record

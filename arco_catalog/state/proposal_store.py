@@ -13,7 +13,7 @@ NO_ENTROPY = bytes(10)
 
 
 class ProposalStore:
-    """Reads and writes the proposals of one registry. Methods raise `StoreError`."""
+    """Reads, writes and deletes the proposals of one registry. Methods raise `StoreError`."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -59,7 +59,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 def _check_printable(text: str, headers: Mapping[str, str]) -> None:
     if not (text.isascii() and text.isprintable()):
-        raise StoreError(f"the request was not sent: a header is not printable ASCII, one of {', '.join(headers)}")
+        raise StoreError(f"the request was not sent: one of its headers is not printable ASCII: {', '.join(headers)}")
 
 
 def may_end_with_its_connection(method: str, status: int) -> bool:

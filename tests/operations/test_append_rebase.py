@@ -207,7 +207,7 @@ async def test_row_ids_follow_each_other_in_format_version_3(made: Made) -> None
 async def test_the_append_of_a_writer_that_relies_on_conflicts_is_refused(made: Made, field: str) -> None:
     """Such are two coordinators of Kafka Connect that commit the same offsets."""
     table = await made()
-    await refused(table, await table.append(9, summary={**REBASE, field: "1"}), f"summary has {field}")
+    await refused(table, await table.append(9, summary={**REBASE, field: "1"}), f"the commit's snapshot has {field}")
 
 
 async def test_a_snapshot_that_is_no_append_is_refused(made: Made) -> None:
@@ -226,28 +226,28 @@ async def test_a_commit_of_a_snapshot_and_another_update_is_refused(made: Made) 
     table = await made()
     late = await table.append(9)
     late["updates"][1] = {"action": "set-properties", "updates": {"a": "b"}}
-    await refused(table, late, "its updates are not one snapshot")
+    await refused(table, late, "updates are not one new snapshot")
 
 
 async def test_a_commit_that_sets_the_branch_to_another_snapshot_is_refused(made: Made) -> None:
     table = await made()
     late = await table.append(9)
     late["updates"][1]["snapshot-id"] = 1
-    await refused(table, late, "its updates are not one snapshot")
+    await refused(table, late, "updates are not one new snapshot")
 
 
 async def test_a_commit_with_another_requirement_is_refused(made: Made) -> None:
     table = await made()
     late = await table.append(9)
     late["requirements"].append({"type": "assert-current-schema-id", "current-schema-id": 0})
-    await refused(table, late, "requires more than")
+    await refused(table, late, "requirements are not exactly")
 
 
 async def test_a_commit_that_requires_another_branch_is_refused(made: Made) -> None:
     table = await made()
     late = await table.append(9)
     late["updates"][1]["ref-name"] = "other"
-    await refused(table, late, "requires more than")
+    await refused(table, late, "requirements are not exactly")
 
 
 async def test_a_commit_with_another_uuid_is_refused(made: Made) -> None:
@@ -272,7 +272,7 @@ async def test_an_append_that_creates_a_branch_is_refused(made: Made) -> None:
     table = await made()
     late = await table.append(9, branch="new")
     await table.commit(await table.append(2, branch="new"))
-    with pytest.raises(CommitFailed, match="it creates the branch new"):
+    with pytest.raises(CommitFailed, match="the commit creates the branch new"):
         await table.commit(late)
 
 
@@ -286,7 +286,7 @@ async def test_an_append_to_a_branch_that_is_gone_is_refused(made: Made) -> None
 
 async def test_an_append_whose_parent_is_not_the_snapshot_that_it_requires_is_refused(made: Made) -> None:
     table = await made()
-    await refused(table, await table.append(9, more={"parent-snapshot-id": 5}), "the parent of its snapshot")
+    await refused(table, await table.append(9, more={"parent-snapshot-id": 5}), "the parent of the commit's snapshot")
 
 
 async def test_an_encrypted_snapshot_is_refused(made: Made) -> None:
@@ -345,7 +345,7 @@ async def test_an_append_whose_snapshot_the_table_has_is_refused(made: Made) -> 
     late = await table.append(9)
     await table.commit(await table.append(2))
     await table.commit(late)
-    with pytest.raises(CommitFailed, match="the table has its snapshot"):
+    with pytest.raises(CommitFailed, match="the table has the commit's snapshot"):
         await table.commit(late)
     assert await table.rows() == ALL
 
@@ -369,7 +369,7 @@ async def test_an_append_that_may_have_been_applied_and_expired_is_refused(fixtu
     await table.commit(compaction)
     await table.commit({"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [9]}]})
     before = await table.document()
-    with pytest.raises(CommitFailed, match="does not lead back to the snapshot that it requires"):
+    with pytest.raises(CommitFailed, match="does not lead back to the snapshot that the commit requires"):
         await table.commit(sent)
     assert await table.document() == before
 
@@ -433,7 +433,7 @@ async def test_an_append_of_a_schema_that_is_gone_is_refused(made: Made) -> None
     added = {"action": "add-schema", "schema": schema("x", "y")}
     await table.commit({"requirements": [], "updates": [added, {"action": "set-current-schema", "schema-id": -1}]})
     await table.commit({"requirements": [], "updates": [{"action": "remove-schemas", "schema-ids": [0]}]})
-    await refused(table, late, "the table lacks the schema of its snapshot")
+    await refused(table, late, "the table lacks the schema of the commit's snapshot")
 
 
 async def test_a_manifest_of_a_schema_that_is_gone_is_refused(made: Made) -> None:
@@ -484,7 +484,7 @@ async def write_again(table: Table, location: str, body: bytes) -> None:
 
 async def test_an_append_that_merged_manifests_is_refused(made: Made) -> None:
     table = await made()
-    await refused(table, await listing(table, lambda entries: entries[:1]), "lacks manifests of its parent")
+    await refused(table, await listing(table, lambda entries: entries[:1]), "lacks manifests of the parent snapshot")
 
 
 async def test_an_append_that_changed_an_entry_of_its_parent_is_refused(made: Made) -> None:
@@ -495,7 +495,7 @@ async def test_an_append_that_changed_an_entry_of_its_parent_is_refused(made: Ma
 
 async def test_an_append_of_nothing_is_refused(made: Made) -> None:
     table = await made()
-    await refused(table, await listing(table, lambda entries: entries[1:]), "it adds 0 manifests")
+    await refused(table, await listing(table, lambda entries: entries[1:]), "the commit adds 0 manifests")
 
 
 async def test_a_manifest_that_is_named_twice_is_refused(made: Made) -> None:
@@ -512,7 +512,7 @@ async def test_a_manifest_that_the_branch_has_is_refused(made: Made) -> None:
     other = ahead["updates"][0]["snapshot"]["manifest-list"]
     await write_again(table, other, avro(list_schema(2), [entry, *await table.lake.records(other)]))
     await table.commit(ahead)
-    with pytest.raises(CommitFailed, match="the branch has one of its manifests"):
+    with pytest.raises(CommitFailed, match="the branch has one of the commit's manifests"):
         await table.commit(late)
 
 
