@@ -1,7 +1,6 @@
 """The interface to all versions, current and previous, of the objects in a bucket with versioning.
 
-The catalog does not use them, and `ObjectStore` does not include them: they serve commands that restore a prefix to an
-earlier time.
+A restore of a prefix to an earlier time uses them. A catalog does not, and `ObjectStore` does not include them.
 """
 
 from collections.abc import AsyncGenerator

@@ -70,7 +70,7 @@ class RealmService:
 
     @property
     def checks_access(self) -> bool:
-        """Whether the rights of callers are verified: they are authenticated, and access control is not off."""
+        """Whether the rights of callers are checked: they are authenticated, and access control is not off."""
         return self.authentication is not None and self.judged
 
     @property

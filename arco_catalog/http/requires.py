@@ -1,7 +1,7 @@
 """The privileges that a caller needs for each route, and on which securables (docs/design/access.md#routes).
 
 The functions here read only the request, and raise `BadRequest` for an invalid name in its path, query or body. The
-requirements are verified where the registry is read. If a body is so wrong that it names no securable, its requirements
+requirements are checked where the registry is read. If a body is so wrong that it names no securable, its requirements
 are empty or incomplete, and the handler rejects it.
 """
 

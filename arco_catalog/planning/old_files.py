@@ -11,7 +11,7 @@ from arco_catalog.state.locations import Location
 def own_files(folder: str, gone: Sequence[str]) -> Iterator[Location]:
     """Yields the locations of those files in `gone` whose names are those of this catalog's metadata files, and that
     are directly in `folder`, the table's metadata folder. A text that is no location is skipped: other catalogs log
-    paths of many kinds. Yields none if the metadata folder is itself no location."""
+    paths of many forms. Yields none if the metadata folder is itself no location."""
     try:
         home = Location.parse(folder)
     except BadRequest:

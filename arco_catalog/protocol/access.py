@@ -63,8 +63,8 @@ class Access(ABC):
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        """Computes whether the caller, by the rights as last read, has the privilege of one further requirement, which
-        is not among those of the route and body."""
+        """Computes whether the caller, by the rights as last read, has the privilege of one further requirement,
+        besides those of the route and body."""
 
     @abstractmethod
     async def held(

@@ -39,8 +39,8 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
     """Awaits the steps concurrently and returns their results in order.
 
     Steps start in order, all of them, also after one has failed at its start; one that need not wait has ended before
-    the next starts. The first failure cancels the others, and is raised when they have ended; a `Superseded` among the
-    failures goes before any other.
+    the next starts. The first failure cancels the others, and is raised when they have ended; if one of the failures is
+    a `Superseded`, that is raised.
     """
     if len(steps) == 1:
         return (await steps[0],)

@@ -137,14 +137,14 @@ class Target:
 
 
 def attachments(index: Index, target: str) -> Iterator[tuple[str, AttachedPolicy]]:
-    """Iterates over the id and the attachment of each policy on an entity. The scan of `attached_to` must be loaded."""
+    """Yields the id and the attachment of each policy on an entity. The scan of `attached_to` must be loaded."""
     prefix = attached_to(target)
     for key, entry in index.scan(prefix):
         yield key[len(prefix) :], AttachedPolicy(entry)
 
 
 def targets(index: Index, policy: str) -> Iterator[Target]:
-    """Iterates over the targets of a policy. The scan of `targets_of` must be loaded."""
+    """Yields the targets of a policy. The scan of `targets_of` must be loaded."""
     prefix = targets_of(policy)
     for key, entry in index.scan(prefix):
         yield Target(key[len(prefix) :], texts(entry, "namespace"), optional_text(entry, "name"))
