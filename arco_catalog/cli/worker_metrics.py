@@ -2,18 +2,20 @@
 
 Each worker counts in files of its place, in a directory in memory. A worker that takes the place of a dead one goes on
 in its files, so no count is lost or doubled, and the directory has as many files after a thousand deaths as after none
-(docs/decisions/0083-metrics-of-workers.md)."""
+(docs/decisions/0083-metrics-of-workers.md). The system kills a process that writes to a mapped file for which there is
+no room, so the supervisor reserves all bytes of the files before a worker starts."""
 
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from math import ceil
 from pathlib import Path
 from threading import Lock
 
 from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from arco_catalog.cli.errors import CliError
@@ -23,9 +25,12 @@ from storage_backends.local.files import try_lock
 
 IN_MEMORY = Path("/dev/shm")
 PREFIX = "arco-metrics-"
-ROOM_BYTES = 8 << 20
-"""What the files of a worker may take, with every label that there is. The system kills a process that writes to a
-mapped file for which there is no room."""
+GAUGES = ("gauge_livesum", "gauge_livemostrecent")
+"""The files of facts about a living worker, as the client library names them."""
+FILE_BYTES = {"counter": 2 << 20, "histogram": 1 << 20, **dict.fromkeys(GAUGES, 1 << 16)}
+"""The size of each file of a worker, which has room for every label that there is."""
+ROOM_BYTES = sum(FILE_BYTES.values())
+"""What the files of a worker take."""
 
 
 class WorkerMetrics(Collector):
@@ -45,18 +50,32 @@ class WorkerMetrics(Collector):
         """The variables by which a worker finds the directory."""
         return {DIRECTORY_VARIABLE: str(self._directory)}
 
+    def reserve(self, places: Iterable[int]) -> None:
+        """Creates the files of the workers at these places, with all the room that they can ever need. Raises
+        `CliError` if the system has no room for them."""
+        chosen = [*places]
+        try:
+            for place in chosen:
+                for kind, size in FILE_BYTES.items():
+                    with self._file(kind, place).open("wb") as file:
+                        os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            raise _no_room(len(chosen) * ROOM_BYTES, f"{self._directory.parent}: {error.strerror}") from error
+
     def began(self) -> None:
         """Counts a worker that serves."""
         self._info.workers.inc()
 
     def died(self, place: int, *, served: bool) -> None:
-        """Counts the death of the worker at a place, and removes its gauges, such as that of its connections. Its
-        counters remain for the worker that takes its place."""
+        """Counts the death of the worker at a place, and clears its gauges, such as that of its connections, whose
+        files keep their room. Its counters remain for the worker that takes its place."""
         self._info.deaths.inc()
         if served:
             self._info.workers.dec()
         with self._reading:
-            mark_process_dead(place, str(self._directory))
+            for kind in GAUGES:
+                with suppress(FileNotFoundError), self._file(kind, place).open("r+b") as file:
+                    file.write(bytes(FILE_BYTES[kind]))
 
     def collect(self) -> Iterable[Metric]:
         """Returns the metrics of all workers. Leaves out a file that a worker has just created, while it is still
@@ -65,6 +84,9 @@ class WorkerMetrics(Collector):
             files = [str(file) for file in self._directory.glob("*.db") if file.stat().st_size]
             merged: Iterable[Metric] = MultiProcessCollector.merge(files)
             return merged
+
+    def _file(self, kind: str, place: int) -> Path:
+        return self._directory / f"{kind}_{place}.db"
 
 
 @contextmanager
@@ -93,9 +115,13 @@ def _directory_with_room(needed: int) -> Path:
         temporary = Path(tempfile.gettempdir())
         if _has_room(temporary, needed):
             return temporary
-    raise CliError(
-        f"the metrics of these workers need {needed >> 20} MB in {IN_MEMORY}, or in the directory for temporary files "
-        "(TMPDIR); leave --metrics-port out, or start fewer --workers"
+    raise _no_room(needed, f"{IN_MEMORY}, or in the directory for temporary files (TMPDIR)")
+
+
+def _no_room(needed: int, where: str) -> CliError:
+    return CliError(
+        f"the metrics of these workers need {ceil(needed / (1 << 20))} MB in {where}; leave --metrics-port out, or "
+        "start fewer --workers"
     )
 
 

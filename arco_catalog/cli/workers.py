@@ -95,12 +95,14 @@ class Supervisor:
     async def run(self) -> int:
         """Starts the workers, runs the server until it ends, and returns the exit code. One worker starts before the
         others, so that an error of the store is reported once; if it ends before it serves, the others are not started.
-        Raises `AddressError` if the address can't be listened at."""
+        Raises `AddressError` if the address can't be listened at, and `CliError` if there is no room for metrics."""
         listeners = listen_together(self._parsed.host, self._parsed.port, self._parsed.workers)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, self._pass_on, signum)
         try:
+            if self._metrics is not None:
+                self._metrics.reserve(listener.fileno() for listener in listeners)
             first = await self._start(listeners[0])
             if first is None:
                 return 0 if self._ending else self._workers[listeners[0].fileno()].returncode or 1

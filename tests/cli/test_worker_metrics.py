@@ -1,7 +1,9 @@
 """The files in which workers count: one set for each place, however many workers it has had."""
 
+import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from arco_catalog.cli import worker_metrics
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.program import main
 from arco_catalog.cli.worker_metrics import PREFIX, ROOM_BYTES, WorkerMetrics, metrics_directory
 from arco_catalog.telemetry.metrics import OF_REQUESTS
 
@@ -171,7 +174,7 @@ def test_a_directory_in_memory_without_room_is_not_used(folders: Path, monkeypat
         assert folder.parent == folders
     with metrics_directory(3) as folder:
         assert folder.parent == elsewhere
-    with pytest.raises(CliError, match="the metrics of these workers need 32 MB in"), metrics_directory(4):
+    with pytest.raises(CliError, match="the metrics of these workers need 13 MB in"), metrics_directory(4):
         pass
 
 
@@ -200,8 +203,62 @@ def test_a_directory_of_another_programs_metrics_is_not_used(tmp_path: Path) -> 
     assert [*mine.iterdir(), *others.iterdir()] == []
 
 
-def test_a_worker_that_uses_every_label_fits_into_its_room(tmp_path: Path) -> None:
+def test_a_worker_that_uses_every_label_fits_into_its_room(folder: Path) -> None:
+    metrics = WorkerMetrics(folder)
+    metrics.reserve([1, 2])
+    reserved = {file: (file.stat().st_size, file.stat().st_blocks) for file in folder.iterdir()}
     command = [sys.executable, "-c", EVERY_LABEL]
-    subprocess.run(command, env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}, check=True)
+    subprocess.run(command, env={**os.environ, **metrics.environment}, check=True)
+    metrics.died(1, served=False)
 
-    assert 1 << 20 < sum(file.stat().st_size for file in tmp_path.iterdir()) <= worker_metrics.ROOM_BYTES
+    assert {file: (file.stat().st_size, file.stat().st_blocks) for file in folder.iterdir()} == reserved
+    assert sum(size for size, _ in reserved.values()) == 2 * ROOM_BYTES
+    assert all(blocks * 512 >= size for size, blocks in reserved.values())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("reserves", [True, False])
+def test_a_directory_that_others_fill_up_kills_a_worker_only_where_nothing_was_reserved(
+    tmp_path: Path, reserves: bool
+) -> None:
+    script = f"""
+import pathlib, sys
+from arco_catalog.cli.worker_metrics import WorkerMetrics
+folder = pathlib.Path({str(tmp_path)!r})
+if {reserves}:
+    WorkerMetrics(folder).reserve([1])
+try:
+    with open(folder / "others", "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+except OSError:
+    pass
+"""
+    mounting = 'mount -t tmpfs -o size=8m tmpfs "$1"; "$2" -c "$3"; exec "$2" -c "$4"'
+    words = ("sh", str(tmp_path), sys.executable, script, EVERY_LABEL)
+    ended = subprocess.run(
+        ["unshare", "--mount", "sh", "-euc", mounting, *words],
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+        check=False,
+    )
+    assert ended.returncode == (0 if reserves else -signal.SIGBUS)
+
+
+def test_no_room_to_reserve_is_one_error_before_any_worker_starts(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(file: int, offset: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    words = ["serve", "--store", f"file:{folders}/store", "--workers", "2", "--port", "0", "--metrics-port", "0"]
+
+    assert main(words) == 1
+
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        f"arco: the metrics of these workers need 7 MB in {folders}: No space left on device; "
+        "leave --metrics-port out, or start fewer --workers\n"
+    )
+    assert not (folders / "store").exists()
