@@ -53,7 +53,7 @@ def largest(gauge: str) -> str:
 
 def since(time: str) -> str:
     """The seconds since the last end of a job, whose metrics are scraped elsewhere than those of servers."""
-    return f"time() - max({time})"
+    return f"time() - max by (store) ({time})"
 
 
 def total(gauge: str, by: str = "") -> str:
@@ -131,22 +131,27 @@ ROWS: Mapping[str, Sequence[Graph]] = {
     ),
     "Jobs": (
         Graph(
-            "Since the last walk of the reconciler", "s", {"since": since("arco_reconcile_completed_timestamp_seconds")}
+            "Since the last walk of the reconciler",
+            "s",
+            {"{{store}}": since("arco_reconcile_completed_timestamp_seconds")},
         ),
         Graph(
             "The last walk",
             "none",
             {
-                "receipts written": "max(arco_reconcile_receipts_written)",
-                "pointers walked": "max(arco_reconcile_pointers_walked)",
-                "pointers unreadable": "max(arco_reconcile_pointers_unreadable)",
+                "receipts written: {{store}}": "max by (store) (arco_reconcile_receipts_written)",
+                "pointers walked: {{store}}": "max by (store) (arco_reconcile_pointers_walked)",
+                "pointers unreadable: {{store}}": "max by (store) (arco_reconcile_pointers_unreadable)",
             },
         ),
-        Graph("Since the last collection", "s", {"since": since("arco_collection_completed_timestamp_seconds")}),
+        Graph("Since the last collection", "s", {"{{store}}": since("arco_collection_completed_timestamp_seconds")}),
         Graph(
             "The last collection",
             "none",
-            {"collected": "max(arco_collection_objects)", "left": "max(arco_state_objects)"},
+            {
+                "collected: {{store}}": "max by (store) (arco_collection_objects)",
+                "left: {{store}}": "max by (store) (arco_state_objects)",
+            },
         ),
     ),
     "Servers": (

@@ -3,7 +3,7 @@ such objects; with --delete deletes them."""
 
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
@@ -22,13 +22,21 @@ from arco_catalog.upkeep.collection.report import CollectedCatalogs, as_document
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.pace import Pace
 
+if TYPE_CHECKING:
+    from arco_catalog.cli.metrics_file import MetricsFile
+
 MARGIN_MS = 60 * 1000
 """Time for a run to end after it stops beginning new work."""
 HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
 
 
 def run(
-    options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool, metrics_file: Path | None = None
+    options: CatalogOptions,
+    seconds: int | None,
+    *,
+    delete: bool,
+    as_json: bool,
+    metrics_file: "MetricsFile | None" = None,
 ) -> int:
     """Collects garbage in each owner of state of a realm (catalogs, registry, delegation service), or of a store
     without a realm, for at most `seconds` (None: a day). With `delete` deletes it. Displays what can be deleted or was.
@@ -62,15 +70,13 @@ def run(
     return 1 if total.unreadable_count else 0
 
 
-def _write_metrics(path: Path, total: CollectionStats, at_ms: int) -> None:
-    from arco_catalog.cli.metrics_file import write_metrics
-
+def _write_metrics(file: "MetricsFile", total: CollectionStats, at_ms: int) -> None:
     values = {
         "arco_collection_completed_timestamp_seconds": at_ms / 1000,
         "arco_collection_objects": total.count,
         "arco_state_objects": total.listed - total.count,
     }
-    write_metrics(path, OF_COLLECTIONS, values)
+    file.write(OF_COLLECTIONS, values)
 
 
 class Progress:

@@ -5,6 +5,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -18,31 +19,36 @@ MODE = 0o644
 """The permissions of the file: node_exporter runs as another user."""
 
 
-def check_metrics_file(path: Path) -> None:
-    """Raises `CliError` if no file can be written in the folder of `path`, or `path` is a folder. Leaves nothing
-    there."""
-    try:
-        if path.is_dir():
-            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise _not_written(path, error) from error
+@dataclass(frozen=True, slots=True)
+class MetricsFile:
+    """The file for the metrics of a job. `store` is the label of all of them."""
 
+    path: Path
+    store: str
 
-def write_metrics(path: Path, metrics: Sequence[Metric], values: Mapping[str, float]) -> None:
-    """Replaces the file by one with these metrics, with their values by the names for Prometheus, which every user may
-    read. A reader gets the old or the new one, and never a part. Raises `CliError` if it can't be written."""
-    count_in_memory()
-    registry = CollectorRegistry()
-    collectors = Collectors(metrics, registry)
-    for name, value in values.items():
-        collectors.gauge(name).set(value)
-    try:
-        replace_file(path, generate_latest(registry), MODE)
-    except OSError as error:
-        raise _not_written(path, error) from error
+    def check(self) -> None:
+        """Raises `CliError` if no file can be written in the folder of the file, or its path is that of a folder.
+        Leaves nothing there."""
+        try:
+            if self.path.is_dir():
+                raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+            with tempfile.TemporaryFile(dir=self.path.parent):
+                pass
+        except OSError as error:
+            raise self._not_written(error) from error
 
+    def write(self, metrics: Sequence[Metric], values: Mapping[str, float]) -> None:
+        """Replaces the file by one with these metrics, with their values by the names for Prometheus, which every user
+        may read. A reader gets the old or the new one, and never a part. Raises `CliError` if it can't be written."""
+        count_in_memory()
+        registry = CollectorRegistry()
+        collectors = Collectors(metrics, registry)
+        for name, value in values.items():
+            collectors.gauge(name).labels(self.store).set(value)
+        try:
+            replace_file(self.path, generate_latest(registry), MODE)
+        except OSError as error:
+            raise self._not_written(error) from error
 
-def _not_written(path: Path, error: OSError) -> CliError:
-    return CliError(f"cannot write the metrics to {path}: {error.strerror}")
+    def _not_written(self, error: OSError) -> CliError:
+        return CliError(f"cannot write the metrics to {self.path}: {error.strerror}")

@@ -4,10 +4,14 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add_catalog, add_json, add_table, add_wide
 from arco_catalog.cli.options import positive
 from arco_catalog.config import variables
+
+if TYPE_CHECKING:
+    from arco_catalog.cli.metrics_file import MetricsFile
 
 SETTINGS_EXAMPLES = """\
 Shows what the catalog records of how servers are to serve it, and changes it.
@@ -352,16 +356,23 @@ def _add_metrics_file(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="when the end is reached, write metrics to this file for Prometheus's node_exporter",
     )
+    parser.add_argument(
+        "--metrics-store",
+        metavar="NAME",
+        help="of --metrics-file: the metrics' label `store`, in place of the URL of the store or realm",
+    )
 
 
-def _metrics_file(parsed: argparse.Namespace) -> Path | None:
+def _metrics_file(parsed: argparse.Namespace) -> "MetricsFile | None":
     """Returns the file for metrics, None without one. Raises `CliError` if it can't be written: better now than after
     the work."""
-    file: Path | None = parsed.metrics_file
-    if file is not None:
-        from arco_catalog.cli.metrics_file import check_metrics_file
+    if parsed.metrics_file is None:
+        return None
+    from arco_catalog.cli.metrics_file import MetricsFile
 
-        check_metrics_file(file)
+    url = "/".join(filter(None, (parsed.store, parsed.realm)))
+    file = MetricsFile(parsed.metrics_file, parsed.metrics_store or url)
+    file.check()
     return file
 
 

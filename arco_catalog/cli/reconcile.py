@@ -3,7 +3,7 @@ one of a store."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
@@ -21,6 +21,9 @@ from arco_catalog.telemetry.metrics import OF_WALKS
 from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.upkeep.reconcile_all import reconcile_all
 
+if TYPE_CHECKING:
+    from arco_catalog.cli.metrics_file import MetricsFile
+
 MARGIN_MS = 60 * 1000
 """Time for a run to end after it stops beginning new work."""
 REPORT_MS = 1000
@@ -29,7 +32,7 @@ HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 
 def run(
-    options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool, metrics_file: Path | None = None
+    options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool, metrics_file: "MetricsFile | None" = None
 ) -> int:
     """Walks the tables and views that have changed since the last run, in every catalog of a realm or in the one of a
     store, for at most `seconds` (None: a day). Writes the missing receipts, or with `dry` none, and displays what was
@@ -56,16 +59,14 @@ def run(
     return 1 if total.unreadable else 0
 
 
-def _write_metrics(path: Path, total: ReconcileStats, at_ms: int) -> None:
-    from arco_catalog.cli.metrics_file import write_metrics
-
+def _write_metrics(file: "MetricsFile", total: ReconcileStats, at_ms: int) -> None:
     values = {
         "arco_reconcile_completed_timestamp_seconds": at_ms / 1000,
         "arco_reconcile_receipts_written": total.written,
         "arco_reconcile_pointers_walked": total.walked,
         "arco_reconcile_pointers_unreadable": total.unreadable_count,
     }
-    write_metrics(path, OF_WALKS, values)
+    file.write(OF_WALKS, values)
 
 
 def _total(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> ReconcileStats:

@@ -197,30 +197,33 @@ OF_TASKS = (
 )
 """Metrics of a worker over a period. Metrics without a dimension are for alarms on all catalogs of a deployment."""
 
+OF_STORE = ("store",)
+"""The label of the metrics of a job, since one machine may run the jobs of several stores."""
+
 OF_WALKS = (
     Metric(
         "Runs of the reconciler that reached the end; for Prometheus the Unix time of the last",
         "ReconcileCompleted",
         CloudWatch("Count"),
-        Series("arco_reconcile_completed_timestamp_seconds", "gauge"),
+        Series("arco_reconcile_completed_timestamp_seconds", "gauge", OF_STORE),
     ),
     Metric(
         "Receipts that the reconciler wrote",
         "ReceiptsWritten",
         CloudWatch("Count"),
-        Series("arco_reconcile_receipts_written", "gauge"),
+        Series("arco_reconcile_receipts_written", "gauge", OF_STORE),
     ),
     Metric(
         "Pointers that the reconciler walked",
         "PointersWalked",
         CloudWatch("Count"),
-        Series("arco_reconcile_pointers_walked", "gauge"),
+        Series("arco_reconcile_pointers_walked", "gauge", OF_STORE),
     ),
     Metric(
         "Records that the reconciler could not read",
         "PointersUnreadable",
         CloudWatch("Count"),
-        Series("arco_reconcile_pointers_unreadable", "gauge"),
+        Series("arco_reconcile_pointers_unreadable", "gauge", OF_STORE),
     ),
 )
 """Metrics of a run of the reconciler."""
@@ -230,19 +233,19 @@ OF_COLLECTIONS = (
         "Collections that reached the end; for Prometheus the Unix time of the last",
         "CollectionCompleted",
         CloudWatch("Count"),
-        Series("arco_collection_completed_timestamp_seconds", "gauge"),
+        Series("arco_collection_completed_timestamp_seconds", "gauge", OF_STORE),
     ),
     Metric(
         "Objects that a collection deleted",
         "ObjectsCollected",
         CloudWatch("Count"),
-        Series("arco_collection_objects", "gauge"),
+        Series("arco_collection_objects", "gauge", OF_STORE),
     ),
     Metric(
         "Objects of the state that a collection left",
         "StateObjects",
         CloudWatch("Count", (WAREHOUSE, ANY_CATALOG)),
-        Series("arco_state_objects", "gauge"),
+        Series("arco_state_objects", "gauge", OF_STORE),
     ),
 )
 """Metrics of a collection."""

@@ -305,6 +305,23 @@ class TestFilesOfJobs:
             assert (ran.code, ran.err) == (0, "")
             assert set(await self.series(file)) == {metric.series.name for metric in metrics if metric.series}
 
+    @pytest.mark.parametrize("command", ["reconcile", "gc --delete"])
+    async def test_name_the_store_or_what_the_operator_calls_it(self, store: str, tmp_path: Path, command: str) -> None:
+        file = tmp_path / "arco.prom"
+        await in_process.arco("init", "--store", store)
+        await in_process.arco("bootstrap", "--store", f"{store}/realms", "--realm", "acme")
+        for words, name in (
+            (("--store", store), store),
+            (("--store", f"{store}/realms", "--realm", "acme"), f"{store}/realms/acme"),
+            (("--store", store, "--metrics-store", "lake"), "lake"),
+        ):
+            ran = await in_process.arco(*command.split(), *words, "--metrics-file", str(file))
+            assert (ran.code, ran.err) == (0, "")
+            text = await asyncio.to_thread(file.read_text)
+            labels = [sample.labels for family in plain_families(text) for sample in family.samples]
+            assert labels
+            assert all(each == {"store": name} for each in labels)
+
     async def test_are_not_written_by_a_run_that_only_lists(self, store: str, tmp_path: Path) -> None:
         file = tmp_path / "arco.prom"
         await in_process.arco("init", "--store", store)
