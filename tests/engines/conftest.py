@@ -12,6 +12,7 @@ from tests.engines.realm import Realm, realm_served
 from tests.engines.shell import Sql
 from tests.engines.spark_shell import spark_properties, spark_shell
 from tests.engines.trino_server import as_user, run, trino_properties, trino_server
+from tests.engines.users import Users, make_users
 from tests.engines.walled import Walled, walled_lake
 from tools.support.s3_servers import S3Server
 
@@ -77,6 +78,12 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 
 @pytest.fixture(scope="package")
+def users(realm: Realm) -> Users:
+    """Principals of that realm, which are users of Trino."""
+    return make_users(realm)
+
+
+@pytest.fixture(scope="package")
 def walled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walled]:
     """The catalog `walled` of a realm, on local files, which has the tables of `system`."""
     with walled_lake(tmp_path_factory.mktemp("walled")) as filled:
@@ -115,6 +122,7 @@ def trino_connection(
     purging_lakes: tuple[Lake, Lake],
     telling_lake: Lake,
     realm: Realm,
+    users: Users,
     walled: Walled,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Connection]:
@@ -123,6 +131,7 @@ def trino_connection(
         lake.name: trino_properties(lake)
         for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes, walled.lake)
     }
+    catalogs[users.lake.name] = users.trino_properties
     with trino_server(catalogs, tmp_path_factory.mktemp("trino")) as connection:
         yield connection
 

@@ -53,15 +53,17 @@ OWNER = "wall"
 """Trino's user as whom the views run that hide rows."""
 RULES = {
     "catalogs": [{"allow": "all"}],
-    "schemas": [{"user": "test", "owner": True}],
+    "schemas": [{"user": "test", "owner": True}, {"catalog": "users", "owner": True}],
     "tables": [
         {"user": "test", "privileges": ["SELECT", "INSERT", "DELETE", "UPDATE", "OWNERSHIP", "GRANT_SELECT"]},
         {"user": OWNER, "catalog": "walled", "schema": "system", "privileges": ["SELECT", "GRANT_SELECT"]},
         {"catalog": "walled", "schema": "system", "table": "visible_.*", "privileges": ["SELECT"]},
+        {"catalog": "users", "privileges": ["SELECT", "INSERT", "OWNERSHIP"]},
     ],
     "procedures": [{"user": "test", "privileges": ["EXECUTE"]}],
 }
-"""Who may do what, as docs/pipeline.md tells the user. The user `test` may do everything."""
+"""Who may do what, as docs/pipeline.md tells the user. The user `test` may do everything; the catalog `users` judges
+all requests itself."""
 
 
 @contextmanager
