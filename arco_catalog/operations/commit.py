@@ -16,6 +16,7 @@ from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, Prerequisite
 from arco_catalog.protocol.planned_commit import PointerCommit
+from arco_catalog.protocol.pointer_turns import PointerTurns
 from arco_catalog.protocol.relation_committer import RelationCommitter
 from arco_catalog.protocol.relation_read_set import RelationReadSet, cached_relation, read_relation, relation
 from arco_catalog.protocol.reservations import reserve_locations
@@ -64,6 +65,7 @@ class CommitRelation(Mutation[RelationReadSet]):
         self.session = session
         self.committer = RelationCommitter(session, wanted, rebases=True)
         self.lookup = self.committer.lookup()
+        self._turns: PointerTurns | None = None
 
     def is_outdated(self) -> bool:
         """Whether the pointer that this process has cached fails a requirement of the commit on a branch or tag; False
@@ -168,6 +170,15 @@ class CommitRelation(Mutation[RelationReadSet]):
         base of the commit loaded."""
         fresher = await read_relation(self.session, self.lookup, Freshness.FRESH)
         if self.needs_base(fresher):
+            await self.load_base(fresher)
+        return fresher
+
+    async def take_turn(self, read_set: RelationReadSet, losses: int) -> RelationReadSet | None:
+        """Gives way to the turn of another writer, and takes one after `LOSSES` (docs/design/commit.md#turns)."""
+        if self._turns is None:
+            self._turns = PointerTurns(self.session, self.lookup)
+        fresher = await self._turns.take(read_set, losses)
+        if fresher is not None and self.needs_base(fresher):
             await self.load_base(fresher)
         return fresher
 

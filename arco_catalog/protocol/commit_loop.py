@@ -76,6 +76,9 @@ class CommitLoop(Generic[V]):
                 await self.pause(self.postponed_s)
                 read_set = None
                 continue
+            if self.rounds and (fresher := await self.take_turn(read_set)) is not None:
+                read_set = fresher
+                continue
             self.attempts.time_current()
             try:
                 await self.judge(read_set.head)
@@ -280,6 +283,13 @@ class CommitLoop(Generic[V]):
             self.postponed_s = pause
         else:
             await self.pause(pause)
+
+    async def take_turn(self, read_set: V) -> V | None:
+        """Returns a fresher read set to plan on after the mutation's turn, None to plan on the present one. If it was
+        read after our claim, the next slot counts as unchecked."""
+        fresher = await self.mutation.take_turn(read_set, self.rounds)
+        self.next_slot_unchecked |= fresher is not None and self.attempts.claimed is not None
+        return fresher
 
     async def pause(self, seconds: float) -> None:
         """Waits so many seconds before the next try. No pause is postponed any more."""

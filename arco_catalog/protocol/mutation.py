@@ -104,6 +104,12 @@ class Mutation(ABC, Generic[V]):
         """Checks that a plan on this read set is still valid; runs concurrently with the plan's first writes.
         Returns None if it is, else a fresher read set, with its base, to plan on. `rank` is that of the request."""
 
+    async def take_turn(self, read_set: V, losses: int) -> V | None:
+        """Lets other writers go first, or makes them wait, after so many `losses` of compare-and-swaps by this request,
+        none of which is in doubt. Returns a fresher read set, with its base, to plan on; None to plan on this one,
+        which is all that a mutation without turns does."""
+        return None
+
     @abstractmethod
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """Returns the answer to an attempt that is known to have committed. It is found by the entity in the write set,

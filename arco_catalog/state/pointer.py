@@ -30,6 +30,15 @@ class MetadataFile:
     ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A move by which a writer reserves the next one for its commit: the move's id, and how long the writer had waited
+    by then, in milliseconds."""
+
+    move: str
+    waited_ms: int
+
+
 @dataclass(frozen=True)  # no slots, which cached properties can't have
 class Pointer:
     """One state of a pointer: the document with all stored fields, and the version at which it was read, None if it was
@@ -130,6 +139,14 @@ class Pointer:
         intent = self.document.get("intent")
         return optional_text(intent, "transaction") if isinstance(intent, dict) else None
 
+    @property
+    def turn(self) -> Turn | None:
+        """The turn of the writer that made the last move by reserving the next one; None if that was another move."""
+        turn = self.document.get("turn")
+        if not isinstance(turn, dict) or turn.get("move") != self.document.get("id"):
+            return None
+        return Turn(text(turn, "move"), integer(turn, "waited_ms"))
+
     def has_committed(self, attempt: str, since: int) -> bool | None:
         """Whether an attempt had committed to this pointer when it was read. The attempt began when the sequence number
         was `since`. None, if `recent` no longer lists all moves since then (docs/design/commit.md#evidence)."""
@@ -140,8 +157,8 @@ class Pointer:
 
     def _moved(self, move: str, changes: JsonObject) -> "Pointer":
         recent: list[JsonValue] = [move, *sequence(self.document, "recent")[: RECENT_MOVES - 1]]
-        document = {**self.document, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}
-        return Pointer(document, None)
+        kept = {field: value for field, value in self.document.items() if field != "turn"}
+        return Pointer({**kept, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}, None)
 
     def successor(self, *, attempt: str, metadata: MetadataFile, summary: JsonObject) -> "Pointer":
         """Returns the pointer after a commit of an attempt. Marks of earlier drops are removed."""
@@ -162,6 +179,10 @@ class Pointer:
         """Returns the pointer after a move that only changes the version, so that no write that was sent for the old
         version can apply any more."""
         return self._moved(move, {})
+
+    def reserved(self, turn: Turn) -> "Pointer":
+        """Returns the pointer after the move of a turn, which is a fence that other writers can see."""
+        return self._moved(turn.move, {"turn": {"move": turn.move, "waited_ms": turn.waited_ms}})
 
     def marked_dropped(self, move: str, operation: str) -> "Pointer":
         """Returns the pointer with the mark of a drop, which stops commits until the entity has a live name again. The

@@ -71,12 +71,13 @@ class AppendAuditor(CollectionAuditor):
 class AppendClients(CollectingClients):
     """Clients that append again and again, each with what it has loaded some time before."""
 
-    def __init__(self, world: World, settings: Settings, version: int) -> None:
+    def __init__(self, world: World, settings: Settings, version: int, pause_s: float) -> None:
         super().__init__(world, settings)
         world._network.observers.clear()  # of the auditor that the base has made
         self.auditor: AppendAuditor = AppendAuditor(world)
         self.auditor.sent = {}
         self.version = version
+        self.pause_s = pause_s
 
     async def set_up(self, *tables: str) -> None:
         fixture = self.fixture(self.world.process("setup", skew_ms=0))
@@ -89,7 +90,7 @@ class AppendClients(CollectingClients):
         runtime, lake = self.world.runtime, self.world.process("lake", skew_ms=0)
         for number in range(APPENDS):
             document = self.auditor.document()
-            await runtime.sleep(3.0 * runtime.random())
+            await runtime.sleep(self.pause_s * runtime.random())
             drawn = runtime.random()
             summary = next(kind for share, kind in KINDS if drawn < share)
             snapshot_id = 10 * client + number
@@ -144,9 +145,11 @@ def records(world: World, location: str) -> list[Any]:
     return [*fastavro.reader(BytesIO(body))]
 
 
-def _scenario(name: str, version: int, *, collected: bool, settings: Settings = SETTINGS) -> Scenario:
+def _scenario(
+    name: str, version: int, *, collected: bool, settings: Settings = SETTINGS, pause_s: float = 3.0
+) -> Scenario:
     async def run(world: World) -> None:
-        clients = AppendClients(world, settings, version)
+        clients = AppendClients(world, settings, version, pause_s)
         await clients.set_up("t")
         requests = [clients.append(number, f"p{1 + number % 2}") for number in (1, 2, 3)]
         if collected:
@@ -167,6 +170,7 @@ appends_beside_a_hasty_collector = _scenario(
     collected=True,
     settings=replace(LATE_ORPHANS, retention=replace(SETTINGS.retention, orphans_ms=1_000, margin_ms=11_000)),
 )
+appends_at_once = _scenario("appends_at_once", 2, collected=False, pause_s=0.05)
 SCENARIOS = [
     appends_of_three_clients,
     appends_with_row_ids,

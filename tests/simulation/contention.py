@@ -109,7 +109,7 @@ class DistantStore(WrappedStore):
         is_swap = kind == "put" and key.endswith("manifest.json")
         for pause_s in full_jitter(self._runtime.random):
             await self._runtime.sleep(pause_s + LATENCY_S * (0.35 + 0.3 * self._runtime.random()))
-            self._result.calls[f"{kind} {key.split('/')[2] if key.startswith('wh/_catalog/core') else 'other'}"] += 1
+            self._result.calls[f"{kind} {key.split('/')[2] if key.startswith('wh/_catalog/') else 'other'}"] += 1
             self._result.swaps += is_swap
             last_ms = None if self._last is None else self._last.get(key)
             if kind == "put" and last_ms is not None and self._runtime.boot_ms() < last_ms + 1_000:

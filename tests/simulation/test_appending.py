@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from arco_catalog.protocol import operation_request
+from arco_catalog.protocol import operation_request, pointer_turns
 from tests.simulation import appending
 from tests.simulation import rule_mutations_for_appends as bugs
 from tests.simulation.collecting import KEY_MS
@@ -86,3 +86,15 @@ def test_the_simulation_finds(bug: Mutation, scenario: Scenario, monkeypatch: py
     monkeypatch.delenv(REPLAY, raising=False)
     runs: list[tuple[int, FaultPlan]] = [(seed, NO_FAULTS) for seed in range(60)]
     assert find(bug, scenario, runs)
+
+
+def test_turns_after_every_loss_neither_lose_nor_repeat_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the writer that took one dies at any call, or hears no answer."""
+    scenario, before = appending.appends_at_once, calls_of(appending.appends_at_once)
+    monkeypatch.setattr(pointer_turns, "LOSSES", 1)
+    calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process not in SPARED}
+
+    assert sum(map(len, calls.values())) > sum(map(len, before.values()))
+    assert explore(scenario, range(count(60)), seconds=SECONDS).complete
+    wanted = [*distinct_crashes(calls), *every_single_fault(calls, [each for each in FAULTS if each not in CRASHES])]
+    assert explore(scenario, range(TIMES), sample(scenario, wanted, 90), seconds=SECONDS).complete

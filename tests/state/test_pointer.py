@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arco_catalog.state.pointer import RECENT_MOVES, MetadataFile, Pointer
+from arco_catalog.state.pointer import RECENT_MOVES, MetadataFile, Pointer, Turn
 from storage_backends import Version
 
 FIRST = MetadataFile("file:///t/metadata/00000-a-1.metadata.json", 1)
@@ -23,6 +23,20 @@ def test_a_fence_changes_the_bytes_and_nothing_else() -> None:
     fenced = first().fenced("m2")
     assert fenced.body != first().body
     assert fenced.metadata == first().metadata
+
+
+def test_a_turn_ends_with_the_next_move() -> None:
+    reserved = first().reserved(Turn("m2", 7))
+    assert reserved.turn == Turn("m2", 7)
+    assert reserved.metadata == first().metadata
+    assert first().turn is None
+    assert "turn" not in reserved.fenced("m3").document
+
+
+def test_a_turn_that_an_earlier_version_of_the_program_has_kept_is_over() -> None:
+    kept = first().reserved(Turn("m2", 7)).document["turn"]
+    later = first().fenced("m2").fenced("m3")
+    assert Pointer({**later.document, "turn": kept}, None).turn is None
 
 
 def test_a_commit_names_its_base_and_clears_the_mark_of_an_undone_drop() -> None:

@@ -1,0 +1,108 @@
+"""Turns of writers that lose one compare-and-swap of a pointer after another: a writer that has lost often reserves the
+next move, and the others let it go first (docs/design/commit.md#turns)."""
+
+from typing import Final
+
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.mutation import Freshness
+from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet, read_relation
+from arco_catalog.state.entries import has_pointer
+from arco_catalog.state.pointer import Pointer, Turn
+from storage_backends import Applied
+from storage_backends.backoff import pause_s, poll_pause_s
+
+LOSSES: Final = 3
+"""After so many lost compare-and-swaps a writer takes a turn."""
+POLL_S: Final = 0.05
+"""How often a writer that gives way looks at the pointer, roughly."""
+MAX_TURN_MS: Final = 1_000
+"""How long a writer gives way to one turn, whose writer may be dead: a turn is five calls to the store, one after the
+other."""
+MAX_DELAY_S: Final = 0.6
+"""How long after another's turn a writer goes on at the latest. It lets the time go by that the other had waited
+longer, so the writer that has waited longest goes first."""
+
+
+class PointerTurns:
+    """The turns of one request that commits to a table or view. It is made when the request has lost a compare-and-swap
+    for the first time."""
+
+    def __init__(self, session: Session, lookup: RelationLookup) -> None:
+        self._session = session
+        self._lookup = lookup
+        self._since_ms = session.runtime.boot_ms()
+        self._passed_over: set[str] = set()
+        """Moves that reserve nothing for others: the request's own turns, and turns that took too long."""
+
+    async def take(self, read_set: RelationReadSet, losses: int) -> RelationReadSet | None:
+        """Gives way to another writer's turn, and takes one after `losses` lost compare-and-swaps if these are
+        `LOSSES`, by a move of the pointer that changes only its version. Returns the read set to plan on, without a
+        base, None if that is `read_set`. Must be called while no attempt of the request is in doubt. Raises
+        `StoreError`, also past the deadline, and as `State.swap` and `read_relation` do."""
+        pointer = _pointer(read_set)
+        if pointer is None or not self._is_due(pointer, losses):
+            return None
+        read_set = await self._read()
+        while (pointer := _pointer(read_set)) is not None:
+            turn = self._turn_of_another(pointer)
+            if turn is not None:
+                read_set = await self._give_way(turn)
+            elif losses < LOSSES or await self._reserve(read_set, pointer):
+                break
+            else:
+                await self._session.runtime.sleep(pause_s(self._session.runtime.random(), POLL_S))
+                read_set = await self._read()
+        return read_set
+
+    def _is_due(self, pointer: Pointer, losses: int) -> bool:
+        """Whether there is a turn to give way to, or to take. False at this request's own turn."""
+        return losses >= LOSSES if pointer.turn is None else pointer.turn.move not in self._passed_over
+
+    async def _read(self) -> RelationReadSet:
+        self._session.check_deadline()
+        return await read_relation(self._session, self._lookup, Freshness.MOVED)
+
+    def _turn_of_another(self, pointer: Pointer | None) -> Turn | None:
+        turn = None if pointer is None else pointer.turn
+        return None if turn is None or turn.move in self._passed_over else turn
+
+    async def _give_way(self, turn: Turn) -> RelationReadSet:
+        """Waits until another writer's turn is over, and then the longer, the less this request has waited compared to
+        that writer. Returns what is read then."""
+        runtime = self._session.runtime
+        began_ms = runtime.boot_ms()
+        younger_s = (turn.waited_ms - self._waited_ms) / 1_000
+        while True:
+            await runtime.sleep(poll_pause_s(runtime.random(), POLL_S))
+            read_set = await self._read()
+            if self._turn_of_another(_pointer(read_set)) != turn:
+                break
+            if runtime.boot_ms() - began_ms >= MAX_TURN_MS:
+                self._passed_over.add(turn.move)
+                return read_set
+        if younger_s <= 0:
+            return read_set
+        await runtime.sleep(min(MAX_DELAY_S, younger_s))
+        return await self._read()
+
+    async def _reserve(self, read_set: RelationReadSet, pointer: Pointer) -> bool:
+        """Takes a turn at the pointer of this read set, and puts the pointer that has the turn there. Returns whether
+        it did: False if the pointer has moved."""
+        state, move = self._session.state, self._session.runtime.ulid()
+        reserved = pointer.reserved(Turn(move, self._waited_ms))
+        outcome = await state.move_pointer(reserved, pointer.version)
+        if not isinstance(outcome, Applied):
+            return False
+        self._passed_over.add(move)
+        read_set.pointer = Pointer(reserved.document, outcome.version)
+        return True
+
+    @property
+    def _waited_ms(self) -> int:
+        return self._session.runtime.boot_ms() - self._since_ms
+
+
+def _pointer(read_set: RelationReadSet) -> Pointer | None:
+    """Returns the stored pointer of a read set; None if it has none, or a refusal."""
+    is_stored = read_set.refusal is None and read_set.entry is not None and has_pointer(read_set.entry.json)
+    return read_set.pointer if is_stored else None

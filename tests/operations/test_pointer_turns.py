@@ -1,0 +1,180 @@
+"""A writer that loses one compare-and-swap of a pointer after another takes a turn, to which the others give way
+(docs/design/commit.md#turns)."""
+
+import pytest
+
+from arco_catalog.iceberg.errors import KeyInProgress, Unavailable
+from arco_catalog.operations.load import load_table
+from arco_catalog.protocol.pointer_turns import LOSSES, MAX_DELAY_S, MAX_TURN_MS
+from arco_catalog.state.marker import Slot, WriteSet
+from arco_catalog.state.pointer import Pointer, Turn
+from storage_backends import Applied, Outcome, PreconditionFailed
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import Nth, Rule, ScriptedStore, get, put, swap
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property
+
+POINTER = "iceberg_pointers"
+MINE = set_property("mine", "yes")
+
+
+@pytest.fixture
+async def writer() -> CatalogFixture:
+    clock = FakeRuntime()
+    fixture = CatalogFixture(ScriptedStore(clock.now_ms), clock)
+    await fixture.namespace("db")
+    await fixture.table("t")
+    return fixture
+
+
+class Rival:
+    """Another process that commits to the table, or takes turns there."""
+
+    def __init__(self, writer: CatalogFixture) -> None:
+        self._fixture = writer.another()
+        self._commits = 0
+
+    async def commit(self) -> None:
+        self._commits += 1
+        await self._fixture.commit(set_property("n", str(self._commits)))
+
+    async def take_turn(self, waited_ms: int = 0) -> None:
+        state, pointer = self._fixture.session().state, await self.pointer()
+        await state.move_pointer(pointer.reserved(Turn(self._fixture.runtime.ulid(), waited_ms)), pointer.version)
+
+    async def pointer(self) -> Pointer:
+        session = self._fixture.session()
+        entry = await load_table(session, NS, "t")
+        pointer = await session.state.pointer(entry.entity)
+        assert pointer is not None
+        return pointer
+
+
+def store_of(writer: CatalogFixture) -> ScriptedStore:
+    assert isinstance(writer.store, ScriptedStore)
+    return writer.store
+
+
+def clock_of(writer: CatalogFixture) -> FakeRuntime:
+    assert isinstance(writer.runtime, FakeRuntime)
+    return writer.runtime
+
+
+async def metadata(writer: CatalogFixture) -> bytes:
+    return (await load_table(writer.another().session(), NS, "t")).metadata
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_after_some_losses_a_writer_reserves_the_next_move(writer: CatalogFixture, keyed: bool) -> None:
+    rival, store = Rival(writer), store_of(writer)
+    store.rules = [Rule(swap(POINTER), first=rival.commit, times=LOSSES)]
+    before = len(store.calls)
+
+    await writer.commit(MINE, key=writer.key() if keyed else None)
+
+    turns = [b'"turn"' in call.body for call in store.calls[before:] if swap(POINTER)(call)]
+    assert turns[-2:] == [True, False]
+    assert sum(turns) == 1
+    assert b'"mine"' in await metadata(writer)
+    assert "turn" not in (await rival.pointer()).document
+
+
+async def test_after_fewer_losses_it_takes_no_turn(writer: CatalogFixture) -> None:
+    store = store_of(writer)
+    store.rules = [Rule(swap(POINTER), first=Rival(writer).commit, times=LOSSES - 1)]
+
+    await writer.commit(MINE)
+
+    assert not [call for call in store.calls if put(POINTER, b'"turn"')(call)]
+
+
+async def test_a_turn_that_is_lost_is_taken_again(writer: CatalogFixture) -> None:
+    rival, store = Rival(writer), store_of(writer)
+    store.rules = [Rule(swap(POINTER), first=rival.commit, times=LOSSES + 2)]
+
+    await writer.commit(MINE)
+
+    assert len([call for call in store.calls if put(POINTER, b'"turn"')(call)]) == 3
+    assert b'"mine"' in await metadata(writer)
+
+
+async def test_a_writer_gives_way_to_the_turn_of_another(writer: CatalogFixture) -> None:
+    rival, store, outcomes = Rival(writer), store_of(writer), list[type[Outcome]]()
+
+    def note(outcome: Outcome) -> Outcome:
+        outcomes.append(type(outcome))
+        return outcome
+
+    store.rules = [
+        Rule(swap(POINTER), first=rival.take_turn, times=1),
+        Rule(swap(POINTER), answers=note),
+        Rule(Nth(5, get(POINTER)), first=rival.commit),
+    ]
+
+    await writer.commit(MINE)
+
+    assert outcomes == [PreconditionFailed, Applied]
+    made = await metadata(writer)
+    assert all(each in made for each in (b'"mine"', b'"n"'))
+
+
+async def test_the_turn_of_a_dead_writer_is_passed_over(writer: CatalogFixture) -> None:
+    clock, before_ms = clock_of(writer), clock_of(writer).ms
+    store_of(writer).rules = [Rule(swap(POINTER), first=Rival(writer).take_turn, times=1)]
+
+    await writer.commit(MINE)
+
+    assert MAX_TURN_MS <= clock.ms - before_ms < MAX_TURN_MS + 200
+
+
+@pytest.mark.parametrize(("waited_ms", "delay_ms"), [(0, 0), (400, 400), (9_000, 1_000 * MAX_DELAY_S)])
+async def test_who_has_waited_less_goes_later(writer: CatalogFixture, waited_ms: int, delay_ms: float) -> None:
+    rival, clock = Rival(writer), clock_of(writer)
+    ended_ms: list[int] = []
+
+    async def take_turn() -> None:
+        await rival.take_turn(waited_ms)
+
+    async def end() -> None:
+        await rival.commit()
+        ended_ms.append(clock.ms)
+
+    store_of(writer).rules = [
+        Rule(swap(POINTER), first=take_turn, times=1),
+        Rule(Nth(5, get(POINTER)), first=end),
+    ]
+
+    await writer.commit(MINE)
+
+    assert clock.ms - ended_ms[0] == pytest.approx(delay_ms, abs=1)
+
+
+async def test_an_attempt_that_was_superseded_during_its_turn_commits_no_more(writer: CatalogFixture) -> None:
+    """Its takeover has fenced the pointer before the turn was taken (docs/design/commit.md#rule-1)."""
+    rival, store, key = Rival(writer), store_of(writer), writer.key()
+    marker = writer.session(MINE, key=key, path="/commit/t").marker()
+    assert marker is not None
+
+    async def take_over() -> None:
+        await marker.read_on()
+        assert await marker.put(Slot("another", WriteSet(pointers={}), {}, None))
+
+    store.rules = [
+        Rule(swap(POINTER), first=rival.commit, times=LOSSES),
+        Rule(put(POINTER, b'"turn"'), first=take_over),
+    ]
+
+    with pytest.raises(KeyInProgress):
+        await writer.commit(MINE, key=key)
+
+    store.rules = []
+    assert b'"mine"' not in await metadata(writer)
+
+
+async def test_a_writer_that_gets_no_turn_in_time_has_changed_nothing(writer: CatalogFixture) -> None:
+    store_of(writer).rules = [Rule(swap(POINTER), first=Rival(writer).commit)]
+
+    with pytest.raises(Unavailable):
+        await writer.commit(MINE)
+
+    assert b'"mine"' not in await metadata(writer)
