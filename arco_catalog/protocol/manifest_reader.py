@@ -75,7 +75,8 @@ class AvroFile(NamedTuple):
         return min(SMALLEST_WEIGHT * self.max_unpacked, VALUES_BYTES + DECODED_WEIGHT * self.max_unpacked)
 
     def limits(self, max_records: int, max_record_bytes: int) -> AvroLimits:
-        """Returns the limits of the file for a decoder."""
+        """Returns the limits with which a decoder reads the manifest list or manifest: its unpacked bytes, and the
+        records given."""
         return AvroLimits(self.max_unpacked, self.max_unpacked, max_records, max_record_bytes)
 
 

@@ -39,7 +39,7 @@ class PreparedCommit:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The new segments of the commit."""
+        """The new segments of the registry's index that the commit must write."""
         return self._successor.spilled
 
     def is_in(self, head: RegistryState) -> bool:
@@ -47,7 +47,8 @@ class PreparedCommit:
         return any(commit == self._successor.id for commit, _ in head.recent())
 
     async def put(self) -> None:
-        """Writes the immutable commit, and the segments that it makes. All of them must be there before it is HEAD."""
+        """Writes the immutable object of the registry commit, and the new segments of the index. All of them must be
+        there before the commit is HEAD."""
         segments = [self._state.write_segment(segment) for segment in self.segments]
         await gather(self._put_commit(), *segments)
 

@@ -189,7 +189,7 @@ class _Parser(Generic[T]):
         return self._records is not None and self.pending == 0
 
     def add(self, data: bytes) -> None:
-        """Adds the next bytes of the file."""
+        """Adds the next bytes of the Avro file to those that are to be parsed."""
         self._buffer.add(data)
         self.missing = max(0, self.missing - len(data))
 
