@@ -8,12 +8,13 @@ from typing import cast
 
 from pyiceberg.expressions import BooleanExpression
 
+from arco_catalog.planning.lineage_datasets import DatasetRef, KnownTable, Tables, locations_of, names_of
+from arco_catalog.planning.lineage_edges import TOLERANCE_MS, Commit, RunEvent, RunKey, histories, run_key
+from arco_catalog.planning.lineage_edges import History as RunHistory
 from arco_catalog.protocol.concurrency import batches
-from reconciler.compact.datasets import KnownTable, Tables, locations_of, names_of
-from reconciler.compact.edges import TOLERANCE_MS, Commit, RunKey, edges_of, histories, run_key, servo_edge
-from reconciler.compact.edges import History as RunHistory
+from reconciler.compact.edges import edges_of, servo_edge
 from reconciler.compact.runs import COLUMNS as EVENT_COLUMNS
-from reconciler.compact.runs import DatasetRef, RunEvent, run_events
+from reconciler.compact.runs import run_events
 from reconciler.compact.values import LAST_TIME_MS
 from reconciler.compact.versions import milliseconds
 from reconciler.system.conditions import after, between, both, equal, missing, one_of

@@ -1,11 +1,12 @@
 """Makes the rows of the system table `lineage_events` for an OpenLineage event, and events from rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import cast
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
+from arco_catalog.planning.lineage_datasets import DatasetRef
+from arco_catalog.planning.lineage_edges import RunEvent
 from arco_catalog.state.lineage import Dataset, StoredEvent, read_event
 from reconciler.compact.values import long_of, nearest_time
 from reconciler.compact.versions import milliseconds
@@ -18,39 +19,6 @@ COLUMNS = (
 )
 """The columns of `lineage_events` from which `run_events` makes events."""
 _EPOCH = date(1970, 1, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetRef:
-    """A dataset in an OpenLineage event: namespace and name, further names as pairs of namespace and name, and the
-    snapshot that was read or written (None if the event has none)."""
-
-    namespace: str
-    name: str
-    further: tuple[tuple[str, str], ...] = ()
-    snapshot_id: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.namespace} {self.name}"
-
-
-@dataclass(slots=True)
-class RunEvent:
-    """An OpenLineage event of a run. `event` is the name of its object; `received_ms` is the midnight of the day on
-    which it was received, `happened_ms` its own time; `parent` and `root` are ids of runs."""
-
-    event: str
-    received_ms: int
-    happened_ms: int
-    state: str | None
-    run: str
-    parent: str | None = None
-    job_namespace: str | None = None
-    job_name: str | None = None
-    principal: str | None = None
-    inputs: list[DatasetRef] = field(default_factory=list)
-    outputs: list[DatasetRef] = field(default_factory=list)
-    root: str | None = None
 
 
 def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterator[Row]:

@@ -10,21 +10,21 @@ import ulid
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.lineage import StoredEvent
-from reconciler.compact.datasets import KnownTable, Tables
-from reconciler.compact.edges import (
+from arco_catalog.planning.lineage_datasets import DatasetRef, KnownTable, Tables
+from arco_catalog.planning.lineage_edges import (
     MAX_EDGES,
     Commit,
     History,
-    edges_of,
+    RunEvent,
     histories,
     matches,
     run_key,
-    servo_edge,
     ulid_of_uuid,
 )
+from arco_catalog.state.lineage import StoredEvent
+from reconciler.compact.edges import edges_of, servo_edge
 from reconciler.compact.reports import report_row
-from reconciler.compact.runs import DatasetRef, RunEvent, event_rows
+from reconciler.compact.runs import event_rows
 from reconciler.system.definition import Row
 from tests.state.test_lineage import EVENT, RUN
 

@@ -15,9 +15,9 @@ from pyiceberg.table import Table
 from arco_catalog.embed import serving
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.lineage_edges import TOLERANCE_MS, ulid_of_uuid
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.watermarks import BATCH
-from reconciler.compact.edges import TOLERANCE_MS, ulid_of_uuid
 from reconciler.system import tables
 from reconciler.system.definition import SystemTable
 from tests.compact.lake import ROW, Killed, ServedLake, in_another_thread

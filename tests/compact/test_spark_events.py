@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 import ulid
 
+from arco_catalog.planning.lineage_datasets import KnownTable, Tables
+from arco_catalog.planning.lineage_edges import Commit, RunEvent, histories, run_key
 from arco_catalog.state.lineage import StoredEvent
-from reconciler.compact.datasets import KnownTable, Tables
-from reconciler.compact.edges import Commit, edges_of, histories, run_key
-from reconciler.compact.runs import RunEvent, event_rows, run_events
+from reconciler.compact.edges import edges_of
+from reconciler.compact.runs import event_rows, run_events
 from reconciler.system.definition import Row
 
 FOLDER = "file:///lake/demo/warehouse/sales"

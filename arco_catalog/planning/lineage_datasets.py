@@ -6,10 +6,9 @@ count only in namespaces of systems that read tables of an Iceberg REST catalog
 (https://github.com/OpenLineage/OpenLineage/blob/main/spec/Naming.md)."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from reconciler.compact.runs import DatasetRef
+from storage_backends.lazy_dataclass import dataclass
 
 _SPELLINGS: Final = {
     "file": ("file://", "file:"),
@@ -25,6 +24,20 @@ _CATALOGS: Final = frozenset({"http", "https", "iceberg"})
 """The schemes of namespaces that are catalogs: Spark and Flink name a catalog by its URI."""
 _ENGINES: Final = frozenset({"trino", "presto"})
 """The schemes of namespaces that are engines, in which a table's name begins with that of a catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRef:
+    """A dataset in an OpenLineage event: namespace and name, further names as pairs of namespace and name, and the
+    snapshot that was read or written (None if the event has none)."""
+
+    namespace: str
+    name: str
+    further: tuple[tuple[str, str], ...] = ()
+    snapshot_id: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.namespace} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
