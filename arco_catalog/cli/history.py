@@ -7,12 +7,15 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_realm_registry
+from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.as_of import registry_at
 from arco_catalog.operations.history import history
+from arco_catalog.operations.history_page import HistoryFilter
 from arco_catalog.planning.names import typed
+from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
@@ -24,26 +27,33 @@ def run(
     limit: int,
     *,
     at_ms: int | None = None,
+    table_name: str | None = None,
     of_realm: bool,
     own: bool,
     as_json: bool,
     wide: bool,
 ) -> int:
     """Displays the newest `limit` operations on the registry of a catalog, or with `of_realm` of the realm; with
-    `at_ms` only those up to that time; with `own` also commits that the catalog makes for itself, such as fences.
-    Returns 0. Raises `CliError`."""
+    `at_ms` only those up to that time, with `table_name` only those on this name; with `own` also commits that the
+    catalog makes for itself, such as fences. Returns 0. Raises `CliError`."""
+
+    selection = HistoryFilter() if table_name is None else HistoryFilter(*parse_identifier(table_name))
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
         async with open_session(options, "history", find_realm_registry if of_realm else find_catalog) as session:
             newest = None if at_ms is None else await registry_at(session, at_ms)
             async for operation in history(session, own=own, newest=newest):
-                found.append(operation)
+                if selection.selects(operation):
+                    found.append(operation)
                 if len(found) == limit:
                     break
         return found
 
     found = carry_out(read)
+    if table_name is not None and not found and not as_json:
+        print(f"The history has nothing about {escaped(table_name)}.")
+        return 0
     print(json_text([*found]) if as_json else as_table(found, at_ms=at_ms, of_realm=of_realm, wide=wide))
     return 0
 

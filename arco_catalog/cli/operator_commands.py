@@ -43,6 +43,7 @@ lists changes of the realm's catalogs, principals and principal roles instead.
 examples:
   arco history --store file:/var/lib/arco
   arco history --at '2026-11-22 10:30' --store file:/var/lib/arco
+  arco history --table sales.orders --store file:/var/lib/arco
   arco history --limit 1000 --json --store s3://bucket/catalog
 """
 SHOW_EXAMPLES = """\
@@ -203,6 +204,7 @@ def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]
     parser.add_argument(
         "--limit", type=positive, default=50, metavar="N", help="show this many operations [default 50]"
     )
+    parser.add_argument("--table", metavar=TABLE, help="show only what happened to this name")
     parser.add_argument("--all", action="store_true", help="also show fences and the registry's internal commits")
     parser.add_argument(
         "--realm-history",
@@ -220,6 +222,7 @@ def _history(parsed: argparse.Namespace) -> int:
         CatalogOptions.of(parsed),
         parsed.limit,
         at_ms=parsed.at,
+        table_name=parsed.table,
         of_realm=parsed.realm_history,
         own=parsed.all,
         as_json=parsed.json,

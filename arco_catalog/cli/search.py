@@ -32,14 +32,14 @@ def run(options: CatalogOptions, words: Sequence[str], kind: str | None, limit: 
         return found
 
     found = carry_out(read)
-    shown = found[:limit]
+    first = found[:limit]
     if as_json:
-        print(json_text([*shown]))
+        print(json_text([*first]))
     else:
-        print(table(HEADINGS, [_columns(each) for each in shown]) if shown else "Nothing has such a name.")
+        print(table(HEADINGS, [_columns(each) for each in first]) if first else "Nothing has such a name.")
     if len(found) > limit and not as_json:
         print(f"... and more: --limit is {limit}")
-    return 0 if shown else 1
+    return 0 if first else 1
 
 
 def _columns(found: JsonObject) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The routes by which people look at a catalog: the names that it has. No specification has them."""
+"""The routes by which people look at a catalog: its names, and what happened to them. No specification has them."""
 
 from collections.abc import Sequence
 
@@ -7,4 +7,7 @@ from arco_catalog.http.route import Route
 
 CATALOG = "/v1/{prefix}"
 
-DISCOVERY: Sequence[Route] = (Route("GET", f"{CATALOG}/search", "search.find", on.nothing, advertised=False),)
+DISCOVERY: Sequence[Route] = (
+    Route("GET", f"{CATALOG}/search", "search.find", on.nothing, advertised=False),
+    Route("GET", f"{CATALOG}/history", "history.list_", on.nothing, advertised=False),
+)

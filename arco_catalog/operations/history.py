@@ -1,7 +1,8 @@
 """Reads the history of a registry, the operations on its names, roles and grants, from its commits, which are their own
 receipts (docs/design/reconciliation.md#rule-4)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject
@@ -11,6 +12,7 @@ from arco_catalog.protocol.key_resolution import RECORD
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import objects
 from arco_catalog.state.registry_floor import read_registry_floor
+from storage_backends.lazy_dataclass import dataclass
 
 OWN = frozenset(
     {
@@ -33,38 +35,66 @@ AHEAD = 8
 """Number of commits that are read concurrently, each by one GET."""
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryCommit:
+    """One commit of a registry's history; without a `record` if its object is lost or corrupt. `listing` is the commit
+    that has it in its list, or names it as the one before its list."""
+
+    id: str
+    sequence: int
+    record: CommitRecord | None
+    listing: CommitRecord
+
+    def operations(self) -> list[JsonObject]:
+        """Returns the commit's operations, the last one first, each with the id, sequence number and time of the
+        commit; for a commit without a record one item of the kind `LOST`."""
+        if self.record is None:
+            return [{"commit": self.id, "sequence": self.sequence, "at_ms": None, "kind": LOST}]
+        made: JsonObject = {"commit": self.id, "sequence": self.sequence, "at_ms": self.record.at_ms}
+        return [
+            {**made, **{name: value for name, value in operation.items() if name != "answer"}}
+            for operation in reversed(objects(self.record.document, "operations"))
+        ]
+
+
 async def history(
     session: Session, *, own: bool = False, newest: CommitRecord | None = None
 ) -> AsyncIterator[JsonObject]:
-    """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, each with the
-    id, sequence number and time of the commit; with `own` also the kinds in `OWN`, such as fences and the creation of
-    tables by a transaction. For a commit whose object is lost, or corrupt, yields one item of the kind `LOST`. Ends
-    without an error at the first commit that a cleanup has deleted, and at a lost one if no list goes beyond it.
+    """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, in the form of
+    `HistoryCommit.operations`; with `own` also the kinds in `OWN`, such as fences and the creation of tables by a
+    transaction. Ends as `walk_commits` does."""
+    head = newest or await session.state.head()
+    async with aclosing(walk_commits(session, head, head.sequence)) as commits:
+        async for commit in commits:
+            for operation in commit.operations():
+                if own or operation.get("kind") not in OWN:
+                    yield operation
+
+
+async def walk_commits(session: Session, listing: CommitRecord, sequence: int) -> AsyncGenerator[HistoryCommit, None]:
+    """Yields the commits of the registry from the one with a sequence number back. `listing` is this commit or a later
+    one that lists it, or after whose list it comes. Reads up to `AHEAD` commits concurrently. Ends without an error at
+    the first commit that a cleanup has deleted, and at a lost one if no list goes beyond it.
 
     A commit lists the ids of at most 500 commits, and names the one before them, which has the next list.
     """
-    head = newest or await session.state.head()
-    listing: CommitRecord | None = head
-    sequence = head.sequence
-    while listing is not None:
+    while True:
         commits, furthest = listing.listed_from(sequence), listing
         for batch in batches(commits, AHEAD):
             reads = [_commit(session, listing, each, sequence - place) for place, each in enumerate(batch)]
-            for name, commit in zip(batch, await gather(*reads), strict=True):
-                if commit is None and await _is_collected(session, sequence):
+            for name, record in zip(batch, await gather(*reads), strict=True):
+                if record is None and await _is_collected(session, sequence):
                     return
-                for operation in _operations(name, sequence, commit):
-                    if own or operation.get("kind") not in OWN:
-                        yield operation
-                if commit is not None and commit.before_sequence < furthest.before_sequence:
-                    furthest = commit
+                yield HistoryCommit(name, sequence, record, listing)
+                if record is not None and record.before_sequence < furthest.before_sequence:
+                    furthest = record
                 sequence -= 1
         if listing.before is None:
             return
         before = await _commit(session, listing, listing.before, sequence)
         if before is None and furthest is listing:
             if not await _is_collected(session, sequence):
-                yield _lost(listing.before, sequence)
+                yield HistoryCommit(listing.before, sequence, None, listing)
             return
         listing = before or furthest
 
@@ -87,17 +117,3 @@ async def _is_collected(session: Session, sequence: int) -> bool:
         return sequence < await read_registry_floor(session.state)
     except InternalError:
         return True  # the floor is corrupt
-
-
-def _operations(name: str, sequence: int, commit: CommitRecord | None) -> list[JsonObject]:
-    if commit is None:
-        return [_lost(name, sequence)]
-    made: JsonObject = {"commit": commit.id, "sequence": commit.sequence, "at_ms": commit.at_ms}
-    return [
-        {**made, **{name: value for name, value in operation.items() if name != "answer"}}
-        for operation in reversed(objects(commit.document, "operations"))
-    ]
-
-
-def _lost(name: str, sequence: int) -> JsonObject:
-    return {"commit": name, "sequence": sequence, "at_ms": None, "kind": LOST}

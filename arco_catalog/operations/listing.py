@@ -40,7 +40,6 @@ ITEMS_AT_ONCE = 4_096
 ITEM_BYTES = 640
 """Estimated memory of an item, as a value and in the answer."""
 DEFAULT_PAGE = 1000
-_COMMIT = re.compile(r"[0-9A-Z]{26}")
 _BITS = re.compile(r"[1-9a-f][0-9a-f]*")
 EMPTY_SEGMENTS = 8
 """Maximum number of segments that one page reads; all but the last had no item of the listing."""
@@ -134,7 +133,7 @@ async def computed_page(
 
 async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
     match await page_tokens.redeem(session, token):
-        case [str(commit), int(start)] if _COMMIT.fullmatch(commit) and start > 0:
+        case [str(commit), int(start)] if page_tokens.is_commit_id(commit) and start > 0:
             return await _head_as_of(session, commit), start
     raise page_tokens.of_another_listing()
 
@@ -309,7 +308,7 @@ async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedSt
 
 def _position(redeemed: JsonValue, prefix: str) -> tuple[str, str, int]:
     match redeemed:
-        case [str(commit), str(start), *rest] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
+        case [str(commit), str(start), *rest] if page_tokens.is_commit_id(commit) and start.startswith(prefix):
             match rest:
                 case []:
                     return commit, start, 0

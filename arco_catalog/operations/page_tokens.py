@@ -6,10 +6,13 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue, MalformedJson, dumps, loads
 from arco_catalog.protocol.catalog import Session
+
+_COMMIT_ID = re.compile(r"[0-9A-Z]{26}")
 
 
 async def issue(session: Session, position: list[JsonValue]) -> str:
@@ -47,6 +50,11 @@ async def _seal(session: Session, token: str) -> str | None:
     entity, _ = session.catalog.entry or ("", 0)
     message = dumps([entity, session.request.principal, session.request.method, session.request.path, token])
     return hmac.new(key, message, hashlib.sha256).hexdigest()[:32]
+
+
+def is_commit_id(text: str) -> bool:
+    """Whether a text has the form of the id of a registry commit, so that it can be part of a key."""
+    return _COMMIT_ID.fullmatch(text) is not None
 
 
 def of_another_listing() -> BadRequest:

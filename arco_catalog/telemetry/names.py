@@ -82,6 +82,7 @@ OPERATIONS: Mapping[str, str] = {
     f"GET {_VIEW}/timeline": "getViewTimeline",
     f"GET {_VIEW}/timeline/{{version}}": "getViewVersion",
     "GET /v1/{prefix}/search": "search",
+    "GET /v1/{prefix}/history": "listHistory",
     f"GET {_GENERIC_TABLES}": "listGenericTables",
     f"POST {_GENERIC_TABLES}": "createGenericTable",
     f"GET {_GENERIC_TABLES}/{{generic-table}}": "loadGenericTable",

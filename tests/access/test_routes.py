@@ -522,7 +522,10 @@ NOTIFY = Case(
 
 
 def _discovery_cases() -> Sequence[Case]:
-    return (Case("search", "GET /v1/{prefix}/search", "/v1/lake/search?q=t", (), EVERYBODY),)
+    return (
+        Case("search", "GET /v1/{prefix}/search", "/v1/lake/search?q=t", (), EVERYBODY),
+        Case("history", "GET /v1/{prefix}/history", "/v1/lake/history", (), EVERYBODY),
+    )
 
 
 CASES = (

@@ -152,6 +152,9 @@ async def test_history_shows_who_made_renamed_and_dropped_what(fixture: CatalogF
     ]
     assert [cell[1] for cell in cells] == ["5", "4", "3", "2", "1"]
     assert files(folder) == before
+    of_one = json.loads(await output(folder, "history", "--table", 'db."dotted.name"', "--json"))
+    assert [each["kind"] for each in of_one] == ["rename-table"]
+    assert await output(folder, "history", "--table", "db.none") == "The history has nothing about db.none.\n"
     whole = json.loads(await output(folder, "history", "--json", "--limit", "2"))
     assert [(each["kind"], each["principal"], "answer" in each) for each in whole] == [
         ("drop-table", "tester", False),

@@ -100,6 +100,7 @@ QUERIES: Mapping[str, st.SearchStrategy[str]] = {
     | st.sampled_from(HOSTILE),
     "namespace": st.sampled_from(["db", "db\x1finner", "", "a b/c%d"]) | st.sampled_from(HOSTILE),
     "target-name": st.sampled_from(["t", "v", "g", "m", "none", ""]) | st.sampled_from(HOSTILE),
+    "table": st.sampled_from(["t", "v", "none", ""]),
     "q": st.sampled_from(["t", "in", "db.t", "T", "_", "", "a b", "x" * 300]) | st.sampled_from(HOSTILE),
     "type": st.sampled_from(["table", "VIEW", "namespace", "generic-table", "tables", ""]),
     "limit": st.sampled_from(["1", "50", "1000", "0", "-1"]),

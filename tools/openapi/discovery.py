@@ -46,7 +46,27 @@ def _reads(name: str, answer: str, parameters: Sequence[Json]) -> Json:
     }
 
 
-_PAGE_TOKEN = _reference("parameters", "page-token")
+_PAGE_TOKEN, _PAGE_SIZE = _reference("parameters", "page-token"), _reference("parameters", "page-size")
+_NAME: Json = _object(namespace=_LEVELS, name=_nullable("string"))
+_UNDO: Json = {
+    "description": "Of a drop: whether an undrop would undo it, as far as the registry shows.",
+    **_object(
+        possible={"type": "boolean"},
+        state={"enum": ["dropped", "purging", "purged", "restored", "gone"]},
+        until_ms=_nullable("integer"),
+        purge_task=_nullable("string"),
+        blocked_by={
+            **_object(
+                reason={"enum": ["name-taken", "dropped-later", "namespace-missing"]},
+                type=_TEXT,
+                namespace=_LEVELS,
+                name=_nullable("string"),
+            ),
+            "type": ["object", "null"],
+        },
+    ),
+    "type": ["object", "null"],
+}
 
 OPERATIONS: Mapping[str, Json] = {
     "GET /v1/{prefix}/search": _reads(
@@ -58,6 +78,11 @@ OPERATIONS: Mapping[str, Json] = {
             _query("limit", {"type": "integer", "minimum": 1}),
             _PAGE_TOKEN,
         ],
+    ),
+    "GET /v1/{prefix}/history": _reads(
+        "listHistory",
+        "History",
+        [_PAGE_TOKEN, _PAGE_SIZE, _query("namespace", _TEXT), _query("table", _TEXT)],
     ),
 }
 """Whole operations, by their endpoints."""
@@ -73,5 +98,28 @@ SCHEMAS: Mapping[str, Json] = {
             scanned={"type": "integer"},
             next_page_token=_TOKEN,
         ),
+    },
+    "HistoryOperation": {
+        "description": "An operation on the names, roles and grants of a catalog, by one registry commit.",
+        **_object(
+            id=_nullable("string"),
+            commit=_TEXT,
+            sequence={"type": "integer"},
+            at_ms=_nullable("integer"),
+            kind=_TEXT,
+            principal=_nullable("string"),
+            session=_nullable("string"),
+            source=_nullable("object"),
+            namespace={**_LEVELS, "type": ["array", "null"]},
+            name=_nullable("string"),
+            entity=_nullable("string"),
+            to={**_NAME, "type": ["object", "null"]},
+            detail={"type": "object"},
+            undo=_UNDO,
+        ),
+    },
+    "History": {
+        "description": "A page of operations, newest first. It may be empty although there is a next page.",
+        **_object(operations=_list(_reference("schemas", "HistoryOperation")), next_page_token=_TOKEN),
     },
 }
