@@ -7,14 +7,14 @@ before the compare-and-swap that makes the change, so an answer is exact except 
 
 from collections.abc import AsyncIterator
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, NoSuchNamespace, NoSuchTable, NotFound
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, NoSuchNamespace, NoSuchTable, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.receipt_cursor import ReceiptCursor
 from arco_catalog.planning.names import called, dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.lookup import entries_in, load
-from arco_catalog.protocol.past_heads import past_head
+from arco_catalog.protocol.past_heads import next_list, past_head
 from arco_catalog.state import receipt
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.commit_record import CommitRecord
@@ -32,6 +32,7 @@ from arco_catalog.state.index import (
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry_floor import read_registry_floor
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.tombstone import Tombstone
 from storage_backends.lazy_dataclass import dataclass
@@ -46,41 +47,56 @@ class HistoryCollected(NotFound):
 
 async def registry_at(session: Session, at_ms: int) -> RegistryState:
     """Returns the newest registry commit that was made at or before the instant `at_ms`, in milliseconds since 1970.
-    Raises `HistoryCollected` if the history no longer reaches back to it, and `NotFound` if there was no commit yet.
+    Raises `HistoryCollected` if the history no longer reaches back to it, `InternalError` if a commit that this needs
+    is lost or damaged, and `NotFound` if there was no commit yet.
 
     The ids of commits are ULIDs of their times, so later commits are skipped without a read.
     """
     newest = ulid_of(max(0, at_ms), _LAST_ENTROPY)
     head = await session.state.head()
-    listing: CommitRecord | None = head if head.sequence else None
-    while listing is not None:
-        for commit, _ in listing.recent():
-            if commit <= newest and (await _commit(session, listing, commit)).at_ms <= at_ms:
-                return head if commit == head.id else await _past_head(session, commit)
-        listing = None if listing.before is None else await _commit(session, listing, listing.before)
+    listing, end = CommitRecord(head.document), head.sequence
+    while end:
+        for commit in listing.listed_from(end):
+            if commit <= newest and await _time_of(session, listing, commit, end) <= at_ms:
+                return head if commit == head.id else await _past_head(session, commit, end)
+            end -= 1
+        if listing.before is None:
+            break
+        after = await next_list(session.state, listing, end)
+        if after is None:
+            raise await _missing(session, listing.before, end)
+        listing = after
     raise NotFound("The catalog had no commit yet at the requested time: give a later time")
 
 
-async def _commit(session: Session, listing: CommitRecord, commit: str) -> CommitRecord:
-    if commit == listing.id:
-        return listing
+async def _time_of(session: Session, listing: CommitRecord, commit: str, sequence: int) -> int:
+    """Returns the time of a commit with this sequence number. Raises `HistoryCollected`, or `InternalError` if its
+    object is lost or damaged."""
     try:
-        return await session.state.registry_commit(commit)
-    except CommitStateUnknown as error:
-        raise _missing(session, commit) from error
+        return (listing if commit == listing.id else await session.state.registry_commit(commit)).at_ms
+    except (CommitStateUnknown, InternalError) as error:
+        raise await _missing(session, commit, sequence) from error
 
 
-async def _past_head(session: Session, commit: str) -> RegistryState:
+async def _past_head(session: Session, commit: str, sequence: int) -> RegistryState:
     try:
-        return await past_head(session.state, commit)
-    except CommitStateUnknown as error:
-        raise _missing(session, commit) from error
+        return await past_head(session.state, commit, session.hold)
+    except (CommitStateUnknown, InternalError) as error:
+        raise await _missing(session, commit, sequence) from error
 
 
-def _missing(session: Session, commit: str) -> HistoryCollected:
-    return HistoryCollected(
-        "The registry's history of the requested time no longer exists, as old commits are deleted: give "
-        f"a later time ({session.state.paths.registry_commit(commit)}, or one before it, is missing)"
+async def _missing(session: Session, commit: str, sequence: int) -> HistoryCollected | InternalError:
+    """Returns the error for a commit that can't be read, or for one before it that it needs: it was collected if it is
+    below the floor of the history, else lost."""
+    key = session.state.paths.registry_commit(commit)
+    if sequence < await read_registry_floor(session.state):
+        return HistoryCollected(
+            "The registry's history of the requested time no longer exists, as old commits are deleted: give "
+            f"a later time ({key}, or one before it, is missing)"
+        )
+    return InternalError(
+        f"The catalog's record {key}, or one before it that it needs, is lost or damaged: `arco fsck` reports which; "
+        "give another time"
     )
 
 

@@ -284,7 +284,7 @@ async def _head_as_of(session: Session, commit: str) -> RegistryState:
     if known is not None and known.id == commit:
         return known
     try:
-        return await past_head(session.state, commit)
+        return await past_head(session.state, commit, session.hold)
     except CommitStateUnknown as gone:
         raise page_tokens.expired() from gone
 

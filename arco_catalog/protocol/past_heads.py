@@ -1,30 +1,37 @@
 """Reads HEAD as of a commit of the history. If the commit's object has only edits, HEAD is computed from the objects
 since the last whole one (docs/design/registry.md#whole-commit-objects)."""
 
+from collections.abc import Sequence
+
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.access import State, commit_gone
 from arco_catalog.state.commit_edits import WHOLE_EVERY, chain_of, head_of, is_whole
 from arco_catalog.state.commit_record import CommitRecord
+from arco_catalog.state.memory import PARSED_WEIGHT, Allocation, Hold
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.registry_floor import read_registry_floor
 
+OBJECT_BYTES = 16 << 10
+"""Bytes of a commit object with only edits, until its size is known: few have more."""
 
-async def past_head(state: State, commit: str) -> RegistryState:
-    """Returns HEAD as of a commit, without a version, from memory if it is cached. Raises `CommitStateUnknown` if one
-    of the objects that this needs was deleted, `InternalError` if one is corrupt, and `StoreError`."""
+
+async def past_head(state: State, commit: str, hold: Hold | None = None) -> RegistryState:
+    """Returns HEAD as of a commit, without a version, from memory if it is cached. Memory for the objects that are read
+    is taken in `hold`. Raises `CommitStateUnknown` if one of the objects that this needs was deleted, `InternalError`
+    if one is corrupt, and `StoreError`."""
     known = state.cached_head_of(commit)
     if known is not None:
         return known
-    chain, body = await _chain(state, commit)
+    chain, body = await _chain(state, commit, hold or Hold())
     document = chain[0].document if len(chain) == 1 else head_of([each.document for each in chain])
     return state.cache_head_of(commit, RegistryState.of(document), len(body))
 
 
 async def past_head_body(state: State, commit: str) -> bytes:
     """Returns the bytes of HEAD as of a commit. Raises as `past_head`."""
-    chain, body = await _chain(state, commit)
+    chain, body = await _chain(state, commit, Hold())
     return body if len(chain) == 1 else dumps(head_of([each.document for each in chain]), sort_keys=True)
 
 
@@ -45,15 +52,20 @@ async def next_list(state: State, listing: CommitRecord, end: int) -> CommitReco
     return None
 
 
-async def _chain(state: State, commit: str) -> tuple[list[CommitRecord], bytes]:
+async def _chain(state: State, commit: str, hold: Hold) -> tuple[list[CommitRecord], bytes]:
     """Returns the commits from which HEAD as of `commit` is computed, from the last one with a whole object to `commit`
-    itself, and the bytes of that object. All that may be needed are read concurrently. Raises as `past_head`."""
+    itself, and the bytes of that object. All that may be needed are read concurrently, with memory taken in `hold`
+    before. Raises as `past_head`."""
+    taken = await hold.take(PARSED_WEIGHT * OBJECT_BYTES)
     body = await state.commit_object(commit)
+    await _settle(hold, taken, [body])
     chain = [_record(state, commit, body)]
     if is_whole(chain[0].document):
         return chain, body
     before = [*reversed(chain_of(chain[0].document)[:-1])]
+    taken = await hold.take(PARSED_WEIGHT * OBJECT_BYTES * len(before))
     found = await gather(*(state.read(state.paths.registry_commit(each)) for each in before))
+    await _settle(hold, taken, [each.body for each in found if each is not None])
     for name, each in zip(before, found, strict=True):
         if each is None:
             raise commit_gone(name)
@@ -61,6 +73,13 @@ async def _chain(state: State, commit: str) -> tuple[list[CommitRecord], bytes]:
         if is_whole(chain[0].document):
             return chain, each.body
     return chain, body
+
+
+async def _settle(hold: Hold, taken: Allocation, bodies: Sequence[bytes]) -> None:
+    """Takes the memory in `hold` that objects with these bodies need beyond `taken`, or gives back what they do not."""
+    needed = PARSED_WEIGHT * sum(map(len, bodies))
+    taken.shrink(needed)
+    await hold.take(needed - taken.size)
 
 
 def _record(state: State, commit: str, body: bytes) -> CommitRecord:

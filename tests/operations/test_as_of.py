@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from arco_catalog.iceberg.errors import CatalogError, NoSuchNamespace, NoSuchTable, NotFound, Refusal
+from arco_catalog.iceberg.errors import CatalogError, InternalError, NoSuchNamespace, NoSuchTable, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.as_of import HistoryCollected, Listing, registry_at, relation_at
 from arco_catalog.operations.create import create_view
@@ -24,7 +24,9 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import registry
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.registry_floor import raise_registry_floor
 from arco_catalog.state.spilling import Limits
+from storage_backends import ANY
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.catalog_fixture import NS, CatalogFixture
@@ -250,12 +252,52 @@ async def test_a_collected_time_is_reported_as_collected(gone: CollectedCase) ->
         await drop_table(fixture.session(), NS, name, purge=False)
     store = fixture.store
     assert isinstance(store, MemoryStore)
+    await raise_registry_floor(fixture.session().state, 100)
     for key in store.keys(f"wh/_catalog/{gone.folder}"):
         await store.delete(key)
 
     with pytest.raises(HistoryCollected, match=gone.message) as refused:
         await relation_at(fixture.another().session(), NS, "a", then_ms)
     assert isinstance(refused.value, CatalogError)
+
+
+@pytest.mark.parametrize("damage", [None, b"{", b'{"version": 1, "id": "another"}'])
+async def test_a_lost_or_damaged_commit_is_not_reported_as_collected(damage: bytes | None) -> None:
+    fixture = a_catalog()
+    clock = fixture.runtime
+    assert isinstance(clock, FakeRuntime)
+    await fixture.namespace(*NS)
+    await fixture.table("a")
+    head, then_ms = await fixture.session().state.head(), clock.ms
+    clock.ms += 1_000
+    await fixture.table("b")
+    key = fixture.catalog.paths.registry_commit(head.id or "")
+    await fixture.store.delete(key)
+    if damage is not None:
+        await fixture.store.put(key, damage, ANY)
+
+    with pytest.raises(InternalError, match=f"{key}, or one before it that it needs, is lost or damaged: `arco fsck`"):
+        await relation_at(fixture.another().session(), NS, "a", then_ms)
+
+
+async def test_times_before_a_lost_list_of_commits_are_still_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later commit lists the same ones."""
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 3)
+    fixture = a_catalog()
+    clock = fixture.runtime
+    assert isinstance(clock, FakeRuntime)
+    await fixture.namespace(*NS)
+    await fixture.table("a")
+    then_ms = clock.ms
+    for name in "bcdef":
+        clock.ms += 1_000
+        await fixture.table(name)
+    before = (await fixture.session().state.head()).before
+    await fixture.store.delete(fixture.catalog.paths.registry_commit(before or ""))
+
+    shown = await relation_at(fixture.another().session(), NS, "a", then_ms)
+
+    assert shown["state"] == "live"
 
 
 async def test_looking_back_writes_nothing() -> None:

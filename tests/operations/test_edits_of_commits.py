@@ -5,18 +5,19 @@ import base64
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
-from arco_catalog.operations.as_of import HistoryCollected, Listing, registry_at
+from arco_catalog.operations.as_of import Listing, registry_at
 from arco_catalog.operations.history import history
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.upgrade import upgrade
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head, past_head_body
 from arco_catalog.state import commit_edits, registry
+from arco_catalog.state.memory import PARSED_WEIGHT, Memory
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
-from storage_backends import Found
+from storage_backends import Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from tests.operations import registry_bytes
 from tests.support.fake_runtime import FakeRuntime
@@ -101,6 +102,30 @@ async def test_a_past_head_costs_two_rounds_of_reads(fixture: CountingFixture) -
     assert (cost.depth, cost.calls) == (2, 5)
 
 
+async def test_a_past_head_takes_memory_for_what_it_reads_before_it_reads(
+    fixture: CountingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await fixture.table(f"t{number}")
+    head, memory = await head_of(fixture), Memory(64 << 20)
+    taken: list[int] = []
+
+    async def get(key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        taken.append(memory.used)
+        return await CountingStore.get(fixture.store, key, if_changed_from)
+
+    state = fixture.another().session().state
+    with memory.hold() as hold, monkeypatch.context() as patch:
+        patch.setattr(fixture.store, "get", get)
+        await past_head(state, head.id or "", hold)
+        held = memory.used
+
+    sizes = [len(await body(fixture, state.paths.registry_commit(commit)) or b"") for commit, _ in head.recent()[:5]]
+    assert [bytes_taken > 0 for bytes_taken in taken] == [True] * 5
+    assert held == PARSED_WEIGHT * sum(sizes)
+    assert memory.used == 0
+
+
 async def test_the_catalog_as_of_each_commit_is_shown() -> None:
     fixture = await catalog(TINY)
     clock = fixture.runtime
@@ -118,7 +143,7 @@ async def test_the_catalog_as_of_each_commit_is_shown() -> None:
         assert shown == ["t", *(f"u{each}" for each in range(number + 1))]
 
 
-async def test_a_catalog_as_of_a_commit_whose_ancestor_is_gone_is_collected(fixture: CountingFixture) -> None:
+async def test_a_catalog_as_of_a_commit_whose_ancestor_is_gone_is_reported_as_lost(fixture: CountingFixture) -> None:
     await fixture.table("u")
     await fixture.table("v")
     head = await head_of(fixture)
@@ -128,7 +153,7 @@ async def test_a_catalog_as_of_a_commit_whose_ancestor_is_gone_is_collected(fixt
     clock.ms += 1_000
     await fixture.table("w")
     await fixture.store.delete(fixture.catalog.paths.registry_commit(head.ancestor or ""))
-    with pytest.raises(HistoryCollected, match="or one before it, is missing"):
+    with pytest.raises(InternalError, match="or one before it that it needs, is lost"):
         await registry_at(fixture.another().session(), at_ms)
 
 

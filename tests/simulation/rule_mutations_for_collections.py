@@ -15,6 +15,7 @@ from arco_catalog.state.access import State, commit_gone
 from arco_catalog.state.commit_edits import is_whole
 from arco_catalog.state.index import Edits, Index, location_key, relation_key
 from arco_catalog.state.locations import Location
+from arco_catalog.state.memory import Hold
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
@@ -202,10 +203,10 @@ def commits_that_a_page_needs(patch: pytest.MonkeyPatch) -> None:
 def pages_of_whole_objects_alone(patch: pytest.MonkeyPatch) -> None:
     """No rule of a collection, but of what a page reads beside one (docs/design/registry.md#rule-18)."""
 
-    async def whole(state: State, commit: str) -> RegistryState:
+    async def whole(state: State, commit: str, hold: Hold) -> RegistryState:
         if not is_whole((await state.registry_commit(commit)).document):
             raise commit_gone(commit)
-        return await past_head(state, commit)
+        return await past_head(state, commit, hold)
 
     patch.setattr(listing, "past_head", whole)
 
