@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.commit_edits import is_other_form
 from arco_catalog.state.fields import integer, optional_text, parse_record, sequence, text
 from storage_backends.lazy_dataclass import dataclass
 
@@ -110,6 +111,12 @@ class CommitRecord:
     def at_ms(self) -> int:
         """The time of the commit, by the clock of the process that made it."""
         return integer(self.document, "at_ms")
+
+
+def is_object_of_same_commit(where: str, body: bytes, there: bytes) -> bool:
+    """Whether two objects of a commit have its two forms: one is whole, the other has only edits. Raises
+    `InternalError` if one is corrupt."""
+    return is_other_form(CommitRecord.read(body, where).document, CommitRecord.read(there, where).document)
 
 
 def commit_id(body: bytes, where: str) -> str:

@@ -8,14 +8,14 @@ import pytest
 
 from arco_catalog.cli.restore import as_text
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.planning.collection import DAY_MS, HOUR_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head_body
 from arco_catalog.state import commit_edits, registry
 from arco_catalog.state.access import KeyConflict
-from arco_catalog.state.fields import mapping, objects, text
+from arco_catalog.state.fields import mapping, objects, sequence, text
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.collection import registry as collected_registry
@@ -23,6 +23,7 @@ from arco_catalog.upkeep.collection.pipeline import PipelineProgress
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.repairs import CopyHead
 from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
 from arco_catalog.upkeep.recovery.backup import backup
 from arco_catalog.upkeep.recovery.restore import Choices, restore
@@ -209,7 +210,53 @@ async def test_an_earlier_commit_is_named_where_the_whole_object_is_lost_too() -
     ]
 
 
+async def losing_sibling(made: Collections, commit: str) -> str:
+    """Makes the whole object of another commit with the parent of this one, whose swap was lost, and returns its id."""
+    session = made.fixture.another().session()
+    document = loads(await past_head_body(session.state, commit))
+    assert isinstance(document, dict)
+    other, listed = session.runtime.ulid(), sequence(document, "recent")
+    recent: JsonValue = [[other, f"{other}-operation"], *listed[1:]]
+    made_up = {**document, "id": other, "recent": recent, "operations": []}
+    await session.state.create(PATHS.registry_commit(other), dumps(made_up, sort_keys=True))
+    return other
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_a_commit_that_lost_its_swap_is_no_alternative(place: int) -> None:
+    """Its object is whole, and was written beside the one that became HEAD, behind the gap."""
+    made = await catalog()
+    for number in range(2 * CHAIN + 3):
+        await made.fixture.table(f"t{number}", key=made.fixture.key())
+    head = await head_of(made)
+    commits = [commit for commit, _ in head.recent()]
+    loser = await losing_sibling(made, commits[place])
+    await made.store.delete(PATHS.registry_commit(commits[2]))
+    await made.store.delete(PATHS.manifest)
+
+    found = mapping(await restore(made.fixture.another().session(), Choices(), dry=True), "head")
+
+    assert found["chosen"] == head.id
+    alternatives = [each["commit"] for each in objects(found, "alternatives")]
+    assert alternatives == [commits[3]]
+    assert loser not in alternatives
+
+
 # Checks.
+
+
+async def test_the_commit_of_head_that_came_back_with_only_edits_stays() -> None:
+    """As an older version of it does that was restored between the check and the repair."""
+    made = await catalog()
+    await made.fixture.table("u")
+    head = await head_of(made)
+    key = PATHS.registry_commit(head.id or "")
+    there = await body(made, key)
+    assert there != await body(made, PATHS.manifest)
+
+    assert not await CopyHead(head.id or "")(made.fixture.another().session())
+
+    assert await body(made, key) == there
 
 
 @pytest.mark.parametrize("place", range(4))

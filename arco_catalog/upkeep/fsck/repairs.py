@@ -2,6 +2,7 @@
 nothing if it is not necessary any more."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -12,7 +13,7 @@ from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.internal_commits import settle_decided
 from arco_catalog.protocol.past_heads import past_head_body
 from arco_catalog.state.access import State
-from arco_catalog.state.commit_record import commit_id
+from arco_catalog.state.commit_record import commit_id, is_object_of_same_commit
 from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile
@@ -73,7 +74,7 @@ class WriteReceipt:
 @dataclass(frozen=True, slots=True)
 class CopyHead:
     """Repair that writes the missing commit object of HEAD, which is a copy of HEAD. There is no copy of older
-    commits."""
+    commits. Writes nothing if the object came back, also with only the edits of the index."""
 
     commit: str
 
@@ -82,8 +83,9 @@ class CopyHead:
         head = await state.store.get(state.paths.manifest)
         if not isinstance(head, Found) or commit_id(head.body, state.paths.manifest) != self.commit:
             return False
-        await state.create(state.paths.registry_commit(self.commit), head.body)
-        return True
+        key = state.paths.registry_commit(self.commit)
+        came_back = partial(is_object_of_same_commit, key, head.body)
+        return await state.create(key, head.body, made_from_ours=came_back) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,10 @@ async def find_head(session: Session) -> HeadSearch:
     search = replace(await _search(session, found), corrupt=corrupt)
     if all(each.missing is None for each in search.candidates):
         return search
-    restorable = [each for each in found if each.candidate.missing is None]
-    before = await _search(session, restorable, await _listed(session, search))
+    listed, heads = await _listed(session, search)
+    whole = [each for each in found if each.candidate.missing is None]
+    restorable = [each for each in whole if each.candidate.sequence < listed or each.candidate.commit in heads]
+    before = await _search(session, restorable, heads)
     last = before.candidates if before.certain is None else [before.certain]
     return replace(search, alternatives=[each for each in last if each not in search.candidates])
 
@@ -116,11 +118,12 @@ def _with_gaps(found: Sequence[_Node]) -> Sequence[_Node]:
     return [replace(each, candidate=replace(each.candidate, missing=missing[each.candidate.commit])) for each in found]
 
 
-async def _listed(session: Session, search: HeadSearch) -> Sequence[str]:
+async def _listed(session: Session, search: HeadSearch) -> tuple[int, Sequence[str]]:
     """Returns the ids of the commits that the last commit of the result of a search lists before itself, which were
-    HEAD."""
+    HEAD, and the lowest of their sequence numbers. No other commit of these numbers or higher ones was HEAD, but for
+    those of the result."""
     record = await session.state.registry_commit(search.candidates[-1].commit)
-    return [commit for commit, _ in record.recent()[1:]]
+    return record.before_sequence + 1, [commit for commit, _ in record.recent()[1:]]
 
 
 async def _search(session: Session, found: Sequence[_Node], heads: Sequence[str] = ()) -> HeadSearch:

@@ -13,8 +13,7 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
-from arco_catalog.state.commit_edits import is_other_form
-from arco_catalog.state.commit_record import CommitRecord
+from arco_catalog.state.commit_record import is_object_of_same_commit
 from arco_catalog.state.fields import objects, optional_text
 from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state, record_kind
 from arco_catalog.state.purge_progress import Progress
@@ -89,9 +88,7 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
 def _is_same_commit(key: str, body: bytes, there: bytes) -> bool:
     """Whether the object of a registry commit in the store is the other form of the one in the archive: a repair may
     have written it with the whole index (docs/fsck.md#repair). Raises `InternalError` for a corrupt one."""
-    if record_kind(key) != "registry-commit":
-        return False
-    return is_other_form(CommitRecord.read(body, key).document, CommitRecord.read(there, key).document)
+    return record_kind(key) == "registry-commit" and is_object_of_same_commit(key, body, there)
 
 
 async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
