@@ -1,13 +1,19 @@
 """`arco adopt`: records that the original of a copy no longer exists, so that jobs may delete files for the copy."""
 
+import sys
+from collections.abc import Sequence
+
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
+from arco_catalog.cli.left_out import LeftOut
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session, operator_request
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.adopt import adopt
+from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.protocol.access import ALLOW_ALL
 
 HEADINGS = ("CATALOG", "COPY OF", "STATE")
@@ -17,24 +23,42 @@ TIMEOUT_MS = 60_000
 def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
     """Adopts every catalog that is a copy, among those of a realm or the one of a store; if not `confirmed` only reads
     which are copies. Prints the copies as text or JSON. Returns 1 if there is a copy and it was not adopted because
-    `confirmed` is false, else 0. Raises `CliError`."""
+    `confirmed` is false, or if a catalog can't be read, else 0. Raises `CliError`."""
 
-    async def work() -> list[JsonObject]:
+    async def work() -> tuple[list[JsonObject], list[LeftOut]]:
         async with open_session(options, "adopt", find_inventory, writes=confirmed) as inventory:
             found: list[JsonObject] = []
+            left_out: list[LeftOut] = []
             for each in inventory.catalogs:
-                opened = each.open()
-                session = opened.session(operator_request(opened.runtime, "adopt", TIMEOUT_MS), ALLOW_ALL)
-                copy_of = await adopt(session) if confirmed else (await session.state.head()).copy_of
+                try:
+                    copy_of = await _adopt(each, confirmed=confirmed)
+                except InternalError as error:
+                    left_out.append(LeftOut.of(each, error))
+                    continue
                 if copy_of is not None:
                     found.append({"name": each.name, "copy_of": copy_of, "adopted": confirmed})
-            return found
+            return found, left_out
 
-    found = carry_out(work)
+    found, left_out = carry_out(work)
     if as_json:
         copies: list[JsonValue] = [*found]
-        print(json_text({"copies": copies, "confirmed": confirmed}))
-    elif found:
+        print(json_text({"copies": copies, "left_out": [each.to_json() for each in left_out], "confirmed": confirmed}))
+    else:
+        _print(found, confirmed=confirmed)
+        for each in left_out:
+            print(each.describe(), file=sys.stderr)
+    return 1 if left_out or (found and not confirmed) else 0
+
+
+async def _adopt(owner: DeployedCatalog, *, confirmed: bool) -> str | None:
+    """Returns the place of the original if a catalog is a copy, and adopts it if that is `confirmed`."""
+    opened = owner.open()
+    session = opened.session(operator_request(opened.runtime, "adopt", TIMEOUT_MS), ALLOW_ALL)
+    return await adopt(session) if confirmed else (await session.state.head()).copy_of
+
+
+def _print(found: Sequence[JsonObject], *, confirmed: bool) -> None:
+    if found:
         state = "adopted" if confirmed else "a copy"
         print(table(HEADINGS, [(format_text(each["name"]), format_text(each["copy_of"]), state) for each in found]))
         if not confirmed:
@@ -44,4 +68,3 @@ def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
             )
     else:
         print("No catalog here is a copy.")
-    return 1 if found and not confirmed else 0

@@ -1,17 +1,19 @@
 """`arco backup` and `arco restore --from`: write the state of a catalog or realm to an archive, and restore it from
 there."""
 
+import sys
 from pathlib import Path
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_backup_source, find_backup_target
+from arco_catalog.cli.left_out import LeftOut
 from arco_catalog.cli.output import table
 from arco_catalog.cli.restore import NEXT
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import mapping, objects, sequence
+from arco_catalog.state.fields import mapping, objects, sequence, text
 from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
 from arco_catalog.upkeep.recovery.backup import backup
 from arco_catalog.upkeep.recovery.unpack import restore_backup
@@ -21,8 +23,8 @@ HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")
 
 def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
     """Writes a backup of a catalog, or of a realm with all catalogs, to the new file `to`, and displays what the backup
-    holds. Returns 1 if a pointer of a table or view is missing in the catalog, so that the backup lacks it too, else 0.
-    Raises `CliError`."""
+    holds. Returns 1 if a pointer of a table or view is missing in the catalog, so that the backup lacks it too, or
+    if a catalog of the realm can't be read, so that the backup has nothing of it, else 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         async with open_session(options, "backup", find_backup_source, DAY_MS) as (session, realm):
@@ -41,6 +43,9 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
                 archive.abandon()
 
     made = carry_out(work)
+    left_out = [
+        LeftOut(*(text(each, name) for name in ("owner", "name", "error"))) for each in objects(made, "left_out")
+    ]
     missing = [str(entity) for each in objects(made, "registries") for entity in sequence(each, "pointers_missing")]
     if as_json:
         print(json_text(made))
@@ -52,7 +57,9 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
                 f"The pointer of {entity} is missing in the catalog, and so in this backup: restore it by `arco "
                 "restore`, then make another backup"
             )
-    return 1 if missing else 0
+        for each in left_out:
+            print(each.describe(), file=sys.stderr)
+    return 1 if missing or left_out else 0
 
 
 def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bool) -> int:
@@ -81,6 +88,8 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
         for each in objects(report, "registries")
         if isinstance(each["purges_taken_back"], int)
     )
+    for name in (format_text(each.get("name")) for each in objects(held, "left_out")):
+        print(f"The backup has nothing of the catalog {name}, which could not be read: the realm is without it")
     if taken_back:
         count = "1 dropped table is" if taken_back == 1 else f"{taken_back:,} dropped tables are"
         print(

@@ -10,9 +10,10 @@ from urllib.parse import unquote, urlsplit
 
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_root_catalog
+from arco_catalog.cli.left_out import LeftOut
 from arco_catalog.cli.session import open_session
 from arco_catalog.iceberg.errors import CatalogError, InternalError, NotFound
-from arco_catalog.operations.catalogs import deployed_catalogs
+from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs
 from arco_catalog.operations.contents import sibling_catalogs
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -174,14 +175,7 @@ class Checks:
             return None
         found: list[Check] = []
         for each in catalogs:
-            try:
-                head = await each.open().session(session.request, ALLOW_ALL).state.head()
-            except (CatalogError, StoreError) as error:
-                found.append(
-                    Check(name, Status.FAILED, f"{each.name}: {error}", "give the server's --allowed-location")
-                )
-            else:
-                found.append(Check(name, Status.OK, f"{each.name!r}; changes of names so far: {head.sequence:,}"))
+            found.append(await _catalog(each, session))
         return found or [Check(name, Status.WARNING, "the realm has none", "`arco catalogs create` makes one")]
 
     async def _allowed(self, session: Session) -> None:
@@ -196,6 +190,18 @@ class Checks:
                 self._done.append(Check(name, Status.FAILED, f"{mount.root.uri}: {error}", advice))
             else:
                 self._done.append(Check(name, Status.OK, f"{mount.root.uri} can be listed"))
+
+
+async def _catalog(deployed: DeployedCatalog, session: Session) -> Check:
+    """Checks that a catalog of the realm can be opened, and its HEAD read."""
+    try:
+        head = await deployed.open().session(session.request, ALLOW_ALL).state.head()
+    except InternalError as error:
+        left_out = LeftOut.of(deployed, error)
+        return Check("catalog", Status.FAILED, f"{deployed.name}: {error}", left_out.advice)
+    except (CatalogError, StoreError) as error:
+        return Check("catalog", Status.FAILED, f"{deployed.name}: {error}", "give the server's --allowed-location")
+    return Check("catalog", Status.OK, f"{deployed.name!r}; changes of names so far: {head.sequence:,}")
 
 
 def packages(store: str) -> Check:

@@ -1,5 +1,6 @@
 """`arco upgrade`: raises the version of the registry of a catalog, or of a realm and all its catalogs."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,9 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
+from arco_catalog.cli.left_out import LeftOut
 from arco_catalog.cli.session import carry_out, open_session, operator_request
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.upgrade import Upgrade, preview_upgrade, upgrade
@@ -50,29 +53,40 @@ class _RegistryUpgrade:
 
 def run(options: CatalogOptions, *, dry: bool, force: bool, as_json: bool) -> int:
     """Upgrades the registry of the realm and of each of its catalogs, or of the one catalog of a store; if `dry` only
-    reads them. Prints a line for each, or JSON. Returns 1 if an upgrade is prevented, else 0. Raises `CliError`."""
+    reads them. Prints a line for each, or JSON. Returns 1 if an upgrade is prevented, or a registry of several can't be
+    read, else 0. Raises `CliError`."""
 
-    async def work() -> Sequence[_RegistryUpgrade]:
+    async def work() -> tuple[Sequence[_RegistryUpgrade], Sequence[LeftOut]]:
         async with open_session(options, "upgrade", find_inventory, writes=not dry) as inventory:
             upgraded: list[_RegistryUpgrade] = []
+            left_out: list[LeftOut] = []
             for each in (*inventory.registries, *inventory.catalogs):
-                opened = each.open()
-                session = opened.session(operator_request(opened.runtime, "upgrade", TIMEOUT_MS), ALLOW_ALL)
-                made = await (preview_upgrade if dry else upgrade)(session, force=force)
-                upgraded.append(_RegistryUpgrade(each, made))
-            return upgraded
+                try:
+                    upgraded.append(_RegistryUpgrade(each, await _upgrade(each, dry=dry, force=force)))
+                except InternalError as error:
+                    left_out.append(LeftOut.of(each, error))
+            return upgraded, left_out
 
-    upgraded = carry_out(work)
+    upgraded, left_out = carry_out(work)
     is_prevented = any(each.upgrade.prevented_by is not None for each in upgraded)
     if as_json:
         registries: list[JsonValue] = [each.to_json() for each in upgraded]
-        print(json_text({"registries": registries, "dry_run": dry}))
-        return int(is_prevented)
+        others: list[JsonValue] = [each.to_json() for each in left_out]
+        print(json_text({"registries": registries, "left_out": others, "dry_run": dry}))
+        return int(is_prevented or bool(left_out))
     for each in upgraded:
         print(each.describe(dry=dry))
+    for unread in left_out:
+        print(unread.describe(), file=sys.stderr)
     if is_prevented:
         print(
             "\nReplace all servers, functions, jobs and commands of older programs, and run the command again a day "
             "after the last commit. With --force it upgrades at once, and older programs fail from then on."
         )
-    return int(is_prevented)
+    return int(is_prevented or bool(left_out))
+
+
+async def _upgrade(owner: DeployedCatalog, *, dry: bool, force: bool) -> Upgrade:
+    opened = owner.open()
+    session = opened.session(operator_request(opened.runtime, "upgrade", TIMEOUT_MS), ALLOW_ALL)
+    return await (preview_upgrade if dry else upgrade)(session, force=force)

@@ -48,7 +48,7 @@ class HistoryCollected(NotFound):
 async def registry_at(session: Session, at_ms: int) -> RegistryState:
     """Returns the newest registry commit that was made at or before the instant `at_ms`, in milliseconds since 1970.
     Raises `HistoryCollected` if the history no longer reaches back to it, `InternalError` if a commit that this needs
-    is lost or damaged, and `NotFound` if there was no commit yet.
+    is lost or corrupt, and `NotFound` if there was no commit yet.
 
     The ids of commits are ULIDs of their times, so later commits are skipped without a read.
     """
@@ -71,7 +71,7 @@ async def registry_at(session: Session, at_ms: int) -> RegistryState:
 
 async def _time_of(session: Session, listing: CommitRecord, commit: str, sequence: int) -> int:
     """Returns the time of a commit with this sequence number. Raises `HistoryCollected`, or `InternalError` if its
-    object is lost or damaged."""
+    object is lost or corrupt."""
     try:
         return (listing if commit == listing.id else await session.state.registry_commit(commit)).at_ms
     except (CommitStateUnknown, InternalError) as error:
@@ -95,7 +95,7 @@ async def _missing(session: Session, commit: str, sequence: int) -> HistoryColle
             f"a later time ({key}, or one before it, is missing)"
         )
     return InternalError(
-        f"The catalog's record {key}, or one before it that it needs, is lost or damaged: `arco fsck` reports which; "
+        f"The catalog's record {key}, or one before it that it needs, is lost or corrupt: `arco fsck` reports which; "
         "give another time"
     )
 

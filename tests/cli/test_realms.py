@@ -427,6 +427,65 @@ def test_a_catalog_whose_head_is_damaged_keeps_no_other_from_maintenance(store: 
     assert "manifest.json is not JSON" in reason
 
 
+def damage_sales(store: Store, gone: bool) -> None:
+    """Makes the catalog `later`, and damages the HEAD of `sales` or deletes it."""
+    store.table("sales", "t")
+    store.run("catalogs", "create", "later")
+    [path] = [
+        each for each in store.folder.rglob("_catalog/core/manifest.json") if b"create-table" in each.read_bytes()
+    ]
+    lose(path, gone)
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
+@pytest.mark.parametrize(
+    "command", [["upgrade"], ["upgrade", "--dry-run"], ["adopt"], ["adopt", "--original-is-deleted"]], ids=" ".join
+)
+def test_a_catalog_whose_head_is_damaged_is_named_and_left_out(store: Store, command: list[str], gone: bool) -> None:
+    damage_sales(store, gone)
+
+    found = store.json(*command, code=1)
+    [damaged] = found["left_out"]
+    assert (damaged["owner"], damaged["name"]) == ("catalog", "sales")
+    assert "manifest.json" in damaged["error"]
+    if command[0] == "upgrade":
+        assert [each["name"] for each in found["registries"] if each["owner"] == "catalog"] == ["arco", "later"]
+    assert "`arco restore --warehouse sales` restores it" in store.run(*command, code=1)
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
+def test_a_backup_has_the_other_catalogs_of_a_realm_with_a_damaged_one(
+    store: Store, tmp_path: Path, gone: bool
+) -> None:
+    damage_sales(store, gone)
+    store.table("arco", "t")
+    made = store.json("backup", "--to", f"{tmp_path}/one", code=1)
+    [damaged] = made["left_out"]
+    assert damaged["name"] == "sales"
+    assert "manifest.json" in damaged["error"]
+    assert "catalog sales: left out, as it can't be read" in store.run("backup", "--to", f"{tmp_path}/two", code=1)
+    assert len(made["registries"]) == 3
+
+    shutil.rmtree(store.folder)
+    store.folder.mkdir()
+    assert "nothing of the catalog sales, which could not be read" in store.run("restore", "--from", f"{tmp_path}/one")
+
+    assert "db.t" in store.run("ls", "-R", "--warehouse", "arco")
+    assert [each["name"] for each in store.json("catalogs", "list")] == ["arco", "later"]
+    store.run("catalogs", "create", "sales")
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
+def test_doctor_advises_to_restore_a_damaged_head(store: Store, gone: bool) -> None:
+    damage_sales(store, gone)
+
+    checks = store.json("doctor", code=1)["checks"]
+
+    [failed] = [each for each in checks if each["status"] == "failed"]
+    assert failed["found"].startswith("sales: ")
+    assert "`arco restore --warehouse sales` restores it" in failed["advice"]
+
+
 def lose(path: Path, gone: bool) -> None:
     """Deletes a file, or cuts it in half."""
     body = path.read_bytes()

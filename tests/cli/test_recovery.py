@@ -223,7 +223,8 @@ def test_a_copy_is_shown_refuses_to_delete_and_is_adopted(folder: Path, tmp_path
     assert main(["adopt", "--json", *place], {}) == 1
     shown = json.loads(capsys.readouterr().out)
     copy_of = f"{folder.as_uri()}/arco"
-    assert shown == {"copies": [{"adopted": False, "copy_of": copy_of, "name": "arco"}], "confirmed": False}
+    copies = [{"adopted": False, "copy_of": copy_of, "name": "arco"}]
+    assert shown == {"copies": copies, "left_out": [], "confirmed": False}
     assert main(["adopt", *place], {}) == 1
     report = capsys.readouterr().out
     assert report.splitlines()[0].endswith(" STATE")

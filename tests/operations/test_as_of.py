@@ -276,7 +276,7 @@ async def test_a_lost_or_damaged_commit_is_not_reported_as_collected(damage: byt
     if damage is not None:
         await fixture.store.put(key, damage, ANY)
 
-    with pytest.raises(InternalError, match=f"{key}, or one before it that it needs, is lost or damaged: `arco fsck`"):
+    with pytest.raises(InternalError, match=f"{key}, or one before it that it needs, is lost or corrupt: `arco fsck`"):
         await relation_at(fixture.another().session(), NS, "a", then_ms)
 
 

@@ -10,7 +10,7 @@ aborted.
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from arco_catalog.iceberg.errors import NotFound, Unavailable
+from arco_catalog.iceberg.errors import InternalError, NotFound, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.realms import Realm
@@ -39,23 +39,31 @@ TICK_MS = 5_000
 
 async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) -> JsonObject:
     """Writes a backup of the session's catalog to an archive whose first member is written, and completes it. With
-    `realm`, whose registry the session has, writes that registry and all catalogs of the realm. Returns the summary of
-    the archive. Raises `NotFound` if a HEAD is missing, `StoreError`, and `Unavailable` if transactions commit faster
-    than their pointers are read."""
+    `realm`, whose registry the session has, writes that registry and all catalogs of the realm, but for those that have
+    no HEAD that can be read, of which it writes nothing. Returns the summary of the archive. Raises `NotFound` if the
+    session's registry has no HEAD, `StoreError`, and `Unavailable` if transactions commit faster than their pointers
+    are read."""
     strip = session.state.paths.state.removesuffix(session.state.paths.folder)
     parts = [CatalogBackup(session.state, archive, strip, session.late)]
     heads = [await parts[0].write()]
+    left_out: list[JsonValue] = []
     if realm is not None:
         async for _, entry in entries_in(session.state, heads[0].index, catalogs()):
-            parts.append(CatalogBackup(open_state(session, CatalogEntry(entry).root), archive, strip, session.late))
-            heads.append(await parts[-1].write())
+            catalog = CatalogEntry(entry)
+            part = CatalogBackup(open_state(session, catalog.root), archive, strip, session.late)
+            error = await part.find_error()
+            if error is not None:
+                left_out.append({"name": catalog.name, "owner": "catalog", "error": error})
+                continue
+            parts.append(part)
+            heads.append(await part.write())
     for part in reversed(parts):
         await part.write_head()
     registries: list[JsonValue] = [
         part.summarize(head) | {"place": place_of(session, part.state.paths.root)}
         for part, head in zip(parts, heads, strict=True)
     ]
-    summary: JsonObject = {"registries": registries}
+    summary: JsonObject = {"registries": registries, "left_out": left_out}
     await archive.complete(summary)
     return {**summary, "objects": archive.objects, "bytes": archive.bytes}
 
@@ -81,6 +89,14 @@ class CatalogBackup:
     read_again: int = 0
     missing: list[str] = field(default_factory=list)
     """Entities in HEAD whose pointers do not exist."""
+
+    async def find_error(self) -> str | None:
+        """Returns why HEAD can't be read: it is missing or corrupt. None if it can be. Raises `StoreError`."""
+        try:
+            await self._read_head()
+        except (InternalError, NotFound) as error:
+            return error.message
+        return None
 
     async def write(self) -> RegistryState:
         """Writes all objects of the catalog except HEAD to the archive. Returns HEAD as it was read, for `write_head`

@@ -1,6 +1,6 @@
 """Restores a backup into a store that has no such catalog (docs/recovery.md#backups)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -10,17 +10,20 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import open_state
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.protocol.lookup import carry_out, entries_in, load
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.commit_record import is_object_of_same_commit
-from arco_catalog.state.fields import objects, optional_text
+from arco_catalog.state.fields import objects, optional_text, text
+from arco_catalog.state.needs import Needs
 from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state, record_kind
 from arco_catalog.state.purge_progress import Progress
+from arco_catalog.state.realm import catalog_key, find_catalog
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.restoration import Restoration
 from arco_catalog.state.task_log import read_task
 from arco_catalog.state.tombstone import DROPPED, PURGED, Tombstone
+from arco_catalog.state.version_floors import raised_floor
 from arco_catalog.upkeep.recovery.archive import Archive, Member
 from arco_catalog.upkeep.recovery.backup import TICK_MS, place_of
 from storage_backends import Applied
@@ -60,7 +63,8 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
         for manifest in reversed(manifests):  # the realm's, which leads to the others, last
             own = manifest == session.state.paths.manifest
             state = session.state if own else open_state(session, catalog_root(manifest))
-            made.append(await _begin(session, state, heads[manifest], places[manifest]))
+            left_out = [text(each, "name") for each in objects(archive.last, "left_out")] if own else []
+            made.append(await _begin(session, state, heads[manifest], places[manifest], left_out))
     return {"dry_run": dry, "archive": archive.summary, "registries": made}
 
 
@@ -91,10 +95,13 @@ def _is_same_commit(key: str, body: bytes, there: bytes) -> bool:
     return record_kind(key) == "registry-commit" and is_object_of_same_commit(key, body, there)
 
 
-async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
+async def _begin(
+    session: Session, state: State, head: bytes, backed_up_at: str | None, left_out: Sequence[str]
+) -> JsonObject:
     """Makes the HEAD of a restored catalog by a commit on `head`, the HEAD in the archive. `backed_up_at` is the URI of
-    the registry that was backed up; None for a backup that does not record it, which counts as another place. Returns
-    the fields of the report. Raises `AlreadyExists` if another process makes a HEAD first.
+    the registry that was backed up; None for a backup that does not record it, which counts as another place. The
+    catalogs `left_out` of a realm, of which the archive has nothing, are no longer in it: each would be an empty one.
+    Returns the fields of the report. Raises `AlreadyExists` if another process makes a HEAD first.
 
     The commit records the restore, and for a copy the URI of the original. It cancels each purge that has deleted
     nothing: the drop may have been undone in the original catalog since, and both catalogs may have the same files.
@@ -106,6 +113,7 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
         copy_of=(backed_up_at or UNKNOWN_PLACE) if is_copy else None,
     )
     changes, cancelled = await _cancel_purges(state, known)
+    changes |= await _without_catalogs(state, known, left_out)
     author: JsonObject = {"principal": session.request.principal, "source": session.request.source}
     detail: JsonObject = {**author, "from_commit": known.id, "copy_of": restoration.copy_of}
     operation = Operation(session.runtime.ulid(), "restore", detail, None)
@@ -126,6 +134,18 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
         "copy_of": restoration.copy_of,
         "purges_taken_back": cancelled,
     }
+
+
+async def _without_catalogs(state: State, known: RegistryState, names: Sequence[str]) -> dict[str, JsonObject | None]:
+    """Returns the changes of the index of a realm's restored HEAD that remove these catalogs."""
+    changes: dict[str, JsonObject | None] = {}
+    index = known.index
+    for key, name in ((catalog_key(name), name) for name in names):
+        await load(state, index, Needs(keys=[key]))
+        found = find_catalog(index, name)
+        if found is not None:
+            changes |= {key: None, **(await carry_out(state, index, raised_floor(index, key, found.version)))}
+    return changes
 
 
 async def _cancel_purges(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:

@@ -1,0 +1,39 @@
+"""Registries that a command over several ones leaves out because they can't be read, and names before it ends."""
+
+from dataclasses import dataclass
+from shlex import quote
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.state.characters import escaped
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The registry of a catalog, a realm or a delegation service (`owner`) that can't be read, with the error."""
+
+    owner: str
+    name: str
+    error: str
+
+    @classmethod
+    def of(cls, deployed: DeployedCatalog, error: InternalError) -> "LeftOut":
+        """Returns the registry of an owner of state whose read has failed by this error."""
+        return cls(str(deployed.owner), deployed.name, error.message)
+
+    def describe(self) -> str:
+        """Returns the line that a command prints for the registry."""
+        return escaped(f"{self.owner} {self.name}: left out, as it can't be read: {self.error} ({self.advice})")
+
+    @property
+    def advice(self) -> str:
+        """The commands that report and restore what is lost."""
+        if self.owner != "catalog":
+            return "`arco fsck --all` reports what is wrong"
+        of = f"--warehouse {quote(self.name)}"
+        return f"`arco fsck {of}` reports what is wrong, `arco restore {of}` restores it"
+
+    def to_json(self) -> JsonObject:
+        """Returns the owner's kind and name, and the error."""
+        return {"name": self.name, "owner": self.owner, "error": self.error}
