@@ -172,7 +172,7 @@ async def test_a_chosen_commit_whose_object_is_another_whole_one_is_not_restored
     await made.store.delete(PATHS.registry_commit(chosen))
     await made.fixture.session().state.create(PATHS.registry_commit(chosen), whole)
     await made.store.delete(PATHS.manifest)
-    with pytest.raises(BadRequest, match=f"it is commit {head.ancestor}"):
+    with pytest.raises(BadRequest, match=f"it has the id of another commit, {head.ancestor}"):
         await restored(made, Choices(head=chosen))
     assert PATHS.manifest not in made.listed()
 
