@@ -133,16 +133,19 @@ def possible_role_names(names: Iterable[JsonValue]) -> frozenset[str]:
 
 
 def claim_at(claims: JsonObject, path: str) -> JsonValue:
-    """Returns the claim that has `path` as its name, or else the value inside of claims at the parts of `path` between
-    dots; None if there is neither. `realm_access.roles` is an array inside an object for Keycloak, and the name of one
-    claim for others."""
-    if path in claims:
-        return claims[path]
+    """Returns the claim that has `path` as its name, or else the value inside of claims at the names that dots separate
+    in `path`; None if there is neither. A name may itself have dots: of several the longest is taken.
+    `realm_access.roles` is an array inside an object for Keycloak, and the name of one claim for others;
+    `kubernetes.io.serviceaccount.uid` is inside two objects."""
     found: JsonValue = claims
-    for part in path.split("."):
+    parts = path.split(".")
+    while parts:
         if not isinstance(found, dict):
             return None
-        found = found.get(part)
+        length = next((n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in found), None)
+        if length is None:
+            return None
+        found, parts = found[".".join(parts[:length])], parts[length:]
     return found
 
 
