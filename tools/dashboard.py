@@ -154,6 +154,18 @@ ROWS: Mapping[str, Sequence[Graph]] = {
             },
         ),
     ),
+    "Delegation service": (
+        Graph("Purges under way", "none", {"{{instance}}": total("arco_delegation_tasks_running", "instance")}),
+        Graph("Ends of purges", "ops", {"{{result}}": rate("arco_delegation_tasks_total", "result")}),
+        Graph(
+            "Duration of purges",
+            "s",
+            {
+                "99 %": quantile(0.99, "arco_delegation_task_duration_seconds"),
+                "median": quantile(0.5, "arco_delegation_task_duration_seconds"),
+            },
+        ),
+    ),
     "Servers": (
         Graph(
             "Connections",

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.cli.crowd import Crowd, max_connections
@@ -18,6 +18,7 @@ from arco_catalog.cli.serve import (
     open_served,
     parsed_each,
     run_server,
+    scraped,
     server_config,
     telemetry_of,
 )
@@ -44,6 +45,9 @@ from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.upkeep.delegation_service.places import Places
 from arco_catalog.upkeep.delegation_service.service import Access, DelegationService
 from storage_backends.open import canonical_url
+
+if TYPE_CHECKING:
+    from arco_catalog.cli.server_metrics import ServerMetrics
 
 GOODBYE_SECONDS = 5
 
@@ -75,8 +79,11 @@ def run(options: DelegationOptions) -> int:
 async def _serve(options: DelegationOptions) -> None:
     hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
     certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
-    telemetry = telemetry_of(options)
+    metrics = _metrics_of(options)
+    telemetry = telemetry_of(options, [] if metrics is None else [metrics.requests])
     crowd = Crowd(max_connections(options.max_connections), asyncio.get_running_loop().time)
+    if metrics is not None:
+        metrics.watch(crowd)
     http = HttpOptions(
         base_path=options.base_path.encode(),
         dialect=options.dialect,
@@ -86,19 +93,30 @@ async def _serve(options: DelegationOptions) -> None:
         request_memory_bytes=options.request_memory,
     )
     async with _opened(options) as catalog, _callers(options, catalog) as authentication, followed(certificate):
-        service = _service(options, catalog)
+        service = _service(options, catalog, metrics)
         app: Asgi = create_delegation_app(service, http, telemetry, authentication)
         if authentication is None and options.tls_client_ca is not None:
             app = CertificateCallers(app)
         config = server_config(app, GOODBYE_SECONDS)
         with listen(options.host, options.port) as listener:  # last: an address in use must not hide another mistake
             uri = uri_of(listener, tls=certificate is not None) + options.base_path + BASE
-            async with _swept(service):
-                await Server(config, crowd, lambda: _announce(uri), certificate).serve([listener])
+            async with scraped(options, metrics) as page, _swept(service):
+                await Server(config, crowd, lambda: _announce(uri, page), certificate).serve([listener])
 
 
-def _announce(uri: str) -> None:
+def _announce(uri: str, page: str | None) -> None:
     print(f"Arco's delegation service is at {uri} (Ctrl-C stops it)", flush=True)
+    if page is not None:
+        print(f"Metrics for Prometheus are at {page}", flush=True)
+
+
+def _metrics_of(options: DelegationOptions) -> "ServerMetrics | None":
+    """Returns the metrics for Prometheus of this process; None without --metrics-port."""
+    if options.metrics_port is None:
+        return None
+    from arco_catalog.cli.server_metrics import ServerMetrics
+
+    return ServerMetrics(None, SystemRuntime().now_ms)
 
 
 @asynccontextmanager
@@ -141,7 +159,7 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
         await setup.close()
 
 
-def _service(options: DelegationOptions, catalog: Catalog) -> DelegationService:
+def _service(options: DelegationOptions, catalog: Catalog, metrics: "ServerMetrics | None") -> DelegationService:
     """Builds the service over an open store. Raises `CliError` for invalid options."""
     url = _url(options)
     try:
@@ -154,7 +172,8 @@ def _service(options: DelegationOptions, catalog: Catalog) -> DelegationService:
     others = frozenset(options.delegation_realms)
     ways, endpoints = options.environment, options.delegation_endpoints
     access = Access(places, ways, endpoints, realms=realms, other_realms=others)
-    return DelegationService(service_state(catalog), access, policies)
+    observer = None if metrics is None else metrics.purge_counts()
+    return DelegationService(service_state(catalog), access, policies, observer)
 
 
 def _url(options: DelegationOptions) -> str:

@@ -163,7 +163,8 @@ async def _serve(options: ServeOptions) -> None:
             server = Server(config, crowd, lambda: _announce(options, report, listener, uri), parsed.certificate)
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
-            async with _answering_scrapes(options, parsed.metrics) as uri, work:
+            answering = scraped(options, parsed.metrics if options.listener is None else None)  # a supervisor does
+            async with answering as uri, work:
                 await server.serve([listener])
 
 
@@ -334,10 +335,10 @@ def _metrics_of(options: ServeOptions) -> "ServerMetrics | None":
 
 
 @asynccontextmanager
-async def _answering_scrapes(options: ServeOptions, metrics: "ServerMetrics | None") -> AsyncIterator[str | None]:
+async def scraped(options: ServerOptions, metrics: "ServerMetrics | None") -> AsyncIterator[str | None]:
     """Answers scrapes at the port of metrics for as long as the context lasts, and yields the URI; yields None without
-    that port, and in a worker, whose supervisor answers them."""
-    if metrics is None or options.metrics_port is None or options.listener is not None:
+    metrics or that port."""
+    if metrics is None or options.metrics_port is None:
         yield None
         return
     from arco_catalog.cli.metrics_server import answering_scrapes

@@ -13,7 +13,7 @@ from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(ServerOptions):
     """The options of `arco serve`: what every server has, and options for locations, web pages, the console,
-    idempotency keys, purges, background tasks, vended credentials, metrics for Prometheus, rates and the audit log."""
+    idempotency keys, purges, background tasks, vended credentials, rates and the audit log."""
 
     allow_location_overlap: bool
     """Whether locations of tables may overlap; `allow_catalog_overlap` is about locations of catalogs."""
@@ -31,8 +31,6 @@ class ServeOptions(ServerOptions):
     vending_lifetime: int = 3_600
     vending_keys_file: str | None = None
     namespace_separator: str = UNIT_SEPARATOR
-    metrics_port: int | None = None
-    metrics_host: str = "127.0.0.1"
     requests_per_second: int | None = None
     audit_log: str | None = None
     listener: int | None = None

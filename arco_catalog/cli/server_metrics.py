@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from arco_catalog.cli.crowd import Crowd
 from arco_catalog.telemetry.collectors import Collectors, Page, count_in_files, count_in_memory, page_of
 from arco_catalog.telemetry.metrics import OF_PROCESSES
+from arco_catalog.telemetry.purge_counts import PurgeCounts
 from arco_catalog.telemetry.request_counts import RequestCounts
 from arco_catalog.telemetry.server_info import ServerInfo
 from arco_catalog.telemetry.task_counts import TaskCounts
@@ -36,6 +37,10 @@ class ServerMetrics:
     def task_counts(self) -> TaskCounts:
         """Returns the counts of tasks. A process that does not work on tasks has none of these metrics."""
         return TaskCounts(self._registry, self._now_ms)
+
+    def purge_counts(self) -> PurgeCounts:
+        """Returns the counts of the tasks of a delegation service. A catalog's server has none of these metrics."""
+        return PurgeCounts(self._registry)
 
     def watch(self, crowd: Crowd) -> None:
         """Keeps the metrics of connections up to date with the process."""

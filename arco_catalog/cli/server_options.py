@@ -34,6 +34,8 @@ class ServerOptions:
     realm: Sequence[str] = ()
     auth: Sequence[str] = ()
     token_key_file: str | None = None
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     base_path: str = ""
     tls_cert: str | None = None
     tls_key: str | None = None

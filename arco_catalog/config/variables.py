@@ -136,7 +136,7 @@ METRICS_NAMESPACE = _text(
 )
 METRICS_PORT = Variable(
     "ARCO_METRICS_PORT",
-    "port of metrics for Prometheus, apart from that of the catalog: GET /metrics; none unless this is set",
+    "port of metrics for Prometheus, apart from that of the server: GET /metrics; none unless this is set",
     parse_port,
     metavar="P",
 )
@@ -566,6 +566,8 @@ DELEGATION_SERVICE: tuple[Variable[object], ...] = (
     IDEMPOTENCY_DIALECT,
     LOG_FORMAT,
     METRICS_NAMESPACE,
+    METRICS_PORT,
+    METRICS_HOST,
     LOG_LEVEL,
     MAX_CONNECTIONS,
     *_MEMORY,

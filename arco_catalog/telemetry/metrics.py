@@ -16,6 +16,10 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Upper bounds of buckets for durations."""
 
 
+LONG_SECONDS = (0.1, 1.0, 5.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 10_800.0)
+"""Upper bounds of buckets for durations of work that may take hours."""
+
+
 class CloudWatch(NamedTuple):
     """The unit of a metric in CloudWatch, and its combinations of dimensions there. CloudWatch bills each combination
     of values as a metric of its own."""
@@ -253,6 +257,22 @@ OF_COLLECTIONS = (
 OF_JOBS = (*OF_WALKS, *OF_COLLECTIONS)
 """Metrics of jobs, which end: they are on no page of a server."""
 
+OF_PURGES = (
+    Metric(
+        "Purges of a delegation service by how they ended in its processes",
+        series=Series("arco_delegation_tasks_total", "counter", ("result",)),
+    ),
+    Metric(
+        "Duration of purges of a delegation service, from their start in a process to their end there",
+        series=Series("arco_delegation_task_duration_seconds", "histogram", (), LONG_SECONDS),
+    ),
+    Metric(
+        "Purges that a delegation service executes",
+        series=Series("arco_delegation_tasks_running", "gauge"),
+    ),
+)
+"""Metrics of the tasks of a delegation service."""
+
 OF_PROCESSES = (
     Metric("Open connections of clients", series=Series("arco_connections", "gauge")),
     Metric("Maximum number of connections", series=Series("arco_connections_limit", "gauge")),
@@ -266,4 +286,4 @@ OF_SERVERS = (
 )
 """Metrics of a server as a whole."""
 
-METRICS = (*OF_REQUESTS, *OF_TASKS, *OF_JOBS, *OF_PROCESSES, *OF_SERVERS)
+METRICS = (*OF_REQUESTS, *OF_TASKS, *OF_JOBS, *OF_PURGES, *OF_PROCESSES, *OF_SERVERS)

@@ -26,6 +26,7 @@ _PRINCIPALS = f"{_MANAGEMENT}/principals"
 _PRINCIPAL = f"{_PRINCIPALS}/{{principal}}"
 _PRINCIPAL_ROLES = f"{_MANAGEMENT}/principal-roles"
 _PRINCIPAL_ROLE = f"{_PRINCIPAL_ROLES}/{{principal-role}}"
+_TASKS_OF_SERVICE = "/delegation-service/api/v1/tasks"
 _USED_ROLES = f"{_PRINCIPAL_ROLE}/catalog-roles/{{catalog}}"
 
 OPERATIONS: Mapping[str, str] = {
@@ -141,6 +142,10 @@ OPERATIONS: Mapping[str, str] = {
     f"GET {_GOVERNED}/views/{{view}}/governance": "getCatalogViewGovernance",
     f"POST {_GOVERNED}/views/{{view}}/governance": "updateCatalogViewGovernance",
     f"POST {_CATALOG}/check": "checkPrivileges",
+    f"POST {_TASKS_OF_SERVICE}/execute/synchronous": "executeSynchronousTask",
+    f"POST {_TASKS_OF_SERVICE}": "submitTask",
+    f"GET {_TASKS_OF_SERVICE}": "listTasks",
+    f"GET {_TASKS_OF_SERVICE}/{{task}}": "getTask",
 }
 """The names of operations by endpoint, in the form of the endpoints in `/v1/config`."""
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import stat
 import sys
-import urllib.request
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -15,15 +14,15 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as plain_families
 
 from arco_catalog.cli import metrics_server
 from arco_catalog.cli.listening import listen
 from arco_catalog.cli.metrics_server import AT_ONCE, MAX_HEAD_BYTES, answering_scrapes
-from arco_catalog.telemetry.metrics import METRICS, OF_COLLECTIONS, OF_JOBS, OF_WALKS
+from arco_catalog.telemetry.metrics import METRICS, OF_COLLECTIONS, OF_JOBS, OF_PURGES, OF_WALKS
 from tests.cli import in_process
-from tests.cli.process import TIMEOUT_SECONDS, Server, arco, environment_of, serving
+from tests.cli.metrics_page import scrape
+from tests.cli.process import Server, arco, environment_of, serving
 from tests.cli.test_workers import children_of, workers
 from tools.support.ports import free_port
 from tools.support.request_bodies import schema
@@ -47,23 +46,6 @@ def port() -> int:
     return free_port()
 
 
-async def scrape(port: int) -> dict[str, dict[tuple[str, ...], float]]:
-    """The values of each sample, by name and values of labels."""
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"}
-    )
-
-    def read() -> str:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-            return str(answer.read().decode())
-
-    found: dict[str, dict[tuple[str, ...], float]] = {}
-    for family in text_string_to_metric_families(await asyncio.to_thread(read)):
-        for sample in family.samples:
-            found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
-    return found
-
-
 async def counted(port: int) -> float:
     """The requests that the page has."""
     return sum((await scrape(port)).get("arco_requests_total", {}).values())
@@ -79,7 +61,8 @@ async def test_a_page_has_all_metrics_of_all_processes(store: str, port: int, co
         found = await scrape(port)
         ended = await server.stop()
 
-    series = {metric.series.name for metric in METRICS if metric.series is not None and metric not in OF_JOBS}
+    elsewhere = (*OF_JOBS, *OF_PURGES)
+    series = {metric.series.name for metric in METRICS if metric.series is not None and metric not in elsewhere}
     missing = {name for name in series if name not in found and f"{name}_count" not in found}
     assert missing == {"arco_conflicts_total", "arco_denials_total"}, "those have labels, and did not happen"
     assert sum(found["arco_requests_total"].values()) == 12

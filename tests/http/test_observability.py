@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 import pytest
+import yaml
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
@@ -36,6 +37,7 @@ from tests.support.http_service import HttpService
 from tools.openapi.specifications import MANAGEMENT as EXTRACT
 from tools.openapi.specifications import documents, nameless, read
 from tools.support.asgi_client import Answer, Client, scope_of
+from tools.support.environment import PROJECT
 from tools.support.request_bodies import set_property
 
 DB = "/v1/wh/namespaces/db"
@@ -745,6 +747,12 @@ def metrics(line: JsonObject) -> Mapping[tuple[str, ...], Mapping[str, str]]:
     return found
 
 
+DELEGATED = {
+    f"{method.upper()} /delegation-service/api{path}".replace("{id}", "{task}"): item[method]["operationId"]
+    for path, item in yaml.safe_load((PROJECT / "docs/delegation-service.openapi.yaml").read_text())["paths"].items()
+    for method in item.keys() & {"get", "post"}
+}
+"""The names of the operations of a delegation service, as its document has them."""
 DISCOVERED = {route.endpoint for route in DISCOVERY}
 METHODS = ("get", "put", "post", "delete")
 
@@ -754,9 +762,13 @@ class TestNames:
         named = {route.endpoint: operation(route.endpoint) for route in (*ROUTES, *HEALTH, *MANAGEMENT, *CONSOLE)}
 
         assert UNKNOWN not in named.values()
-        assert set(OPERATIONS) == set(named)
+        assert set(OPERATIONS) == set(named) | set(DELEGATED)
         # GET and HEAD of /health are one, and both addresses that lead to the console
         assert len({*named.values()}) == len(named) - 2
+
+    def test_names_of_tasks_are_those_of_the_document_of_the_delegation_service(self) -> None:
+        assert len(DELEGATED) == 4
+        assert DELEGATED.items() <= OPERATIONS.items()
 
     def test_names_are_those_of_the_specification(self) -> None:
         ids = {
@@ -770,6 +782,7 @@ class TestNames:
             if not name.endswith(("/health", "/undrop", "/lineage", "/openapi.json", "/governance"))
             and not any(part in name for part in ("/timeline", "/compare"))
             and name not in DISCOVERED
+            and name not in DELEGATED
             and not name.partition(" ")[2].startswith((BASE, "/ui"))
             and name != "GET /"
         }

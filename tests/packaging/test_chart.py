@@ -80,7 +80,7 @@ def test_a_release_has_these_objects_by_default_and_with_everything() -> None:
     }
     assert Counter(document["kind"] for document in render(EVERYTHING)) == {
         "ServiceAccount": 1,
-        "Service": 3,
+        "Service": 4,
         "Deployment": 2,
         "NetworkPolicy": 2,
         "PodDisruptionBudget": 1,
@@ -184,12 +184,14 @@ def test_services_routes_and_policies_name_pods_and_ports_that_there_are() -> No
             selected = ports[tuple(sorted(spec["podSelector"]["matchLabels"].items()))]
             assert {port["port"] for rule in spec["ingress"] for port in rule["ports"]} == selected
     [monitor] = [spec for kind, spec in by_kind if kind == "ServiceMonitor"]
-    [watched] = [
+    watched = [
         document
         for document in objects
         if document["kind"] == "Service" and document["metadata"]["labels"] == monitor["selector"]["matchLabels"]
     ]
-    assert [each["port"] for each in monitor["endpoints"]] == [port["name"] for port in watched["spec"]["ports"]]
+    assert len(watched) == 2, "the catalog's and the delegation service's"
+    for each in watched:
+        assert [port["name"] for port in each["spec"]["ports"]] == [end["port"] for end in monitor["endpoints"]]
 
 
 def test_the_delegation_service_is_found_where_the_catalog_calls_it() -> None:

@@ -14,10 +14,12 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from tests.cli.in_process import arco
+from tests.cli.metrics_page import scrape
 from tests.cli.process import TIMEOUT_SECONDS, Server, running, serving
 from tests.support.certificates import Authority
 from tests.support.foreign_tables import files, foreign_table
 from tests.support.served_realms import LOGINS, bootstrapped
+from tools.support.ports import free_port
 
 EXECUTE = "/tasks/execute/synchronous"
 ROLES = "/api/management/v1/principal-roles"
@@ -87,6 +89,35 @@ async def test_tokens_of_the_scope_for_tasks_are_let_in_and_no_others(tmp_path: 
         status, refused_now = await call(f"{service.uri}{EXECUTE}", tables[1].payload(), token=executes)
         assert (status, refused_now["error_code"]) == (403, "FORBIDDEN")
         assert len(tables[1].files()) > 0
+
+
+async def test_a_page_of_metrics_has_its_requests_and_how_purges_ended(tmp_path: Path) -> None:
+    theirs, port = tmp_path / "theirs", free_port()
+    kept = foreign_table(theirs, "kept", properties={"gc.enabled": "false"})
+    options = ("--delegation-location", f"file:{theirs}", "--delegation-realm", "theirs", "--metrics-port", str(port))
+    async with delegation_service(f"file:{tmp_path}/store", *options) as service:
+        assert (await scrape(port))["arco_delegation_tasks_total"] == {
+            ("succeeded",): 0,
+            ("failed",): 0,
+            ("stopped",): 0,
+            ("lost",): 0,
+        }
+        assert (await call(f"{service.uri}{EXECUTE}", foreign_table(theirs, "first").payload()))[0] == 200
+        assert (await call(f"{service.uri}{EXECUTE}", kept.payload()))[0] == 500
+        assert (await call(f"{service.uri}/tasks"))[0] == 200
+        found = await scrape(port)
+        ended = await service.stop()
+
+    assert found["arco_delegation_tasks_total"] == {("succeeded",): 1, ("failed",): 1, ("stopped",): 0, ("lost",): 0}
+    assert found["arco_delegation_task_duration_seconds_count"] == {(): 2}
+    assert found["arco_delegation_tasks_running"] == {(): 0}
+    assert found["arco_requests_total"] == {
+        ("other", "executeSynchronousTask", "2xx"): 1,
+        ("other", "executeSynchronousTask", "5xx"): 1,
+        ("other", "listTasks", "2xx"): 1,
+    }
+    assert found["arco_workers"] == {(): 1}
+    assert f"Metrics for Prometheus are at http://127.0.0.1:{port}/metrics\n" in ended.out
 
 
 def context(authority: Authority, shown: tuple[Path, Path] | None) -> ssl.SSLContext:

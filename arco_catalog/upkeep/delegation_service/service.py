@@ -14,12 +14,13 @@ from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.age import has_passed
 from arco_catalog.state.files import FileCache, Mount
-from arco_catalog.state.task import ENDED, TABLE_PURGE, Task
+from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task
 from arco_catalog.state.task_log import LOST_HINT_MS, Hint, StoredTask, all_hints, list_tasks, read_task, remove_hint
 from arco_catalog.tasks.execution import task_session
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import CALLS_MS, Worker
 from arco_catalog.upkeep.delegation_service.executor import DelegatedPurgeExecutor, WithoutCredentials
+from arco_catalog.upkeep.delegation_service.observer import NoObserver, TaskEnd, TaskObserver
 from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge, submitter_of
 from arco_catalog.upkeep.delegation_service.places import Places
 from arco_catalog.upkeep.delegation_service.storage import Opens, Storage, storage_for
@@ -40,6 +41,9 @@ PAGE = 100
 AT_ONCE = 16
 """Tasks that are read concurrently."""
 RETRY_AFTER_S = 10
+_SUCCEEDED: TaskEnd = "succeeded"
+_FAILED: TaskEnd = "failed"
+_STOPPED: TaskEnd = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,20 @@ class Access:
 
 
 class DelegationService:
-    """Accepts and executes the tasks of a delegation service within one event loop. Credentials exist only in the
-    memory of running executions."""
+    """Accepts and executes the tasks of a delegation service within one event loop, and reports the executions to
+    `observer`. Credentials exist only in the memory of running executions."""
 
-    def __init__(self, state: Catalog, access: Access, policies: TaskPolicies | None = None) -> None:
+    def __init__(
+        self,
+        state: Catalog,
+        access: Access,
+        policies: TaskPolicies | None = None,
+        observer: TaskObserver | None = None,
+    ) -> None:
         self._state = state
         self._access = access
         self._policies = policies or TaskPolicies()
+        self._observer = observer or NoObserver()
         self._running: dict[str, asyncio.Task[None]] = {}
 
     @property
@@ -160,6 +171,7 @@ class DelegationService:
         for hint in due:
             if await read_task(state, hint.task) is not None:
                 await worker.meet(hint)
+                self._observer.lost(worker.take_stats().failed)
             elif has_passed(hint.now_ms - hint.written_ms, LOST_HINT_MS):  # its request ended long ago
                 await remove_hint(state, hint.key)
 
@@ -178,26 +190,33 @@ class DelegationService:
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
         """Executes attempts of a task to its end, with the stores that `mounts` open for it, and closes these
         stores."""
+        start_ms, end = self._state.runtime.now_ms(), _STOPPED
+        self._observer.started()
         catalog = replace(self._state, mounts=mounts, files=FileCache(CACHE_BYTES))
         worker = self._worker(catalog, {TABLE_PURGE: DelegatedPurgeExecutor(purge, storage, self._access.places)})
         try:
-            while not await self._attempt(worker, task, purge):
+            while (status := await self._attempt(worker, task, purge)) is None:
                 await self._state.runtime.sleep(POLL_SECONDS)
+            end = _SUCCEEDED if status is Status.SUCCESS else _FAILED
         finally:
+            self._observer.ended(end, (self._state.runtime.now_ms() - start_ms) / 1000)
             del self._running[task]
             for mount in mounts:
                 await mount.store.close()
 
-    async def _attempt(self, worker: Worker, task: str, purge: DelegatedPurge) -> bool:
-        """Executes one attempt of a task, if it is due. Returns whether the task is finished; false if the attempt
-        failed by an error of the store or catalog, which is logged."""
+    async def _attempt(self, worker: Worker, task: str, purge: DelegatedPurge) -> Status | None:
+        """Executes one attempt of a task, if it is due. Returns how the task ended, `FAILURE` also if it does not exist
+        any more; None if it has not ended, and if the attempt failed by an error of the store or catalog, which is
+        logged."""
         try:
             await worker.run_task(task)
             stored = await read_task(self._session(task).state, task)
         except (StoreError, CatalogError) as error:
             _LOG.warning("task %s (correlation id %s) will be tried again: %s", task, purge.correlation_id, error)
-            return False
-        return stored is None or stored.task.status in ENDED
+            return None
+        if stored is None:
+            return Status.FAILURE
+        return stored.task.status if stored.task.status in ENDED else None
 
     def _worker(self, catalog: Catalog, executors: Mapping[str, DelegatedPurgeExecutor | WithoutCredentials]) -> Worker:
         return Worker(catalog, executors, _never, self._policies)

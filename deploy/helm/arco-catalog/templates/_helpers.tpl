@@ -11,6 +11,7 @@ first part with a hash of it, so that two releases have no object in common. Cal
 
 {{- define "arco.catalog" -}}{{ include "arco.name" (dict "root" . "component" "arco-catalog") }}{{- end }}
 {{- define "arco.delegation" -}}{{ include "arco.name" (dict "root" . "component" "arco-delegation") }}{{- end }}
+{{- define "arco.delegationMetrics" -}}{{ include "arco.name" (dict "root" . "component" "arco-delegation-metrics") }}{{- end }}
 {{- define "arco.metrics" -}}{{ include "arco.name" (dict "root" . "component" "arco-metrics") }}{{- end }}
 
 {{- define "arco.serviceAccount" -}}
