@@ -22,6 +22,7 @@ from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.index import Index
+from arco_catalog.state.memory import VALUES_COUNTED_FROM_BYTES
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.worker_threads import off_loop
 
@@ -78,7 +79,7 @@ class RelationCommitter:
                 read_set.refusal = refusal
 
     async def _take_memory(self, base: CurrentRelation) -> None:
-        """Takes memory for changing a base, unless this request has it. Raises `OutOfMemory`."""
+        """Takes memory for changing a large base, unless this request has it. Raises `OutOfMemory`."""
         if base.body is self._accounted:
             return
         needed = await self.session.files.parsed_bytes(base.pointer.metadata.location, base.body)
@@ -103,7 +104,8 @@ class RelationCommitter:
         if not has_pointer(read_set.entry.json):
             raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
-        await self._take_memory(current)
+        if len(current.body) > VALUES_COUNTED_FROM_BYTES:
+            await self._take_memory(current)
         size = len(current.body) + session.request.body_bytes
         change: RelationPlan | None = None
         if self.may_be_rebased(current.pointer, current.body):

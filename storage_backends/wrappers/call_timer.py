@@ -5,6 +5,7 @@ timer is set once, for the earliest, and then for the earliest of those that wai
 """
 
 import asyncio
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -43,7 +44,9 @@ class CallTimer:
         assert task is not None
         call = _Call(task, loop.time() + seconds, task.cancelling())
         timer = self._timers.get(loop) or self._begin(loop)
-        timer.add(call)
+        timer.calls[call] = None
+        if call.ends < timer.ends:
+            timer.set(call.ends)
         try:
             return await waiting
         except asyncio.CancelledError as error:
@@ -69,28 +72,25 @@ class _LoopTimer:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.calls: dict[_Call, None] = {}  # in their order, which a set does not have
+        self.ends = math.inf
+        """When the timer ends, which is no later than the end of each call."""
         self._handle: asyncio.TimerHandle | None = None
 
-    def add(self, call: _Call) -> None:
-        """Adds a call that waits, and sets the timer for its end if that is the earliest."""
-        self.calls[call] = None
-        if self._handle is None or call.ends < self._handle.when():
-            self._set(call.ends)
-
-    def _set(self, ends: float) -> None:
+    def set(self, ends: float) -> None:
+        """Sets the timer for a time by the clock of the event loop."""
         if self._handle is not None:
             self._handle.cancel()
-        self._handle = self._loop.call_at(ends, self._end_late_calls)
+        self.ends, self._handle = ends, self._loop.call_at(ends, self._end_late_calls)
 
     def _end_late_calls(self) -> None:
         """Ends the calls whose time is over, and sets the timer for the earliest of the others. The task of a call that
         was sent in this turn of the event loop may not have begun, and would end with the cancellation unseen."""
-        self._handle, now = None, self._loop.time()
+        self.ends, self._handle, now = math.inf, None, self._loop.time()
         late = [call for call in self.calls if call.ends <= now]
         if late:
             self._loop.call_soon(self._end, late)
         if left := [call.ends for call in self.calls if call.ends > now]:
-            self._set(min(left))
+            self.set(min(left))
 
     def _end(self, late: Sequence[_Call]) -> None:
         """Cancels each of these calls that still waits."""
