@@ -1,5 +1,5 @@
-"""Keycloak as the identity provider, set up by docs/identity-providers.md: its tokens are accepted, and those that it
-issues for others are not (`make test-oidc`)."""
+"""Keycloak as the identity provider, set up by docs/identity-providers/keycloak.md: its tokens are accepted, and those
+for others are not (`make test-oidc`)."""
 
 import asyncio
 import json

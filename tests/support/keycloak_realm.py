@@ -1,4 +1,4 @@
-"""A realm of Keycloak's as docs/identity-providers.md describes it, with clients and users of the tests."""
+"""A realm of Keycloak's as docs/identity-providers/keycloak.md describes it, with clients and users of the tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
