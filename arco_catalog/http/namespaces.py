@@ -40,7 +40,7 @@ async def exists(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops the namespace in the path. Raises `NoSuchNamespace`, and `NamespaceNotEmpty` if it is not empty."""
+    """Drops the namespace in the path. Raises the errors of `drop_namespace`."""
     return answer_response(await namespaces.drop_namespace(context.sessions.open(), context.namespace))
 
 

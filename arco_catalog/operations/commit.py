@@ -174,7 +174,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         return fresher
 
     async def take_turn(self, read_set: RelationReadSet, losses: int) -> RelationReadSet | None:
-        """Gives way to the turn of another writer, and takes one after `LOSSES` (docs/design/commit.md#turns)."""
+        """Gives way to the turn of another writer, and takes one after `LOSSES` lost compare-and-swaps
+        (docs/design/commit.md#turns). Returns the fresh read set to plan on, None if that is `read_set`."""
         if self._turns is None:
             self._turns = PointerTurns(self.session, self.lookup)
         fresher = await self._turns.take(read_set, losses)

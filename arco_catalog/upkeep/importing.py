@@ -79,8 +79,9 @@ class Importer:
         """The namespaces that the run created, or would create."""
 
     async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[ImportResult]:
-        """Imports the tables, and yields the result of each. Raises the last error of a batch in which every table
-        fails by a `StoreError`, or by a `CatalogError` that is no `Refusal`, as when the store does not answer."""
+        """Imports the tables, or only plans it without `apply`, and yields the result of each. Raises the last error of
+        a batch in which every table fails by a `StoreError`, or by a `CatalogError` that is no `Refusal`, as when the
+        store does not answer."""
         batch: list[SourceTable] = []
         async for table in tables:
             batch.append(table)

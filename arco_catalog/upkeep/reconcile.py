@@ -151,9 +151,10 @@ async def reconcile(
     should_stop: ShouldStop = never,
 ) -> ReconcileStats:
     """Writes the missing receipts of every entity whose pointer has moved since the last complete walk, and saves
-    checkpoints of the walks. Ends when all are done, when `should_stop` returns true, or when the session's deadline is
-    near: the next run continues. With `dry` it writes nothing. Returns the counts. Raises `StoreUnavailable` if the
-    store does not answer for names, listings or checkpoints."""
+    checkpoints of the walks. Ends when all are done, when `should_stop` returns true, when the session's deadline is
+    near, or after `MAX_UNANSWERED` batches in a row without an answer of the store: the next run continues. With `dry`
+    it writes nothing. Returns the counts. Raises `StoreError` if the store fails for names, listings or checkpoints,
+    and `InternalError` for a corrupt HEAD."""
     limit = TimeLimit(session, should_stop)
     if not dry:
         await settle_lapsed(session, should_stop=limit)

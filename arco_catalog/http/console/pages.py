@@ -37,15 +37,15 @@ ONE_YEAR = "public, max-age=31536000, immutable"
 
 
 async def root(context: RequestContext) -> Response:
-    """Leads a browser to the console. Raises `NoSuchRoute` for a client that accepts no HTML."""
+    """Redirects a browser to the console. Raises `NoSuchRoute` for a client that accepts no HTML."""
     if "text/html" not in context.headers.get("accept", ""):
         raise NoSuchRoute("No endpoint at /: /v1/config lists the supported endpoints, and /ui is for browsers")
     return _redirect("ui/")
 
 
 async def index(context: RequestContext) -> Response:
-    """Returns the first page of the console, which names the other files relative to `/ui/`. Without the slash at the
-    end of the path, it leads there."""
+    """Returns the first page of the console, which names the other files relative to `/ui/`, or 304 to a client that
+    has it. Redirects a path without the slash at the end to the one with it."""
     if not context.raw_path.endswith(b"/"):
         return _redirect("ui/")
     assert context.service.console is not None
@@ -53,7 +53,8 @@ async def index(context: RequestContext) -> Response:
 
 
 async def static_file(context: RequestContext) -> Response:
-    """Returns a file of the console. Raises `NoSuchRoute` if there is none of that name."""
+    """Returns a file of the console, or 304 to a client that has it. Raises `NoSuchRoute` if there is none of that
+    name."""
     assert context.service.console is not None
     found = context.service.console.files.get(context.params["file"])
     if found is None:
@@ -62,8 +63,8 @@ async def static_file(context: RequestContext) -> Response:
 
 
 async def config(context: RequestContext) -> Response:
-    """Returns what the console needs before anyone has signed in: the version of the server, its only or usual
-    warehouse, whether it has realms, and the ways to sign in, none if callers are not authenticated."""
+    """Returns what the console needs before anyone has signed in: the version of the server, its usual or only
+    warehouse, the number of its realms, and the ways to sign in, none if callers are not authenticated."""
     service = context.service
     only = [*service.warehouses] if len(service.warehouses) == 1 else [None]
     return json_response(

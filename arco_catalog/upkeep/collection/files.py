@@ -15,8 +15,8 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
     """Deletes a metadata file that an entity made and no longer refers to, unless another table may have registered it.
     `known_ms` is when the object that names the file was written: an object from a backup may name a file that became
     current after the backup, and such a file stays (docs/design/collection.md#rule-15). Returns whether the file no
-    longer exists; false for a file in no store of this catalog. A dry run deletes nothing, and returns true for a file
-    that it would delete."""
+    longer exists; false for a file in no store of this catalog. A dry run deletes nothing, and does not look for such a
+    registration."""
     restoration = (await run.session.state.head()).restoration
     if restoration is not None and restoration.is_of_the_backup(known_ms):
         return False
@@ -39,7 +39,7 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
 async def remove_manifest_list(run: Run, entity: str, metadata_location: str, location: str) -> None:
     """Deletes the manifest list of a rebased append that never applied, after its metadata file, the only file that
     names it. Keeps the list if a registration has claimed the metadata file. Does nothing if the list does not exist or
-    is in no store of this catalog, and in a dry run."""
+    is in no store of this catalog. A dry run only counts the list."""
     try:
         found = await run.session.files.begin_of(location, MAX_COUNTED_BYTES)
     except BadRequest:

@@ -110,9 +110,10 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
 
 
 async def _needed_from(run: Run, history: History, pipeline: PipelineProgress) -> int:
-    """Returns the sequence number of the oldest registry commit that must stay. Of a registry whose commit objects may
-    have only edits, it is less by `WHOLE_EVERY` than that of the oldest one that is not collected: a commit needs those
-    from its whole ancestor on."""
+    """Returns the sequence number from which on registry commits must stay because others are computed from them. It is
+    greater than that of HEAD if no commit object can have only edits; else less by `WHOLE_EVERY` - 1 than that of the
+    oldest one that is not collected, or of the HEAD of a week ago if that is older: a commit needs those from its whole
+    ancestor on."""
     kept, week_old = history.head.sequence, 0
     if not history.head.allows_cancellations:
         return kept + 1

@@ -68,7 +68,8 @@ class Run:
         return isinstance(await self.session.state.store.get_range(key, 0, 1), Found)
 
     async def pages(self, prefix: str) -> AsyncGenerator[tuple[Sequence[Listed], int], None]:
-        """Yields all objects under a prefix, in no order, in pages, each page with the store's time."""
+        """Yields all objects under a prefix, in no order, in pages, each page with the store's time in milliseconds
+        since 1970. Raises `Stopped`, and `StoreError`, also past the session's deadline."""
         async with aclosing(list_pages(self.session.state, prefix)) as pages:
             async for page in pages:
                 self.stats.listed += len(page.entries)

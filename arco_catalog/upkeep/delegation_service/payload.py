@@ -65,8 +65,8 @@ class DelegatedPurge:
 
     @classmethod
     def parse(cls, body: JsonObject) -> Self:
-        """Reads a `TaskPayload` of the service's API. Raises `BadRequest` if it lacks a field, has a field of another
-        type, or has more than `MAX_BYTES` bytes in `config`, or in all the rest."""
+        """Reads a `TaskPayload` of the service's API. Raises `BadRequest` if it lacks a field, has an invalid one or an
+        unknown operation, or has more than `MAX_BYTES` bytes in `config`, or in all the rest."""
         request = Fields(body)
         common = Fields(request.required("common_payload", OBJECT), "request.common_payload")
         operation = common.required("operation_type", one_of(*TASK_TYPES))

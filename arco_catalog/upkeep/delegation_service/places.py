@@ -43,7 +43,8 @@ class Places:
 
     def roots(self, locations: Sequence[str]) -> list[Location]:
         """Returns the operator's allowed locations in which these locations lie, without repetition. Raises `Forbidden`
-        for a location outside all of them, and for one that would mean another location when it is decoded."""
+        for a location outside all of them, for a whole bucket, and for one that would mean another location when it is
+        decoded."""
         found = dict[Location, None]()
         for text in locations:
             location = self.check(text)

@@ -11,8 +11,8 @@ from arco_catalog.upkeep.purge.sharing import other_relations
 
 
 async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
-    """Describes, for the operator, why a table with a location that overlaps or borrows from the table's blocks the
-    purge, and what to do. Raises `StoreError`."""
+    """Describes, for the operator, which other table prevents the purge, by a location that overlaps that of the purged
+    table or by files that it borrows from there, and what to do. Raises `StoreError`."""
     table = f"{await _name_of(execution, conflict)} (entity {conflict.entity})"
     if conflict.borrows:
         return describe_sharer(execution, f"{table} takes files from {conflict.place}")

@@ -78,7 +78,8 @@ class HttpDelegationClient:
 
     async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
         """Submits a purge to the service under an idempotency key, and returns the service's task. Raises `StoreDenied`
-        for a refusal, and `StoreUnavailable` if the outcome is unknown: the caller may resubmit the purge."""
+        for a refusal, and `StoreUnavailable` if the service is busy or fails, or the outcome is unknown: the caller may
+        resubmit the purge."""
         headers = {"content-type": "application/json", "idempotency-key": key}
         response = await self._send(TASKS, headers, dumps(payload))
         if response.status == 202:

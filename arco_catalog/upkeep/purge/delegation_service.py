@@ -29,7 +29,8 @@ class DelegationClient(Protocol):
 
     async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
         """Submits a purge to the service under an idempotency key, and returns its task. Raises `StoreDenied` for a
-        refusal, and `StoreUnavailable` if the outcome is unknown: the caller may resubmit the purge."""
+        refusal, and `StoreUnavailable` if the service is busy or fails, or the outcome is unknown: the caller may
+        resubmit the purge."""
         ...
 
     async def status(self, task: str) -> DelegatedTask | None:

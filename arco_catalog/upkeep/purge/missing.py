@@ -31,9 +31,9 @@ def with_unread(checkpoint: JsonObject, unread: Mapping[str, str]) -> JsonObject
 
 async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *forget: str) -> None:
     """Returns if no files are missing, or if an operator has had time to restore them: the undrop window, counted from
-    the first missing file that this task met. Else removes the fields `forget` from the checkpoint, so that the next
-    attempt reads all tables again (a restored file moves no pointer), and raises `NotYet`. `missing` has a reason for
-    each table with a missing file."""
+    the first missing file that this task met. Else removes the fields `forget`, and the record of tables that can't be
+    read, from the checkpoint, so that the next attempt reads all tables again (a restored file moves no pointer), and
+    raises `NotYet`. `missing` has a reason for each table with a missing file."""
     if not missing:
         return
     checkpoint, since_ms = execution.checkpoint, execution.taken_ms

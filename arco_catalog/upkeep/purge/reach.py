@@ -209,7 +209,8 @@ async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[s
 
 
 async def is_announced(session: Session, entity: str, location: str) -> bool:
-    """Whether an entity has a pending receipt for the metadata file at this location; false if that can't be read."""
+    """Whether an entity has a pending receipt for the metadata file at this location; false if the file can't be
+    read."""
     try:
         updated_ms = await session.files.extract(location, table.last_updated_ms)
     except (Refusal, UnreadableMetadata):

@@ -72,7 +72,7 @@ class ArchiveWriter:
         await asyncio.to_thread(self._complete, summary)
 
     def abandon(self) -> None:
-        """Closes and removes the partial file, unless the archive is complete."""
+        """Closes and removes the partial file, unless `complete` has written all of it. Does nothing before `begin`."""
         if self._raw is None or self._tar is None:
             return
         try:
