@@ -40,9 +40,9 @@ TOMBSTONES = Scan("tombstone\n")
 async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: bool = False) -> Sequence[str]:
     """Closes the registry of a catalog, if it is empty and every purge in it has ended. With `cancel_purges` the same
     commit makes plain drops of the purges that have not begun. Returns the names of the tables whose purges were
-    cancelled; if the registry is closed already, those of the commit that closed it. Raises `NamespaceNotEmpty` if it
-    has a namespace or an unfinished purge that is not cancelled, and `CatalogChanged` if the catalog was dropped and
-    undropped since `entry` was read."""
+    cancelled; if the registry is closed already, the ones that the commit which closed it has. Raises
+    `NamespaceNotEmpty` if it has a namespace or an unfinished purge that is not cancelled, and `CatalogChanged` if the
+    catalog was dropped and undropped since `entry` was read."""
     return texts(body_of(await run(session, _End(session, entry, cancel_purges))), "cancelled-purges")
 
 

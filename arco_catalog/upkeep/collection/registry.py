@@ -112,7 +112,7 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
 async def _needed_from(run: Run, history: History, pipeline: PipelineProgress) -> int:
     """Returns the sequence number from which on registry commits must stay because others are computed from them. It is
     greater than that of HEAD if no commit object can have only edits; else less by `WHOLE_EVERY` - 1 than that of the
-    oldest one that is not collected, or of the HEAD of a week ago if that is older: a commit needs those from its whole
+    oldest one that is not collected, or of the HEAD of a week ago if that is older: a commit needs all from its whole
     ancestor on."""
     kept, week_old = history.head.sequence, 0
     if not history.head.allows_cancellations:

@@ -51,7 +51,7 @@ class Tally:
     def findings(self, relation: Relation) -> Sequence[Finding]:
         """Returns the findings about the table: the kept ones, one for each code that has more than `MAX_FINDINGS` with
         the number of further ones, and one for each folder outside of the table's locations or out of reach, of either
-        kind at most `MAX_FINDINGS`, those with the most files first."""
+        kind at most `MAX_FINDINGS`, the largest first."""
         called = relation.called
         more = [
             Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more")
