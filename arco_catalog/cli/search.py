@@ -1,4 +1,4 @@
-"""`arco search`: searches for namespaces, tables and views by words of their names."""
+"""`arco search`: searches for namespaces, tables, views and other relations by words of their names."""
 
 from collections.abc import Sequence
 

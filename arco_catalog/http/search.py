@@ -1,4 +1,4 @@
-"""The HTTP handler that searches for namespaces, tables and views by words of their names."""
+"""The HTTP handler that searches for namespaces, tables, views and other relations by words of their names."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response

@@ -1,4 +1,4 @@
-"""Searches for namespaces, tables and views by words of their names, in the index of the registry
+"""Searches for namespaces, tables, views and other relations by words of their names, in the index of the registry
 (docs/design/registry.md#search)."""
 
 import asyncio
