@@ -172,6 +172,9 @@ ROWS: Mapping[str, Sequence[Graph]] = {
             "none",
             {"open": total("arco_connections"), "limit": total("arco_connections_limit")},
         ),
+        Graph(
+            "Requests refused at the connection", "ops", {"{{reason}}": rate("arco_refused_requests_total", "reason")}
+        ),
         Graph("Processes", "none", {"{{instance}}": total("arco_workers", "instance")}),
         Graph("Workers that died", "ops", {"deaths": rate("arco_worker_deaths_total")}),
         Graph("Versions", "none", {"{{version}}": total("arco_build_info", "version")}),

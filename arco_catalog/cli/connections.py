@@ -123,6 +123,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answers 431 to a head that is too large, and closes after `LINGER_SECONDS`. Closes without an answer if an
         earlier request has none yet, since the client would take the 431 for it, or if the bytes do not belong to a
         head, but to the framing of a chunked body."""
+        self._crowd.when_one_is_refused("head-too-large")
         waits = self.cycle is not None and not self.cycle.response_complete
         if waits or self._head_timer is None:
             self.transport.close()
@@ -142,6 +143,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answers 400 to bytes that are not a request, and closes. If another request on the connection waits for an
         answer, closes without this one: the client would take the 400 for that answer, which may be a commit's."""
+        self._crowd.when_one_is_refused("malformed" if len(self.pipeline) < MAX_PIPELINED else "pipelined")
         if self.cycle is None or self.cycle.response_complete:
             super().send_400_response(msg)
         else:
@@ -211,7 +213,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_head_timer(self) -> None:
         if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.cut)
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._refuse_slow_head)
+
+    def _refuse_slow_head(self) -> None:
+        """Closes the connection, and counts a refused request if a part of one has arrived."""
+        if self._overhead:
+            self._crowd.when_one_is_refused("head-too-slow")
+        self.cut()
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:

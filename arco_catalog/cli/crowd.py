@@ -3,7 +3,7 @@ when there are too many."""
 
 import resource
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from arco_catalog.cli.errors import CliError
 
@@ -18,6 +18,11 @@ another. In memory they take up to 26 times as much."""
 IDLE_SECONDS = 5.0
 """A used connection is closed for another only after this time without a request. A client that sends while its
 connection is closed can't know whether the request arrived, so new connections rather wait in the kernel's queue."""
+
+
+Refusal = Literal["malformed", "head-too-large", "head-too-slow", "pipelined", "buffers-full"]
+"""Why a connection refused a request that the app never got: it is not HTTP; its target and headers are too large, or
+took too long; too many requests waited behind another; all connections together buffered too much."""
 
 
 class Member(Protocol):
@@ -47,6 +52,8 @@ class Crowd:
         self.when_one_leaves: Callable[[], None] = lambda: None
         self.when_size_changes: Callable[[int], None] = lambda count: None
         """Gets the number of connections whenever that changes."""
+        self.when_one_is_refused: Callable[[Refusal], None] = lambda reason: None
+        """Gets the reason for each request that a connection has refused."""
 
     @property
     def full(self) -> bool:
@@ -109,6 +116,7 @@ class Crowd:
         leaving = sum(each.kept_bytes for each in self._leaving)
         if self.kept_bytes - leaving > self._max_kept_bytes:
             waiting = [each for each in (*self._new, *self._idle) if each.kept_bytes]
+            self.when_one_is_refused("buffers-full")
             self._cut(max(waiting, key=lambda each: each.kept_bytes, default=member))
 
     def _cut(self, member: Member) -> None:

@@ -2,10 +2,11 @@
 or of a server without workers, which answers scrapes itself."""
 
 from collections.abc import Callable
+from typing import get_args
 
 from prometheus_client import CollectorRegistry
 
-from arco_catalog.cli.crowd import Crowd
+from arco_catalog.cli.crowd import Crowd, Refusal
 from arco_catalog.telemetry.collectors import Collectors, Page, count_in_files, count_in_memory, page_of
 from arco_catalog.telemetry.metrics import OF_PROCESSES
 from arco_catalog.telemetry.purge_counts import PurgeCounts
@@ -33,6 +34,8 @@ class ServerMetrics:
         collectors = Collectors(OF_PROCESSES, registry)
         self._connections = collectors.gauge("arco_connections")
         self._limit = collectors.gauge("arco_connections_limit")
+        refused = collectors.counter("arco_refused_requests_total")
+        self._refused = {reason: refused.labels(reason) for reason in get_args(Refusal)}
 
     def task_counts(self) -> TaskCounts:
         """Returns the counts of tasks. A process that does not work on tasks has none of these metrics."""
@@ -43,6 +46,7 @@ class ServerMetrics:
         return PurgeCounts(self._registry)
 
     def watch(self, crowd: Crowd) -> None:
-        """Keeps the metrics of connections up to date with the process."""
+        """Keeps the metrics of connections, and of the requests that they refuse, up to date with the process."""
         self._limit.set(crowd.limit)
         crowd.when_size_changes = self._connections.set
+        crowd.when_one_is_refused = lambda reason: self._refused[reason].inc()

@@ -276,6 +276,10 @@ OF_PURGES = (
 OF_PROCESSES = (
     Metric("Open connections of clients", series=Series("arco_connections", "gauge")),
     Metric("Maximum number of connections", series=Series("arco_connections_limit", "gauge")),
+    Metric(
+        "Requests refused at the connection",
+        series=Series("arco_refused_requests_total", "counter", ("reason",)),
+    ),
 )
 """Metrics of each process that serves."""
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast, get_args
 
 import pytest
 from uvicorn import Config
@@ -13,10 +13,11 @@ from arco_catalog.cli.connections import (
     HEAD_SECONDS,
     LINGER_SECONDS,
     MAX_OVERHEAD_BYTES,
+    MAX_PIPELINED,
     READ_SECONDS,
     BoundedProtocol,
 )
-from arco_catalog.cli.crowd import Crowd
+from arco_catalog.cli.crowd import Crowd, Refusal
 
 
 class Timer:
@@ -167,6 +168,44 @@ def test_heads_that_are_not_complete_and_those_that_wait_are_counted() -> None:
     assert crowd.kept_bytes == 0
     assert not crowd.full
     assert transport.closed
+
+
+HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+REFUSED: dict[str, Sequence[bytes]] = {
+    "malformed": [b"what?\r\n\r\n"],
+    "head-too-large": [b"GET / HTTP/1.1\r\nX-A: ", b"a" * (MAX_OVERHEAD_BYTES + 1)],
+    "head-too-slow": [b"GET / HTTP/1.1\r\n"],
+    "pipelined": [HEAD * (MAX_PIPELINED + 2)],
+    "buffers-full": [b"GET / HTTP/1.1\r\nX-A: ", b"a" * 90_000],
+}
+"""What clients send for each reason to refuse a request."""
+
+
+@pytest.mark.parametrize("reason", get_args(Refusal))
+def test_a_request_that_the_app_never_gets_is_counted_with_its_reason(reason: Refusal) -> None:
+    refused: list[str] = []
+    crowd = Crowd(10, lambda: 0.0, 80_000 if reason == "buffers-full" else 4 << 20)
+    crowd.when_one_is_refused = refused.append
+    protocol, loop, transport = connected(crowd)
+    for data in REFUSED[reason]:
+        protocol.data_received(data)
+    if reason == "head-too-slow":
+        loop.timers[0].call()
+
+    assert refused == [reason]
+    assert transport.closed or reason == "head-too-large"  # which is closed after a while
+
+
+def test_neither_an_idle_connection_that_is_closed_nor_a_request_of_the_app_is_counted() -> None:
+    refused: list[str] = []
+    crowd = Crowd(10, lambda: 0.0)
+    crowd.when_one_is_refused = refused.append
+    _, loop, _ = connected(crowd)
+    loop.timers[0].call()
+    protocol, _, _ = connected(crowd)
+    protocol.data_received(HEAD)
+
+    assert refused == []
 
 
 OFFER = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAM\r\n"

@@ -46,6 +46,15 @@ def port() -> int:
     return free_port()
 
 
+async def malformed(uri: str) -> bytes:
+    """Sends bytes that are no request, and returns the first line of the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(uri.rpartition(":")[2]))
+    writer.write(b"what?\r\n\r\n")
+    line = await reader.readline()
+    writer.close()
+    return line.strip()
+
+
 async def counted(port: int) -> float:
     """The requests that the page has."""
     return sum((await scrape(port)).get("arco_requests_total", {}).values())
@@ -58,6 +67,7 @@ async def test_a_page_has_all_metrics_of_all_processes(store: str, port: int, co
         await server.call("POST", f"{NS}/db/tables", {"name": "t", "schema": schema("x")})
         for _ in range(10):
             await server.call("GET", f"{NS}/db/tables/t")
+        assert await malformed(server.uri) == b"HTTP/1.1 400 Bad Request"
         found = await scrape(port)
         ended = await server.stop()
 
@@ -72,7 +82,8 @@ async def test_a_page_has_all_metrics_of_all_processes(store: str, port: int, co
     assert found["arco_connections_limit"] == {(): 512.0 * float(count)}
     assert list(found["arco_build_info"].values()) == [1.0]
     assert f"Metrics for Prometheus are at http://127.0.0.1:{port}/metrics\n" in ended.out
-    assert (ended.code, ended.err) == (0, "")
+    assert found["arco_refused_requests_total"][("malformed",)] == 1
+    assert (ended.code, ended.err.count("Invalid HTTP request received"), ended.err.count("\n")) == (0, 1, 1)
 
 
 async def test_there_is_no_page_unless_a_port_is_given_and_never_at_the_catalogs(store: str, port: int) -> None:
