@@ -122,7 +122,7 @@ function Sizes({ of }: { of: Record<string, Changed<number | null>> }) {
   if (changed.length === 0) return null;
   return (
     <Section title="Size">
-      <DataTable label="Size" columns={["", ["From", "number"], ["To", "number"], ["Change", "number"]]}>
+      <DataTable label="Size" columns={["Of", ["From", "number"], ["To", "number"], ["Change", "number"]]}>
         {changed.map(([name, { from, to }]) => {
           const shown = name === "bytes" ? bytes : count;
           return (

@@ -13,7 +13,7 @@ export function GovernanceFacts({ path, name }: { path: string; name: string }) 
         {(governance) =>
           Object.keys(governance).length === 0 ? (
             <Empty>
-              No owner, quality or tags. <code>arco governance set {name} owner=TEAM</code> sets the first.
+              No owner, quality or tags. <code>arco governance set {name} arco.owner=TEAM</code> sets the first.
             </Empty>
           ) : (
             <Facts of={Object.entries(governance)} />

@@ -53,7 +53,7 @@ function RoleList({ base, catalog }: { base: string; catalog: string }) {
         {({ roles }) =>
           roles.length === 0 ? (
             <Empty>
-              No roles. <code>arco roles create NAME</code> makes one.
+              No roles. <code>arco roles create NAME --catalog-role</code> makes one.
             </Empty>
           ) : (
             <ul class="lines">

@@ -127,9 +127,9 @@ function Entry({
   return (
     <li class={version.external ? "external" : ""}>
       <div class="entry-head">
-        <h3>
+        <h2>
           <a href={link(["timeline", version.id])}>Version {version.version ?? "without a number"}</a>
-        </h3>
+        </h2>
         {version.current && <Chip kind="accent">current</Chip>}
         <Chip kind={version.source === "pipeline" ? "good" : "plain"}>{SOURCES[version.source] ?? version.source}</Chip>
         {version.external && (

@@ -25,7 +25,7 @@ function Contents({ metadata }: { metadata: ViewMetadata }) {
     <>
       {current?.representations.map(({ dialect, sql }) => (
         <Section key={dialect} title={`SQL for ${dialect}`}>
-          <Code label={`SQL for ${dialect}`} text={sql} />
+          <Code label={`text in ${dialect}`} text={sql} />
         </Section>
       ))}
       <Facts

@@ -107,7 +107,7 @@ export function Time({ ms, aged = true }: { ms: number | string; aged?: boolean 
   const at = Number(ms);
   return (
     <time dateTime={new Date(at).toISOString()} title={utcTime(at)}>
-      {localTime(at)}
+      <span class="nowrap">{localTime(at)}</span>
       {aged && <span class="faint"> ({age(at, Date.now())})</span>}
     </time>
   );
@@ -179,7 +179,7 @@ export function DataTable({
   children: ComponentChildren;
 }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+    <div class="scroll" tabIndex={0} role="region" aria-label={`Table: ${label}`}>
       <table>
         <thead>
           <tr>

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LEVELS, pages } from "../src/names";
+import { href, parsePlace } from "../src/router";
+
+const HOSTILE = ["a/b?c#d%2e", "$(x)", "<script>", "שלום", "a b+c&d=e", "..", "%"];
+
+test("every name comes back from an address", () => {
+  for (const name of HOSTILE) {
+    const place = parsePlace(href(["c", name, "t"], { q: name }));
+    assert.deepEqual(place, { path: ["c", name, "t"], query: { q: name } });
+  }
+});
+
+test("the levels of a namespace are one part of an address", () => {
+  const place = parsePlace(pages.entity("lake", "t", ["a", "b/c"], "t", ["timeline"]));
+  assert.deepEqual(place.path, ["c", "lake", "t", `a${LEVELS}b/c`, "t", "timeline"]);
+});
+
+test("what does not decode is kept, and an empty address is home", () => {
+  assert.deepEqual(parsePlace("#/c/%zz").path, ["c", "%zz"]);
+  assert.deepEqual(parsePlace(""), { path: [], query: {} });
+});
+
+test("empty values are not in an address", () => {
+  assert.equal(href(["c"], { at: "", from: undefined, to: "1" }), "#/c?to=1");
+});
