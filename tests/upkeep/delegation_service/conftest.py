@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,9 +45,11 @@ class Services:
     allowed: Sequence[str] | None = None
     max_metadata: int = MAX_METADATA_BYTES
     """Bytes of a metadata file."""
+    new_store: Callable[[Callable[[], int]], MemoryStore] = MemoryStore
+    """Makes the service's store, with its clock."""
 
     def __post_init__(self) -> None:
-        self.store = MemoryStore(now_ms=self.runtime.now_ms)
+        self.store = self.new_store(self.runtime.now_ms)
         settings = Settings("wh", max_metadata_bytes=self.max_metadata)
         self.ours = _WithFiles(self.store, self.runtime, settings, allowed=(f"file:{self.folder}",))
         self.service = self.process()
