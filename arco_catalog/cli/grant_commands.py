@@ -9,8 +9,9 @@ EXAMPLES = """\
 Grants are privileges of a catalog role on the catalog or, if WHAT is given, on
 a table, namespace, view or policy, and on everything inside. check answers
 whether a principal has a privilege, and by which roles and grant; its exit code
-is 1 if not. WHO is a principal, or - for the owner of the token. Works on the
-store directly, as the operator, or with --url on a server, with the grants of
+is 1 if not. WHO is a principal, or - for the owner of the token. who lists the
+principals with access to WHAT, by which roles and grants. Works on the store
+directly, as the operator, or with --url on a server, with the grants of
 the token.
 
 examples:
@@ -18,16 +19,18 @@ examples:
   arco grants add readers TABLE_LIST sales --namespace --store s3://bucket/lake
   arco grants list readers --store s3://bucket/lake
   arco grants check spark TABLE_READ_DATA sales.orders --store s3://bucket/lake
+  arco grants who sales.orders TABLE_READ_DATA --store s3://bucket/lake
   arco grants check - TABLE_DROP sales.orders --url https://catalog.example.com
   arco grants revoke readers TABLE_LIST sales --namespace --cascade \\
       --store s3://bucket/lake
 """
-ACTIONS = ("list", "add", "revoke", "check")
+ACTIONS = ("list", "add", "revoke", "check", "who")
 WORDS = {
     "list": ("[ROLE]", range(2)),
     "add": ("ROLE PRIVILEGE [WHAT]", range(2, 4)),
     "revoke": ("ROLE PRIVILEGE [WHAT]", range(2, 4)),
     "check": ("WHO PRIVILEGE [WHAT]", range(2, 4)),
+    "who": ("WHAT [PRIVILEGE]", range(1, 3)),
 }
 """The arguments that each action takes, and how many there may be."""
 KINDS = ("namespace", "view", "policy")
@@ -35,7 +38,7 @@ KINDS = ("namespace", "view", "policy")
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares the arguments and options of `arco grants`."""
-    parser.add_argument("action", choices=ACTIONS, help="what to do: list, add, revoke or check")
+    parser.add_argument("action", choices=ACTIONS, help="what to do: list, add, revoke, check or who")
     parser.add_argument(
         "words",
         metavar="ROLE|WHO PRIVILEGE WHAT",
@@ -60,6 +63,8 @@ def run(parsed: argparse.Namespace) -> int:
     usage, counts = WORDS[parsed.action]
     if len(parsed.words) not in counts:
         parsed.parser.error(f"{parsed.action} takes {usage}")
+    if parsed.action == "who":
+        return _who(parsed)
     who, privilege, what = (*parsed.words, None, None, None)[:3]
     if parsed.kind is not None and what is None:
         parsed.parser.error(f"--{parsed.kind} needs WHAT, the name of the {parsed.kind}")
@@ -76,4 +81,16 @@ def run(parsed: argparse.Namespace) -> int:
     return grants.run_change(options, parsed.action, who, grant, cascade=parsed.cascade, as_json=parsed.json)
 
 
-COMMAND = Command("grants", "list, add, revoke and check privileges in a catalog", EXAMPLES, add_arguments, run)
+def _who(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import grants
+
+    what, privilege = (*parsed.words, None)[:2]
+    if parsed.kind == "policy" or parsed.cascade:
+        parsed.parser.error("who takes --namespace or --view alone")
+    grant = grants.parse_grant(privilege or "", what, parsed.kind)
+    return grants.run_who(ManagementOptions.of(parsed), grant, selects=privilege is not None, as_json=parsed.json)
+
+
+COMMAND = Command(
+    "grants", "list, add, revoke and check privileges in a catalog, and who has access", EXAMPLES, add_arguments, run
+)

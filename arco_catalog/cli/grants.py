@@ -1,7 +1,7 @@
-"""`arco grants`: lists, adds and revokes the grants of catalog roles, and checks the privileges of principals, by
-requests of the management API."""
+"""`arco grants`: lists, adds and revokes the grants of catalog roles, checks the privileges of principals, and
+lists who has access, by requests of the management API."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text
@@ -14,9 +14,10 @@ from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
-from arco_catalog.state.fields import mapping, objects, optional_text, text
+from arco_catalog.state.fields import mapping, objects, optional_text, text, texts
 
 HEADINGS = ("CATALOG ROLE", "PRIVILEGE", "ON")
+WHO_HEADINGS = ("PRIVILEGE", "PRINCIPAL", "PRINCIPAL ROLE", "CATALOG ROLE", "GRANT")
 CALLER = "-"
 """The principal of a check of the caller's own privileges."""
 
@@ -108,6 +109,53 @@ def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_jso
     allowed, shown = carry_out(work)
     print(shown)
     return 0 if allowed else 1
+
+
+def run_who(options: ManagementOptions, grant: JsonObject, *, selects: bool, as_json: bool) -> int:
+    """Displays which principals have access to the table, view or namespace of a grant, by which roles and grants; if
+    it `selects`, only those that have the privilege of the grant. Returns 0. Raises `CliError`, as `NotThere` if there
+    is no such catalog."""
+
+    async def work() -> str:
+        async with open_management(options, "grants who", writes=False) as api:
+            found = await _holders(api, options, grant, selects=selects)
+            if as_json:
+                return json_text([*found])
+            lines = [line for row in found for line in _who(row)]
+            return table(WHO_HEADINGS, lines) if lines else "No principal role has access."
+
+    print(carry_out(work))
+    return 0
+
+
+async def _holders(
+    api: Management, options: ManagementOptions, grant: JsonObject, *, selects: bool
+) -> Sequence[JsonObject]:
+    found: list[JsonObject] = []
+    path = ("catalogs", options.catalog.warehouse, *_path_of(grant), "access")
+    query = {"privilege": text(grant, "privilege")} if selects else {}
+    token: str | None = ""
+    while token is not None:
+        answer = await api.send("GET", *path, has="access", query={**query, "pageToken": token})
+        if answer.get("checked") is False and options.url is not None:
+            raise CliError("this server checks no grants: every caller may do everything")
+        found += objects(answer, "access")
+        token = optional_text(answer, "next-page-token")
+    return found
+
+
+def _path_of(grant: JsonObject) -> Sequence[str]:
+    """Returns the segments of a path that name the securable of a grant."""
+    kind, namespace = text(grant, "type"), "\x1f".join(texts(grant, "namespace"))
+    below = () if kind == "namespace" else (f"{kind}s", text(grant, f"{kind}Name"))
+    return ("namespaces", namespace, *below)
+
+
+def _who(row: JsonObject) -> Iterator[Sequence[str]]:
+    principal, role = format_text(row.get("principal")), format_text(row.get("principal-role"))
+    for held in objects(row, "privileges"):
+        catalog_role, grant = format_text(held.get("catalog-role")), format_grant(mapping(held, "grant"))
+        yield text(held, "privilege"), principal, role, catalog_role, grant
 
 
 async def _require_principal(api: Management, name: str) -> None:

@@ -60,12 +60,19 @@ class Management:
         if await self._request(method, path, body, query, empty=(201, 204)):
             raise CliError(FOREIGN)
 
-    async def send(self, method: str, *path: str, has: str, body: JsonObject | None = None) -> JsonObject:
-        """Sends a request with the segments of a path, and returns the document in the answer, which has the field
-        `has`. Raises `NotThere` if a principal, role or catalog does not exist, and `CliError` for every other failure,
-        with the message of the server, and for a success with an answer of another form, as web pages have it and
-        servers of something else."""
-        document = await self._request(method, path, body)
+    async def send(
+        self,
+        method: str,
+        *path: str,
+        has: str,
+        body: JsonObject | None = None,
+        query: Mapping[str, str] = NO_QUERY,
+    ) -> JsonObject:
+        """Sends a request with the segments of a path and a query, and returns the document in the answer, which has
+        the field `has`. Raises `NotThere` if a principal, role or catalog does not exist, and `CliError` for every
+        other failure, with the message of the server, and for a success with an answer of another form, as web pages
+        have it and servers of something else."""
+        document = await self._request(method, path, body, query)
         if has not in document:
             raise CliError(FOREIGN)
         return document

@@ -160,6 +160,14 @@ class Sessions:
         access = ALREADY_AUTHORIZED if is_authorized else self._access(catalog, source, hides=False)
         return catalog.session(request, access)
 
+    async def open_named(self) -> Session:
+        """Returns a session with the catalog in the path: in the parameter `prefix` of the catalog API, or `catalog` of
+        the management API. Raises the errors of `open` or `open_catalog`."""
+        if self.endpoint.has_prefix:
+            return self.open()
+        self.requirements()  # raises for a malformed path first, so the error does not depend on the catalog
+        return await self.open_catalog(self.request.params["catalog"])
+
     def _check_entities(self) -> None:
         """Raises `BadRequest` if the path of a management route has a name that no entity can have."""
         from arco_catalog.operations.management.entities import check_entity_name  # only where there are realms

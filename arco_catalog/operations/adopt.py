@@ -9,7 +9,7 @@ from arco_catalog.state.registry import RegistryState
 async def adopt(session: Session) -> str | None:
     """Records in one registry commit that the original of this copy no longer exists. Returns the original's place, or
     None without a write if the catalog is no copy, or was adopted before. Raises `StoreError`, and `CommitStateUnknown`
-    past the deadline."""
+    after the deadline."""
     adopted: str | None = None
 
     async def change(head: RegistryState) -> HeadChange | None:

@@ -1,4 +1,4 @@
-"""Reads the history of a catalog's registry in pages, as far as the caller may see it
+"""Reads the history of a catalog's registry in pages, without what the caller may not see
 (docs/design/access.md#history)."""
 
 import asyncio
@@ -110,7 +110,7 @@ class _Reader:
     size: int
     operations: list[JsonObject] = field(default_factory=list)
     commits: int = 0
-    checked: int = 0
+    judged: int = 0
     sees_all: bool | None = None
 
     async def read(self, commit: HistoryCommit, place: int) -> tuple[int, int] | None:
@@ -118,13 +118,13 @@ class _Reader:
         sequence number of a commit and the place in it, or None if this page goes on. Each page gets further."""
         self.commits += 1
         for number, operation in enumerate(commit.operations()[place:], place):
-            spent = self.checked > 0 and self._reads > MAX_READS
+            spent = self.judged > 0 and self._reads > MAX_READS
             if len(self.operations) == self.size or spent:
                 return commit.sequence, number
             self.session.check_deadline()
             await asyncio.sleep(0)  # noqa: TID251 - no time passes: a commit may have a thousand operations
             if operation.get("kind") not in OWN and self.selection.selects(operation):
-                self.checked += 1
+                self.judged += 1
                 if await self._may_see(operation):
                     self.operations.append(await self._described(operation))
         goes_on = self._reads < MAX_READS or commit.sequence <= max(1, commit.listing.before_sequence)

@@ -47,8 +47,8 @@ class SearchPage:
 async def search(
     session: Session, query: SearchQuery, *, kind: str | None = None, limit: int | None = None, token: str | None = None
 ) -> SearchPage:
-    """Returns a page of the objects that match a query, of one type if `kind` is given, as far as the caller may list
-    them: at most `limit`, by default and at most `MAX_RESULTS`, in the order of the index. Each page is read from the
+    """Returns a page of the objects that match a query, of one type if `kind` is given, and that the caller may
+    list: at most `limit`, by default and at most `MAX_RESULTS`, in the order of the index. Each page is read from the
     HEAD of its request. A page may be empty although a later one is not. Raises `BadRequest` for a token of another
     listing, and the errors of `one_instant`."""
     prefixes = _prefixes(kind)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 async def visible_snapshots(session: Session, state: TableState) -> bytes:
     """Returns the table metadata of this state, as JSON, without the snapshots that neither a branch nor a tag names.
-    Raises `OutOfMemory`, and `StoreUnavailable` past the request's deadline."""
+    Raises `OutOfMemory`, and `StoreUnavailable` after the request's deadline."""
     location, body = state.metadata_location, state.metadata
 
     form = session.files.form(
@@ -58,7 +58,7 @@ async def deflated_metadata(session: Session, state: TableState, visible: bytes 
 
 async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
     """Returns a form of table metadata after waiting for it, because another request may be making it. Raises
-    `StoreUnavailable` past the deadline."""
+    `StoreUnavailable` after the deadline."""
     try:
         async with asyncio.timeout(max(0.0, session.seconds_left())):
             return await form

@@ -525,6 +525,14 @@ def _discovery_cases() -> Sequence[Case]:
     return (
         Case("search", "GET /v1/{prefix}/search", "/v1/lake/search?q=t", (), EVERYBODY),
         Case("history", "GET /v1/{prefix}/history", "/v1/lake/history", (), EVERYBODY),
+        *(
+            Case(f"access to {of}", f"GET {route}/access", f"{target}/access", [P.CATALOG_MANAGE_ACCESS], "owner")
+            for of, route, target in (
+                ("namespace", NAMESPACE_ROUTE, DB),
+                ("table", TABLE_ROUTE, T),
+                ("view", VIEW_ROUTE, f"{DB}/views/v"),
+            )
+        ),
     )
 
 

@@ -25,7 +25,13 @@ from tests.cli.process import CompletedProcess, serving
 from tests.cli.test_login import answering, response
 from tests.support.served_realms import LOGINS, Root, bootstrapped
 
-FOREIGN = {"principals": [{"name": 5}], "roles": [{"lastUpdateTimestamp": 10**30}], "grants": [{}], "results": [{}]}
+FOREIGN = {
+    "principals": [{"name": 5}],
+    "roles": [{"lastUpdateTimestamp": 10**30}],
+    "grants": [{}],
+    "results": [{}],
+    "access": [{"privileges": [{}]}],
+}
 """An answer in none of the forms of the management API."""
 SCHEMA = Schema(NestedField(1, "id", LongType()))
 
@@ -115,6 +121,10 @@ async def test_a_check_explains_itself_and_its_exit_code_is_the_outcome(realm: R
     ):
         await realm.run(*command.split())
 
+    with closing(realm.root.catalog(realm.uri)) as admin:
+        admin.create_namespace("sales")
+    who = (await realm.run("grants", "who", "sales", "NAMESPACE_LIST", "--namespace")).out
+    rows = await realm.json("grants", "who", "sales", "--namespace")
     allowed = (await realm.run("grants", "check", "spark", "NAMESPACE_LIST", "sales", "--namespace")).out
     denied = (await realm.run("grants", "check", "spark", "TABLE_DROP", code=1)).out
     unknown = await realm.run("grants", "check", "nemo", "TABLE_DROP", code=2)
@@ -127,6 +137,11 @@ async def test_a_check_explains_itself_and_its_exit_code_is_the_outcome(realm: R
         "role    readers",
         "NAMESPACE_LIST on the catalog",
     ]
+    assert [" ".join(line.split()) for line in who.splitlines()][1:] == [
+        "NAMESPACE_LIST spark engines readers NAMESPACE_LIST on the catalog",
+        "NAMESPACE_LIST root service_admin catalog_admin CATALOG_MANAGE_CONTENT on the catalog",
+    ]
+    assert [row["principal"] for row in rows] == ["spark", "root"]
     assert "Principal spark lacks the privilege TABLE_DROP on the catalog" in denied
     assert "Principal does not exist: nemo" in unknown.err
     assert await realm.json("grants", "check", "spark", "TABLE_DROP", code=1) == {
@@ -227,6 +242,9 @@ async def test_a_refusal_is_one_line(tmp_path: Path, command: str, code: int, ex
         "roles list --from x",
         "grants add readers",
         "grants check spark",
+        "grants who",
+        "grants who sales.orders TABLE_LIST x",
+        "grants who sales.cleanup --policy",
         "grants list readers TABLE_LIST",
         "grants add readers TABLE_LIST --namespace",
         "grants check spark TABLE_LIST --cascade",
@@ -291,6 +309,7 @@ class TestServers:
         "roles show x --catalog-role",
         "grants list x",
         "grants check - TABLE_DROP a.b",
+        "grants who a.b",
     ],
 )
 async def test_an_answer_that_is_none_of_the_management_api_is_an_error(command: str, body: str) -> None:

@@ -4,8 +4,9 @@ them."""
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.operations.search import KINDS, MAX_RESULTS
+from arco_catalog.planning.privileges import GRANTABLE
 from arco_catalog.planning.search import MAX_QUERY
-from tools.openapi.specifications import Json
+from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
 TAG = "Arco API"
 _TEXT: Json = {"type": "string"}
@@ -35,13 +36,13 @@ def _query(name: str, schema: Json, *, required: bool = False) -> Json:
     return {"name": name, "in": "query", "required": required, "schema": schema}
 
 
-def _reads(name: str, answer: str, parameters: Sequence[Json]) -> Json:
-    """An operation that reads, with the schema of its answer."""
+def _reads(name: str, answer: str, parameters: Sequence[Json], path: Sequence[str] = ("prefix",)) -> Json:
+    """An operation that reads, with the schema of its answer. `path` has the parameters of its path."""
     answered: Json = {"content": {"application/json": {"schema": _reference("schemas", answer)}}}
     return {
         "tags": [TAG],
         "operationId": name,
-        "parameters": [_reference("parameters", "prefix"), *parameters],
+        "parameters": [*(_reference("parameters", each) for each in path), *parameters],
         "responses": {"200": answered},
     }
 
@@ -68,7 +69,22 @@ _UNDO: Json = {
     "type": ["object", "null"],
 }
 
+
+def _holders(of: str, catalog: str, prefix: str) -> Mapping[str, Json]:
+    """The operations that list who has access, below the path of a catalog, which its parameter `prefix` names."""
+    namespace, found = f"{catalog}/namespaces/{{namespace}}", dict[str, Json]()
+    for kind, path in (("namespace", ""), ("table", "/tables/{table}"), ("view", "/views/{view}")):
+        names = (prefix, "namespace", *(() if kind == "namespace" else (kind,)))
+        parameters = [_query("privilege", {"enum": sorted(GRANTABLE[kind])}), _PAGE_TOKEN, _PAGE_SIZE]
+        found[f"GET {namespace}{path}/access"] = _reads(
+            f"list{of}{kind.capitalize()}Access", "Access", parameters, names
+        )
+    return found
+
+
 OPERATIONS: Mapping[str, Json] = {
+    **_holders("", "/v1/{prefix}", "prefix"),
+    **_holders("Catalog", f"{MANAGEMENT_BASE}/catalogs/{{catalog}}", "catalog"),
     "GET /v1/{prefix}/search": _reads(
         "search",
         "SearchResults",
@@ -96,6 +112,22 @@ SCHEMAS: Mapping[str, Json] = {
                 "maxItems": MAX_RESULTS,
             },
             scanned={"type": "integer"},
+            next_page_token=_TOKEN,
+        ),
+    },
+    "Access": {
+        "description": "A page of the principals that have access, each by one of its principal roles.",
+        **_object(
+            checked={"description": "Whether this server checks grants.", "type": "boolean"},
+            access=_list(
+                _object(
+                    principal_role=_TEXT,
+                    principal={"description": "Null for a role that no principal has.", **_nullable("string")},
+                    privileges=_list(
+                        _object(privilege=_TEXT, catalog_role=_nullable("string"), grant={"type": "object"})
+                    ),
+                )
+            ),
             next_page_token=_TOKEN,
         ),
     },

@@ -4,6 +4,7 @@ rights to one catalog, its catalog roles, grants and governance in the catalog's
 
 from collections.abc import Sequence
 
+from arco_catalog.http.discovery_routes import holders_of
 from arco_catalog.http.governance_routes import governance_of
 from arco_catalog.http.management import bodies
 from arco_catalog.http.requires import Requires, needs
@@ -125,6 +126,7 @@ SPECIFIED: Sequence[Route] = (
 MANAGEMENT: Sequence[Route] = (
     *SPECIFIED,
     *governance_of(f"{CATALOG}/namespaces/{{namespace}}", advertised=False),
+    *holders_of(f"{CATALOG}/namespaces/{{namespace}}"),
     _route("POST", f"{CATALOG}/check", "privilege_check.check", bodies.checked_for_others, Effect.READS),
 )
 """The specified routes, and our own, which no specification has."""

@@ -11,6 +11,7 @@ from arco_catalog.operations.realms import Realm
 from arco_catalog.planning.access import (
     Identity,
     Requirement,
+    Securable,
     Standing,
     describe_lack,
     holds,
@@ -140,10 +141,17 @@ def _shown_path(path: GrantPath | None, check: Check) -> JsonObject:
     if path is None:
         return {}
     if path.on is None:
-        return {"principalRole": path.principal_role, "grant": {"type": "realm", "privilege": path.granted}}
-    kind = check.kind if path.on == check.on else "namespace" if path.on.namespace else "catalog"
+        return {"principalRole": path.principal_role, "grant": grant_of(path, check.kind, check.on)}
     return {
         "principalRole": path.principal_role,
         "catalogRole": path.catalog_role,
-        "grant": shown_grant(kind, path.on.namespace, path.on.name, path.granted),
+        "grant": grant_of(path, check.kind, check.on),
     }
+
+
+def grant_of(path: GrantPath, kind: str, on: Securable) -> JsonObject:
+    """Returns the grant by which a principal has a privilege on `on`, a securable of this kind, as answers show it."""
+    if path.on is None:
+        return {"type": "realm", "privilege": path.granted}
+    granted_on = kind if path.on == on else "namespace" if path.on.namespace else "catalog"
+    return shown_grant(granted_on, path.on.namespace, path.on.name, path.granted)

@@ -1,0 +1,32 @@
+"""HTTP handlers that list who has access to a namespace, table or view. The routes of the catalog API and of the
+management API share them."""
+
+from arco_catalog.http.paging import paging
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import Response, json_response
+from arco_catalog.operations.management.privilege_holders import Subject, list_holders
+from arco_catalog.planning.access import Securable
+
+
+async def of_namespace(context: RequestContext) -> Response:
+    """Returns a page of the principals with privileges on a namespace, each with its role and the grants. Raises
+    `NoSuchNamespace`, and `BadRequest` for another type's privilege."""
+    return await _holders(context, "namespace", Securable(context.namespace))
+
+
+async def of_table(context: RequestContext) -> Response:
+    """Returns a page of the principals with privileges on a table, each with its role and the grants. Raises
+    `NoSuchTable`, and `BadRequest` for another type's privilege."""
+    return await _holders(context, "table", Securable(context.namespace, context.table))
+
+
+async def of_view(context: RequestContext) -> Response:
+    """Returns a page of the principals with privileges on a view, each with its role and the grants. Raises
+    `NoSuchView`, and `BadRequest` for another type's privilege."""
+    return await _holders(context, "view", Securable(context.namespace, context.view, "view"))
+
+
+async def _holders(context: RequestContext, kind: str, on: Securable) -> Response:
+    subject, page = Subject.of(kind, on, context.query.one("privilege")), paging(context)
+    session = await context.sessions.open_named()
+    return json_response(await list_holders(session, context.sessions.realm, subject, page))

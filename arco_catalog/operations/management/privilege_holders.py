@@ -1,0 +1,196 @@
+"""Lists the principals that hold privileges on a table, view or namespace, and by which roles and grants
+(docs/design/access.md#who-has-access)."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import field
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations import page_tokens
+from arco_catalog.operations.listing import Paging
+from arco_catalog.operations.management.privilege_check import grant_of
+from arco_catalog.operations.realms import Realm
+from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.planning.privilege_holders import USUAL, paths_of, roles_on
+from arco_catalog.planning.privileges import GRANTABLE, Privilege
+from arco_catalog.planning.reserved_namespace import is_reserved
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import carry_out, load
+from arco_catalog.state.access import State
+from arco_catalog.state.fields import text
+from arco_catalog.state.needs import Needs
+from arco_catalog.state.realm import (
+    PrincipalEntry,
+    find_principal,
+    find_principal_role,
+    members_of,
+    principal_key,
+    principal_role_key,
+)
+from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
+
+MAX_ROWS = 50
+"""The maximum number of rows of a page, and its default."""
+MAX_SEGMENTS = 16
+"""A page ends when it has used so many segments of both registries besides those with the grants on the securable."""
+MAX_ROLES = 200
+"""The maximum number of principal roles that a page judges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A securable, with its `kind` in terms of the API, and the privileges on it whose holders are listed."""
+
+    kind: str
+    on: Securable
+    privileges: Sequence[Privilege]
+
+    @classmethod
+    def of(cls, kind: str, on: Securable, privilege: str | None) -> "Subject":
+        """Returns the subject with one privilege, for None with the usual ones. Raises `BadRequest` for a privilege
+        that can't be granted on this kind."""
+        if privilege is None:
+            return cls(kind, on, USUAL[kind])
+        if privilege not in GRANTABLE[kind]:
+            raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
+        return cls(kind, on, (Privilege(privilege),))
+
+
+async def list_holders(session: Session, realm: Realm | None, subject: Subject, paging: Paging) -> JsonObject:
+    """Returns a page of the principals that hold privileges, as the answer that lists them: a row for each principal
+    and each of its roles, in order of the roles' names, then of the principals' ids. A role without principals has one
+    row. A page may be empty although a later one is not. Without a realm there are no rows. Raises the errors of
+    `absent`, and `BadRequest` for a token of another listing, and if another securable has the name now."""
+    head = await session.head()
+    chain = await carry_out(session.state, head.index, chain_of(head.index, subject.on))
+    if chain is None:
+        raise absent(subject.on)
+    answer: JsonObject = {"checked": session.is_restricted, "access": [], "next-page-token": None}
+    if realm is None:
+        return answer
+    start = ("", "")
+    if paging.token:
+        start = _start(await page_tokens.redeem(session, paging.token), chain[-1])
+    registry = realm.lookups()
+    # A session that is restricted has read the realm's HEAD for this request.
+    cached = registry.cached_head() if session.is_restricted else None
+    page = _Page(
+        session, head, registry, cached or await registry.head(), subject, min(paging.size or MAX_ROWS, MAX_ROWS)
+    )
+    stop = await page.fill(await carry_out(session.state, head.index, roles_on(head.index, chain)), start)
+    token = None if stop is None else await page_tokens.issue(session, [chain[-1], *stop])
+    return {**answer, "access": [*page.rows], "next-page-token": token}
+
+
+def _start(position: JsonValue, entity: str) -> tuple[str, str]:
+    match position:
+        case [str(listed), str(role), str(principal)]:
+            if listed != entity:
+                raise page_tokens.expired()
+            return role, principal
+    raise page_tokens.of_another_listing()
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page of rows that is being filled with at most `size`, by one HEAD of the catalog and one of the realm, which
+    is in `registry`."""
+
+    session: Session
+    head: RegistryState
+    registry: State
+    realm_head: RegistryState
+    subject: Subject
+    size: int
+    rows: list[JsonObject] = field(default_factory=list)
+    judged: int = 0
+    before: int = 0
+
+    async def fill(self, roles: Mapping[str, str], start: tuple[str, str]) -> tuple[str, str] | None:
+        """Adds the rows of these principal roles, whose names are by their ids, from `start` on, the name of a role and
+        the id of a principal. Returns where the next page starts, None if there is none."""
+        self.before = self._segments
+        ordered = sorted((name, entity) for entity, name in roles.items() if name >= start[0])
+        for number, (name, entity) in enumerate(ordered):
+            if number and (number == MAX_ROLES or self._spent):
+                return name, ""
+            self.session.check_deadline()
+            await asyncio.sleep(0)  # noqa: TID251 - no time passes: a securable may have grants to very many roles
+            stop = await self._add_role(name, entity, start[1] if name == start[0] else "")
+            if stop is not None:
+                return name, stop
+        return None
+
+    @property
+    def _spent(self) -> bool:
+        return self._segments - self.before >= MAX_SEGMENTS
+
+    @property
+    def _segments(self) -> int:
+        return self.session.state.used_segments + self.registry.used_segments
+
+    async def _add_role(self, name: str, entity: str, start: str) -> str | None:
+        """Adds the rows of one role from the principal with the id `start` on, unless the realm no longer has the role.
+        Returns the id of the first principal for which there is no room."""
+        index = self.realm_head.index
+        await load(self.registry, index, Needs(keys=[principal_role_key(name)]))
+        role = find_principal_role(index, name)
+        if role is None or role.entity != entity:
+            return None
+        by_flag = {flag: await self._privileges(entity, runs_pipeline=flag) for flag in self._flags}
+        if not any(by_flag.values()):
+            return None
+        judged = self.judged
+        async with aclosing(self._members(entity, start)) as members:
+            async for member, principal in members:
+                if len(self.rows) == self.size or (self.judged > judged and self._spent):
+                    return member
+                self.judged += 1
+                if principal is not None and not principal.must_rotate:
+                    self._add_row(name, principal.name, by_flag[self._flag_of(principal)])
+        if self.judged == judged and not start:
+            if len(self.rows) == self.size:
+                return ""
+            self._add_row(name, None, by_flag[False])
+        return None
+
+    @property
+    def _flags(self) -> Sequence[bool]:
+        """Whether a principal runs the pipeline, for each case that makes a difference."""
+        reserved = any(is_reserved(each, self.subject.on.namespace) for each in self.subject.privileges)
+        return (False, True) if reserved else (False,)
+
+    def _flag_of(self, principal: PrincipalEntry) -> bool:
+        return principal.runs_pipeline and True in self._flags
+
+    async def _privileges(self, role: str, *, runs_pipeline: bool) -> Sequence[JsonValue]:
+        """Returns the privileges that a principal has by this role alone, each with a grant."""
+        index, subject = self.head.index, self.subject
+        paths = paths_of(index, role, subject.privileges, subject.on, runs_pipeline=runs_pipeline)
+        return [
+            {
+                "privilege": privilege,
+                "catalog-role": path.catalog_role,
+                "grant": grant_of(path, subject.kind, subject.on),
+            }
+            for privilege, path in await carry_out(self.session.state, index, paths)
+        ]
+
+    async def _members(self, role: str, start: str) -> AsyncGenerator[tuple[str, PrincipalEntry | None], None]:
+        """Yields the ids of the principals that have a principal role, from the id `start` on, with their entries, None
+        for a principal that does not exist."""
+        index, prefix = self.realm_head.index, members_of(role)
+        for key_range in index.key_ranges(prefix, prefix + start):
+            await load(self.registry, index, Needs(segments=[] if key_range.ref is None else [key_range.ref]))
+            for key, entry in index.entries(key_range, index.loaded(key_range.ref)):
+                principal = text(entry, "name")
+                await load(self.registry, index, Needs(keys=[principal_key(principal)]))
+                found, entity = find_principal(index, principal), key.removeprefix(prefix)
+                yield entity, found if found is not None and found.entity == entity else None
+
+    def _add_row(self, role: str, principal: str | None, privileges: Sequence[JsonValue]) -> None:
+        if privileges:
+            self.rows.append({"principal-role": role, "principal": principal, "privileges": [*privileges]})
