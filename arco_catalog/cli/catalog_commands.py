@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_json
+from arco_catalog.cli.command import CatalogOptions, Command, action_name, add_catalog, add_json
 
 EXAMPLES = """\
 A realm has any number of catalogs, which clients pick by name as the warehouse.
@@ -28,7 +28,9 @@ ACTIONS = ("list", "create", "show", "update", "drop", "undrop")
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares the arguments and options of `arco catalogs`."""
-    parser.add_argument("action", choices=ACTIONS, help="what to do: list, create, show, update, drop or undrop")
+    parser.add_argument(
+        "action", type=action_name, choices=ACTIONS, help="what to do: list, create, show, update, drop or undrop"
+    )
     parser.add_argument("name", metavar="CATALOG", nargs="?", help="which catalog, unless they are listed")
     parser.add_argument("--type", choices=("INTERNAL", "EXTERNAL"), help="of a new catalog [default INTERNAL]")
     parser.add_argument(

@@ -53,6 +53,11 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def action_name(text: str) -> str:
+    """Parses the action of a command that has `list`, which may be written `ls`, as the command for tables is."""
+    return "list" if text == "ls" else text
+
+
 def add_json(parser: argparse.ArgumentParser, prints: str) -> None:
     """Declares `--json`, whose help is "print" with the given words."""
     parser.add_argument("--json", action="store_true", help=f"print {prints}")

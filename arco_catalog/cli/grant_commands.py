@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import Command, ManagementOptions, add_catalog, add_json, add_server
+from arco_catalog.cli.command import Command, ManagementOptions, action_name, add_catalog, add_json, add_server
 
 EXAMPLES = """\
 Grants are privileges of a catalog role on the catalog or, if WHAT is given, on
@@ -38,7 +38,7 @@ KINDS = ("namespace", "view", "policy")
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares the arguments and options of `arco grants`."""
-    parser.add_argument("action", choices=ACTIONS, help="what to do: list, add, revoke, check or who")
+    parser.add_argument("action", type=action_name, choices=ACTIONS, help="what to do: list, add, revoke, check or who")
     parser.add_argument(
         "words",
         metavar="ROLE|WHO PRIVILEGE WHAT",

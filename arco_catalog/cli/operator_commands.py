@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add_catalog, add_json, add_table, add_wide
+from arco_catalog.cli.command import (
+    TABLE,
+    CatalogOptions,
+    Command,
+    action_name,
+    add_at,
+    add_catalog,
+    add_json,
+    add_table,
+    add_wide,
+)
 from arco_catalog.cli.options import positive
 from arco_catalog.config import variables
 
@@ -262,7 +272,12 @@ def _undrop(parsed: argparse.Namespace) -> int:
 
 def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     parser.add_argument(
-        "action", nargs="?", choices=("list", "show", "run", "retry"), default="list", help="[default list]"
+        "action",
+        nargs="?",
+        type=action_name,
+        choices=("list", "show", "run", "retry"),
+        default="list",
+        help="[default list]",
     )
     parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id; of run: this one, else what is due")
     parser.add_argument("--status", type=str.upper, metavar="STATUS", help="with list: tasks in this status alone")

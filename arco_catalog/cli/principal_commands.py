@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import Command, ManagementOptions, add_catalog, add_json, add_server
+from arco_catalog.cli.command import Command, ManagementOptions, action_name, add_catalog, add_json, add_server
 
 EXAMPLES = """\
 A principal is a person or service that logs in to a realm. What it may do is
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     """Declares the arguments and options of `arco principals`."""
     parser.add_argument(
         "action",
+        type=action_name,
         choices=ACTIONS,
         help="rotate makes a new secret and keeps the one before; reset makes all before invalid",
     )

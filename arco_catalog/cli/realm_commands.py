@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_json
+from arco_catalog.cli.command import CatalogOptions, Command, action_name, add_catalog, add_json
 
 EXAMPLES = """\
 `arco bootstrap` makes a realm. list lists every object of the store, since each
@@ -22,7 +22,7 @@ ACTIONS = ("list", "show", "drop")
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares the arguments and options of `arco realms`."""
-    parser.add_argument("action", choices=ACTIONS, help="what to do: list, show or drop")
+    parser.add_argument("action", type=action_name, choices=ACTIONS, help="what to do: list, show or drop")
     parser.add_argument(
         "--principals-are-lost", action="store_true", help="confirm a drop, with all principals, roles and grants"
     )

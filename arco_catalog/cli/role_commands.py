@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import Command, ManagementOptions, add_catalog, add_json, add_server
+from arco_catalog.cli.command import Command, ManagementOptions, action_name, add_catalog, add_json, add_server
 
 EXAMPLES = """\
 Principals have principal roles, and these have catalog roles, to which
@@ -26,7 +26,9 @@ ACTIONS = ("list", "create", "show", "assign", "revoke", "drop")
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares the arguments and options of `arco roles`."""
-    parser.add_argument("action", choices=ACTIONS, help="what to do: list, create, show, assign, revoke or drop")
+    parser.add_argument(
+        "action", type=action_name, choices=ACTIONS, help="what to do: list, create, show, assign, revoke or drop"
+    )
     parser.add_argument("name", metavar="ROLE", nargs="?", help="which role, unless they are listed")
     parser.add_argument("--catalog-role", action="store_true", help="the role is one of the catalog, not of the realm")
     parser.add_argument(

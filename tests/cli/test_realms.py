@@ -554,6 +554,7 @@ def test_purges_are_cancelled_by_a_drop_that_names_them(store: Store) -> None:
 
 def test_a_realm_is_listed_dropped_and_made_anew(store: Store) -> None:
     [found] = store.json("realms", "list")
+    assert store.json("realms", "ls") == [found]
     assert (found["realm"], found["dropped"]) == (store.realm or "", False)
     assert "sales" in store.run("realms", "drop", "--principals-are-lost", code=1)
     for name in found["catalogs"]:
