@@ -88,17 +88,17 @@ def _with_tokens(login: SavedLogin, tokens: Tokens) -> SavedLogin:
     return replace(login, access_token=tokens.access_token, expires_ms=tokens.expires_ms, refresh_token=refresh)
 
 
-async def saved_token(url: str, environment: Mapping[str, str]) -> str | None:
-    """Returns the token of the saved login at a server, None if there is none. A token that expires within `RENEWAL_MS`
+async def saved_token(url: str, environment: Mapping[str, str], valid_ms: int = RENEWAL_MS) -> str | None:
+    """Returns the token of the saved login at a server, None if there is none. A token that expires within `valid_ms`
     is renewed first, by one command at a time, and saved unless the login was replaced or forgotten meanwhile. Raises
-    `CliError` if it can't be renewed, if the file has the login at another server, and as `read_login` and `locked`
-    do."""
+    `CliError` if it can't be renewed and expires within `RENEWAL_MS`, if the file has the login at another server, and
+    as `read_login` and `locked` do."""
     path, server = login_path(url, environment), url.rstrip("/")
     login = _login_at(server, path)
-    if login is not None and _is_due(login):
+    if login is not None and _expires_within(login, valid_ms):
         async with locked(path):
             login = _login_at(server, path)  # which another command may have renewed
-            if login is not None and _is_due(login):
+            if login is not None and _expires_within(login, valid_ms):
                 login = await _renewed(login, path)
     return None if login is None else login.access_token
 
@@ -110,19 +110,22 @@ def _login_at(server: str, path: Path) -> SavedLogin | None:
     return login
 
 
-def _is_due(login: SavedLogin) -> bool:
-    return login.expires_ms - SystemRuntime().now_ms() <= RENEWAL_MS
+def _expires_within(login: SavedLogin, valid_ms: int) -> bool:
+    return login.expires_ms - SystemRuntime().now_ms() <= valid_ms
 
 
 async def _renewed(login: SavedLogin, path: Path) -> SavedLogin:
     """Renews a login, saves it and returns it. If the user has replaced it meanwhile, the new one is kept and returned;
-    if the user has forgotten it, the renewed one is not saved. Raises `CliError`."""
+    if the user has forgotten it, the renewed one is not saved. Returns the login as it is if it can't be renewed and
+    does not expire within `RENEWAL_MS`; else raises `CliError`."""
     try:
         renewed = _with_tokens(login, await request_tokens(login.token_endpoint, _renewal(login)))
     except CliError as error:
         other = _login_at(login.url, path)
         if other is not None and other != login:
             return other
+        if not _expires_within(login, RENEWAL_MS):
+            return login
         raise CliError(f"the login at {login.url} has expired and was not renewed: {error}; log in again") from error
     other = _login_at(login.url, path)
     if other == login:

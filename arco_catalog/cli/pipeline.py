@@ -2,27 +2,40 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 
 from arco_catalog.cli.client_config import SCALA_OF_SPARK, spark_runtime, store_settings
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_catalog, find_catalog_with_state, find_inventory
+from arco_catalog.cli.saved_logins import login_path, read_login
 from arco_catalog.cli.session import carry_out, open_session
 
+TOKEN_MS = 15 * 60_000
+"""A token that expires within this time is renewed before a job begins: the job can't renew it."""
 LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
     """The connection of the pipeline's jobs that write through the catalog's server: the URI of the server, and the
-    file with the credentials of the pipeline's principal, None for a server without a login."""
+    file with the credentials of the pipeline's principal, or the file with a token; neither for a server without a
+    login."""
 
     uri: str
     credential_file: str | None = None
+    token_file: str | None = None
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether the job logs in at the server."""
+        return self.credential_file is not None or self.token_file is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,8 @@ def run(
 ) -> int:
     """Runs a job with Spark's `master`, with `more` arguments for it, waits until it is over, and returns the exit code
     of the job's process. With a `connection` the job writes through the catalog's server there. `limits` are used by
-    `maintain` alone. Raises `CliError` if a library is not installed, and `NotThere` if there is no such catalog."""
+    `maintain` alone. Raises `CliError` if a library is not installed and as `logged_in` does, and `NotThere` if there
+    is no such catalog."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(
@@ -56,13 +70,33 @@ def run(
                 "arco-catalog"
             )
     carry_out(lambda: _require_catalog(options, job))
-    words = [*arguments(options, job, connection, master), *more]
-    if job == "maintain":
-        logs_in = connection is not None and connection.credential_file is not None
-        words = [*words, *of_maintain(options, limits, pyspark_version, delegated=logs_in)]
-    command = [sys.executable, "-m", "reconciler", *words]
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    return subprocess.run(command, env={**python, **options.environment}, check=False).returncode
+    with logged_in(connection, options.environment) as connected:
+        words = [*arguments(options, job, connected, master), *more]
+        if job == "maintain":
+            logs_in = connected is not None and connected.logs_in
+            words = [*words, *of_maintain(options, limits, pyspark_version, delegated=logs_in)]
+        command = [sys.executable, "-m", "reconciler", *words]
+        python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        return subprocess.run(command, env={**python, **options.environment}, check=False).returncode
+
+
+@contextmanager
+def logged_in(connection: Connection | None, environment: Mapping[str, str]) -> Iterator[Connection | None]:
+    """Yields a connection by which a job logs in: one without a credential file gets the token of the saved login at
+    the server, if there is one, in a file that only the user may read and that goes at the end. Raises `CliError` as
+    `saved_token` does."""
+    path = None if connection is None else login_path(connection.uri, environment)
+    if connection is None or path is None or connection.credential_file is not None or read_login(path) is None:
+        yield connection
+        return
+    from arco_catalog.cli.login import saved_token  # needs httptools, which a job without a login may lack
+
+    uri = connection.uri
+    token = carry_out(lambda: saved_token(uri, environment, TOKEN_MS)) or ""
+    with tempfile.TemporaryDirectory() as folder:  # with mode 0700
+        file = Path(folder, "token")
+        file.write_text(token)
+        yield replace(connection, token_file=str(file))
 
 
 async def _require_catalog(options: CatalogOptions, job: str) -> None:
@@ -86,6 +120,8 @@ def arguments(options: CatalogOptions, job: str, connection: Connection | None, 
     words += ["--uri", connection.uri]
     if connection.credential_file is not None:
         words += ["--credential-file", connection.credential_file]
+    if connection.token_file is not None:
+        words += ["--token-file", connection.token_file]
     settings = store_settings(options.store, options.environment).pyiceberg
     return [*words, *(f"--property={name}={value}" for name, value in settings.items())]
 

@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("job", choices=JOBS, help=f"which job: {', '.join(JOBS[:-1])} or {JOBS[-1]}")
     parser.add_argument("--uri", metavar="URL", help="where the catalog's server answers, for compact and maintain")
     parser.add_argument(
-        "--credential-file", metavar="FILE", help="holds CLIENT_ID:CLIENT_SECRET of the pipeline's principal"
+        "--credential-file",
+        metavar="FILE",
+        help="holds CLIENT_ID:CLIENT_SECRET of the pipeline's principal, in place of the token of `arco login`",
     )
     parser.add_argument(
         "--master", metavar="MASTER", default="local[*]", help="where Spark runs [default local[*]: on this machine]"

@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trino-owner", help="the Trino user as which views that hide rows run [default the user who queries them]"
     )
-    parser.add_argument("--credential-file", type=Path, help="file with CLIENT_ID:CLIENT_SECRET of the pipeline")
+    login = parser.add_mutually_exclusive_group()
+    login.add_argument("--credential-file", type=Path, help="file with CLIENT_ID:CLIENT_SECRET of the pipeline")
+    login.add_argument("--token-file", type=Path, help="file with a token of the pipeline, which the job can't renew")
     parser.add_argument(
         "--property",
         action="append",
@@ -38,8 +40,10 @@ def system_tables(parsed: argparse.Namespace, runtime: Runtime) -> SystemTables:
 
 
 def credential(parsed: argparse.Namespace) -> Mapping[str, str]:
-    """Returns PyIceberg's properties by which the pipeline's principal logs in, with the content of
-    `--credential-file`; empty without that option."""
+    """Returns the properties of Iceberg's clients by which the pipeline's principal logs in, with the content of
+    `--credential-file` or `--token-file`; empty without these options."""
+    if parsed.token_file is not None:
+        return {"token": parsed.token_file.read_text().strip(), "token-refresh-enabled": "false"}
     if parsed.credential_file is None:
         return {}
     return {"credential": parsed.credential_file.read_text().strip(), "scope": ALL_ROLES}

@@ -13,6 +13,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.pipeline import Limits, of_maintain, runtime_for
 from reconciler.maintain.job import add_arguments, catalog_settings, launch_settings
+from reconciler.system import connection
 from tools.support.environment import PROJECT
 
 AZURE = {"AZURE_STORAGE_KEY": "c2VjcmV0", "AZURE_STORAGE_ACCOUNT": "acc"}
@@ -42,6 +43,18 @@ def test_a_secret_is_told_to_spark_when_it_runs_and_not_as_it_starts(tmp_path: P
     assert told["spark.sql.catalog.arco.credential"] == "id:secret"
     assert told["spark.sql.catalog.arco.oauth2-server-uri"] == "http://127.0.0.1:1/v1/oauth/tokens"
     assert told["spark.sql.catalog.arco.key"] == "c2VjcmV0"
+
+
+def test_spark_and_pyiceberg_get_a_token_that_they_do_not_renew(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("a.b.c\n")
+    arguments = parsed("--token-file", str(file), "--jars", "a.jar")
+    assert not any("a.b.c" in value for value in launch_settings(arguments).values())
+    settings = catalog_settings(arguments, AZURE)
+    assert settings["spark.sql.catalog.arco.token"] == "a.b.c"
+    assert settings["spark.sql.catalog.arco.token-refresh-enabled"] == "false"
+    assert "spark.sql.catalog.arco.credential" not in settings
+    assert connection.credential(arguments)["token"] == "a.b.c"
 
 
 def test_without_a_credential_nobody_logs_in() -> None:
