@@ -104,6 +104,8 @@ QUERIES: Mapping[str, st.SearchStrategy[str]] = {
     "q": st.sampled_from(["t", "in", "db.t", "T", "_", "", "a b", "x" * 300]) | st.sampled_from(HOSTILE),
     "type": st.sampled_from(["table", "VIEW", "namespace", "generic-table", "tables", ""]),
     "limit": st.sampled_from(["1", "50", "1000", "0", "-1"]),
+    "from": st.sampled_from(["0", "0", "0", "1", "snapshot:1", "x", "-1"]),
+    "to": st.sampled_from(["0", "0", "0", "1", "snapshot:9", ""]),
     "at": st.sampled_from(["1", "1763000000000", "0", "-1", "9" * 30]),
     "detach-all": st.sampled_from(["true", "false", "True", "1"]),
 }
