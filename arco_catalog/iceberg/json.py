@@ -6,7 +6,6 @@ from typing import TypeAlias, cast
 import orjson
 
 from arco_catalog.iceberg.json_pieces import write_in_pieces
-from arco_catalog.iceberg.json_slices import read_in_slices
 
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -47,6 +46,8 @@ def loads(data: bytes) -> JsonValue:
     surrogates, for strings of more than 8 MiB, and for arrays and objects that nest more than 1,024 levels deep."""
     try:
         if _is_long(data):
+            from arco_catalog.iceberg.json_slices import read_in_slices  # deferred: its patterns take a millisecond
+
             return cast(JsonValue, read_in_slices(data, _read))
         return _read(data)
     except (ValueError, RecursionError) as error:

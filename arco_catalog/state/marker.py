@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Self
 
-import rfc8785
-
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
 from storage_backends import Found
@@ -41,6 +39,8 @@ def key_hash(scope: str, key: str) -> str:
 def payload_hash(body: JsonValue) -> str:
     """Returns SHA-256, in hex, of a body in canonical JSON (RFC 8785). Integers beyond 2^53 (snapshot ids) are replaced
     by objects with their digits, because RFC 8785 rejects or rounds them."""
+    import rfc8785  # deferred: a cold start for a read does not pay for it
+
     return hashlib.sha256(rfc8785.dumps(_safe(body))).hexdigest()
 
 
