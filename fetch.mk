@@ -182,6 +182,7 @@ ICEBERG_GO := tests/engines/others/iceberg_go
 .PHONY: console
 console: $(CONSOLE) ## Build the console, the pages at /ui of the server, into the package (needs Node.js and npm)
 console/node_modules/.complete: console/package.json console/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is not here: the console needs Node.js 20.19 or newer with npm" >&2; exit 1; }
 	cd console && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 $(CONSOLE): console/node_modules/.complete $(wildcard console/build.mjs console/src/* console/src/*/*)

@@ -1,6 +1,7 @@
 """The Helm chart: what helm makes of it is valid on two versions of Kubernetes, and fits together."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -192,6 +193,34 @@ def test_services_routes_and_policies_name_pods_and_ports_that_there_are() -> No
     assert len(watched) == 2, "the catalog's and the delegation service's"
     for each in watched:
         assert [port["name"] for port in each["spec"]["ports"]] == [end["port"] for end in monitor["endpoints"]]
+
+
+def test_the_commands_of_the_page_set_values_that_make_pods_with_a_store_and_logins() -> None:
+    page = (PROJECT / "docs" / "containers.md").read_text().replace("\\\n", " ")
+    given: list[str] = []
+    for command in re.findall(r"(?m)^helm .*$", page):
+        given += re.findall(r"--set (\S+=\S+)", command)
+    made = subprocess.run(
+        [PROJECT / ".tools" / "helm", "template", "lake", CHART, *(word for each in given for word in ("--set", each))],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+
+    objects = [document for document in yaml.safe_load_all(made.stdout) if document]
+    container = pods(objects)["lake-arco-catalog"]["spec"]["containers"][0]
+    assert container["image"] == f"registry.example/arco-catalog:{VERSION}"
+    assert f"push {container['image']}" in page
+    variables_of_pod = variables(container)
+    assert {name: variables_of_pod[name] for name in ("ARCO_STORE", "ARCO_AUTH", "ARCO_TOKEN_KEY_FILE")} == {
+        "ARCO_STORE": "s3://bucket/prefix",
+        "ARCO_AUTH": "internal",
+        "ARCO_TOKEN_KEY_FILE": "/keys/token.key",
+    }
+    [service] = [document for document in objects if document["kind"] == "Service"]
+    assert f"http://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}`" in page
 
 
 def test_the_delegation_service_is_found_where_the_catalog_calls_it() -> None:

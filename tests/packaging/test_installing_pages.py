@@ -36,13 +36,14 @@ def installations() -> list[str]:
     return sorted(set(found))
 
 
-def test_no_page_and_no_message_installs_from_the_index() -> None:
+def test_no_page_no_message_and_no_recipe_installs_from_the_index() -> None:
     sources = (
         file for room in ("arco_catalog", "storage_backends", "reconciler") for file in (PROJECT / room).rglob("*.py")
     )
+    recipes = (file for file in (PROJECT / "deploy").rglob("*") if file.is_file())
     found = [
         f"{file.relative_to(PROJECT)}: {match[0]}"
-        for file in [*pages(), *sources]
+        for file in [*pages(), *sources, *recipes]
         if (match := FROM_THE_INDEX.search(file.read_text()))
     ]
     assert found == []

@@ -92,5 +92,15 @@ def test_where_no_python_fits_make_says_what_to_install(programs: Path, tmp_path
     assert not (tmp_path / ".venv").exists()
 
 
+def test_where_npm_is_missing_make_names_what_the_console_needs(programs: Path, tmp_path: Path) -> None:
+    for folder in ("requirements", "console"):
+        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("node_modules", "build"))
+    for file in ("Makefile", "fetch.mk", "pyproject.toml"):
+        shutil.copy(PROJECT / file, tmp_path)
+    ended = make(programs, "console", folder=tmp_path)
+    assert ended.returncode != 0
+    assert "npm is not here: the console needs Node.js" in ended.stderr
+
+
 def test_the_makefile_is_read_in_minutes() -> None:
     assert len((PROJECT / "Makefile").read_text().splitlines()) < 250
