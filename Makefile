@@ -225,23 +225,19 @@ bench-%: .venv/.dev ## A bench of tools/bench, as bench-calls, bench-peers, benc
 dist: .venv/.bootstrap $(CONSOLE) ## Build the wheel and the source distribution into dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
-.PHONY: package
+.PHONY: package package-azure release image docs
 package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from (ARGS=--oidc: another, which verifies tokens of other issuers; --sdk: with Amazon's SDK)
 	$(BIN)/python -m tools.package $(ARGS)
 
-.PHONY: package-azure
 package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which the function app on Azure is deployed from
 	$(BIN)/python -m tools.package_azure
 
-.PHONY: release
 release: .venv/.bootstrap sbom $(CONSOLE) ## Build all files of a release into dist/release, of a checkout without changes (CONTRIBUTING.md says how to make one)
 	$(BIN)/python -m tools.release
 
-.PHONY: image
 image: $(CONSOLE) ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar; EXTRAS=gcs: for one cloud)
 	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
-.PHONY: docs
 docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
 	$(BIN)/python -m tools.configuration --check
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
