@@ -94,7 +94,8 @@ class CatalogConfig:
     async def catalog(self) -> AsyncIterator[Catalog]:
         """Opens the catalog in this process, and closes it on exit. In a store with a realm it is the realm's catalog
         with the name `warehouse`. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such
-        catalog, and `StoreError`. In a store without a realm, it does not check that the catalog exists."""
+        catalog, `BadRequest` if none of that catalog's locations is allowed, and `StoreError`. In a store without a
+        realm, it does not check that the catalog exists."""
         catalog, url = await self._build()
         try:
             for each in await deployed_catalogs(catalog, url, () if self.realm is None else (self.realm,)):
@@ -110,8 +111,7 @@ class CatalogConfig:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
         """Opens the catalog in this process, and a session on it that may read and write everything for `TIMEOUT_MS`.
-        Closes the catalog on exit. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such
-        catalog, and `StoreError`.
+        Closes the catalog on exit. Raises the errors of `catalog`.
 
         A store that ignores preconditions will do: concurrent runs write the same bytes to a key.
         """

@@ -67,8 +67,8 @@ async def reconcile(
     files of each; a table with more files is continued in a later part. `progress` is called after a part. With `dry`,
     nothing is written.
 
-    Raises `NotFound` if the realm has no such catalog, `StoreError`, and the error of Spark if so many parts fail that
-    no table can be the cause (`Losses`). Unless `dry`, checkpoints of the walks by then are saved.
+    Raises the errors of `CatalogConfig.session`, `InternalError` for a corrupt HEAD, and the error of Spark if so many
+    parts fail that no table can be the cause (`Losses`). Unless `dry`, checkpoints of the walks by then are saved.
     """
     async with config.session() as session:
         if not dry:

@@ -91,7 +91,7 @@ FORMATS: Sequence[Format] = (
     Format(
         "Token (JWT, our own too)",
         "anyone",
-        f"{size_of(claims.MAX_TOKEN)}, its header {size_of(claims.MAX_DEPTH_BYTES)}",
+        f"{size_of(claims.MAX_TOKEN)}, its header {size_of(claims.MAX_HEADER)}",
         f"a key's name of {oidc.MAX_KEY_ID} characters",
         f"{json_slices.MAX_DEPTH:,}",
         REQUEST,

@@ -15,8 +15,8 @@ from storage_backends.lazy_dataclass import dataclass
 MAX_TOKEN = 16 << 10
 """Characters of a token; longer ones are not read. Issuers make shorter ones, and a server's limit of headers is
 larger."""
-MAX_DEPTH_BYTES = 1 << 10
-"""Bytes of a token's header, which has an algorithm, a type and a key id."""
+MAX_HEADER = 1 << 10
+"""Characters of a token's header, which has an algorithm, a type and a key id."""
 SKEW_S = 60
 """Seconds by which the clocks of an issuer and of this server may differ."""
 MAX_ROLE = 256
@@ -46,9 +46,9 @@ class UnverifiedToken:
 
 def read_unverified(token: str) -> UnverifiedToken | None:
     """Parses the header and claims of a token, and verifies nothing; None for text that is not a signed JWT in compact
-    form, or is longer than `MAX_TOKEN`."""
+    form, is longer than `MAX_TOKEN`, or has a header longer than `MAX_HEADER`."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
-    if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts) or len(parts[0]) > MAX_DEPTH_BYTES:
+    if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts) or len(parts[0]) > MAX_HEADER:
         return None
     header, claims = _json_of(parts[0]), _json_of(parts[1])
     return None if header is None or claims is None else UnverifiedToken(header, claims)

@@ -67,7 +67,7 @@ class Principals(Protocol):
         ...
 
     async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
-        """Whether the principal has a principal role of this name."""
+        """Whether the principal has a principal role of this name, and need not rotate the credentials first."""
         ...
 
 
