@@ -223,7 +223,8 @@ async def _update(
 ) -> JsonObject:
     """Changes the properties and storage that the arguments give, and returns the changed catalog. A null in the JSON
     of the storage removes a field. Raises `CommitFailed` if another change of the catalog commits between the read and
-    the write, and `NotFound` if there is no such catalog."""
+    the write, `NotFound` if there is no such catalog, and `ValueError`, `BadRequest` or `CliError` for invalid
+    arguments."""
     entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
     properties = {key: str(value) for key, value in entry.properties.items() if key not in arguments.removed}
     properties |= _PAIRS(arguments.properties)

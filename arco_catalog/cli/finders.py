@@ -48,7 +48,7 @@ async def find_catalog_even_empty(store: OpenStore) -> Session:
 async def find_new_catalog(store: OpenStore) -> Session:
     """Returns a session that may create the catalog that --warehouse names. If the catalog is created, it records the
     rules for idempotency keys that the environment sets. Raises `CliError` if the store has a realm without this
-    catalog, since a catalog outside the realm would never be served."""
+    catalog, since a catalog outside the realm would never be served, and `ValueError` for an invalid variable."""
     try:
         session = await find_catalog_even_empty(store)
     except NotThere as error:

@@ -149,8 +149,8 @@ async def open_session(
 
 
 async def _open_root(options: CatalogOptions, *, probed: bool, tolerates_read_errors: bool) -> Catalog:
-    """Opens the catalog at the root of the store. Raises `NotThere` if HEAD of a store that is not `probed` can't be
-    read.
+    """Opens the catalog at the root of the store. Raises `ValueError` for an invalid URL, and `NotThere` if HEAD of a
+    store that is not `probed` can't be read.
 
     If the store denies that read, or read errors are tolerated, the catalog is built without the locations that HEAD
     records: the credentials may still be allowed to read the state of a realm.

@@ -21,7 +21,7 @@ from arco_catalog.planning.answers import TableState
 
 async def list_(context: RequestContext) -> Response:
     """Returns a page of the tables of a namespace; with `deleted=true` a page of those that were dropped and have no
-    finished purge, with details of each drop. Raises `NoSuchNamespace`."""
+    finished purge, with details of each drop. Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
     if context.query.flag("deleted"):
         # Imported here: a cold start with another request saves the time.
         from arco_catalog.operations.dropped import list_dropped

@@ -12,7 +12,7 @@ from arco_catalog.planning.names import dotted
 
 async def list_functions(context: RequestContext) -> Response:
     """Returns an empty list of functions, as no namespace has any. Raises `NoSuchNamespace` if the namespace does not
-    exist."""
+    exist, and `BadRequest` for an invalid query."""
     session, _ = context.sessions.open(), paging(context)
     await require_namespace(session, context.namespace)
     return json_response({"identifiers": [], "next-page-token": None})

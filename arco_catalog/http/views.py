@@ -17,7 +17,7 @@ from arco_catalog.planning.answers import Answer, TableState
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the views of a namespace. Raises `NoSuchNamespace`."""
+    """Returns a page of the views of a namespace. Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
     listed = await list_relations(context.sessions.open(), context.namespace, "view", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 

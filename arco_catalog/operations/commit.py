@@ -186,7 +186,7 @@ class CommitRelation(Mutation[RelationReadSet]):
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """Returns the answer to a commit that another read has proved to be applied: the current state of the table or
         view in `write_set`, which is that of this attempt's commit, or of a later one on top of it. Raises
-        `InternalError` if the pointer no longer exists."""
+        `InternalError` if the pointer no longer exists, and `NotFound` if the metadata file does not."""
         for entity in write_set.pointers:
             current = await current_file(self.session, entity)
             if current is not None:

@@ -63,7 +63,8 @@ async def catalog_roles(context: RequestContext) -> Response:
 
 
 async def assign(context: RequestContext) -> Response:
-    """Assigns the catalog role in the body to a principal role. Raises `NotFound` if either does not exist."""
+    """Assigns the catalog role in the body to a principal role. Raises `NotFound` if either does not exist, and
+    `BadRequest` for an invalid body."""
     name = read_name_of(context, CATALOG_ROLE)
     session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()  # rights first: an error about the principal role reveals a part of the realm

@@ -96,7 +96,8 @@ async def roles(context: RequestContext) -> Response:
 
 
 async def assign(context: RequestContext) -> Response:
-    """Assigns the principal role in the body to a principal. Raises `NotFound` if either does not exist."""
+    """Assigns the principal role in the body to a principal. Raises `NotFound` if either does not exist, and
+    `BadRequest` for an invalid body."""
     role = read_name_of(context, PRINCIPAL_ROLE)
     await principal_roles.assign_principal_role(context.sessions.open_realm(), context.params["principal"], role)
     return CREATED

@@ -24,7 +24,8 @@ _LOG = logging.getLogger(__name__)
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the generic tables of a namespace. Raises `NoSuchNamespace`."""
+    """Returns a page of the generic tables of a namespace. Raises `NoSuchNamespace`, and `BadRequest` for an invalid
+    query."""
     listed = await list_relations(context.sessions.open(), context.namespace, KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 

@@ -15,7 +15,7 @@ from arco_catalog.planning.policy_types import canonical_type
 
 async def list_(context: RequestContext) -> Response:
     """Returns a page of the policies of a namespace; if the query has a `policyType`, only those of this type. Raises
-    `NoSuchNamespace`."""
+    `NoSuchNamespace`, and `BadRequest` for an invalid query."""
     listed = await list_policies(context.sessions.open(), context.namespace, _type(context), paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
@@ -82,6 +82,7 @@ def _policy_text(context: RequestContext) -> PolicyText:
 
 
 def _type(context: RequestContext) -> str | None:
-    """Returns the canonical name of the query's `policyType`; None if it is missing or empty."""
+    """Returns the canonical name of the query's `policyType`; None if it is missing or empty. Raises `BadRequest` for
+    an unknown type."""
     name = context.query.one("policyType")
     return canonical_type(name) if name else None

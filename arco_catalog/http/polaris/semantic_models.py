@@ -11,7 +11,8 @@ NAME = "semantic-model-name"
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the semantic models of a namespace. Raises `NoSuchNamespace`."""
+    """Returns a page of the semantic models of a namespace. Raises `NoSuchNamespace`, and `BadRequest` for an invalid
+    query."""
     listed = await list_relations(context.sessions.open(), context.namespace, semantic_models.KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 

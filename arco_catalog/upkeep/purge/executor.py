@@ -192,7 +192,7 @@ class _Purge:
         """Marks the tombstone as purging; if a previous lease has done so, fences it for this lease
         (docs/design/purge.md#rule-2, docs/design/purge.md#rule-4). With an anti-join, also fences the pointers of
         tables that borrow files from the table's locations. Raises `NotYet` while a transaction on the name is
-        undecided."""
+        undecided, and the other errors of `begin`."""
         execution = self._execution
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
@@ -237,7 +237,8 @@ class _Purge:
         """Deletes the files in the table's locations to which the table refers, in phases, after a search for other
         tables that use them; the anti-join and `trust_locations` need none. Returns the progress at the end; deletes
         nothing if that of the checkpoint is complete. Raises `TaskFailed` if another table uses one of the files, or
-        the table's pointer is gone."""
+        the table's pointer is gone, `LeaseLost`, and the errors of `find_sharer` and of `Delegate.purge` or
+        `wait_for_delegate`."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:
@@ -274,8 +275,8 @@ class _Purge:
     async def _audit(self, tombstone: Tombstone, progress: Progress) -> tuple[Progress, JsonObject]:
         """Deletes everything at the location that was made for the table, if the settings allow it and no other table
         shares it, and counts the files that are left at the table's locations. Returns the new state of the purge, and
-        the fields of the result with these counts. Raises `NotYet` while clients may hold credentials for that
-        location: a later attempt counts the files that they write (docs/design/purge.md#rule-18)."""
+        the fields of the result with these counts. Raises `LeaseLost`, and `NotYet` while clients may hold credentials
+        for that location: a later attempt counts the files that they write (docs/design/purge.md#rule-18)."""
         execution, made = self._execution, tombstone.made
         session = execution.session()
         settings = session.settings
