@@ -243,5 +243,5 @@ docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-audit .venv-core-* .venv-docs .venv-engines .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-core-* .venv-docs .venv-engines .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build console/build console/node_modules $(dir $(CONSOLE)) .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

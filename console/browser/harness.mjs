@@ -48,10 +48,33 @@ export const PAGES = {
   missing: "/nowhere",
 };
 
+/** The most requests to APIs that a page may send, once its catalog is open: 1 unless it is listed. Each has a budget of
+ * store calls of its own. */
+export const REQUESTS = {
+  catalogs: 4,
+  principals: 2,
+  catalog: 4,
+  namespace: 3,
+  "namespace-properties": 2,
+  "namespace-policies": 2,
+  table: 2,
+  snapshots: 2,
+  timeline: 2,
+  receipt: 2,
+  compare: 2,
+  lineage: 2,
+  access: 2,
+  policies: 2,
+  connect: 2,
+  view: 2,
+  role: 2,
+  missing: 0,
+};
+
 /** What pages did that they must never do: errors of scripts, and reports of the policy. */
 export const faults = [];
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: FLAGS });
 
 export const close = () => browser.close();
 

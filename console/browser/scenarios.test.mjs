@@ -13,6 +13,7 @@ import {
   open,
   PAGES,
   PLAIN_URI,
+  REQUESTS,
   ROOT,
   sendCredentials,
   settled,
@@ -184,6 +185,8 @@ test("who may not see something reads why in the words of the API", async () => 
   await page.getByText("The number of the order").waitFor();
   await show(page, "/c/arco/t/many/table_000");
   assert.match(await page.getByRole("alert").first().innerText(), /40[34]/);
+  await show(page, PAGES.access);
+  await page.getByText("Those who may manage grants here").waitFor();
 });
 
 test("hostile names are text, in lists, headings, addresses and settings", async () => {
@@ -246,6 +249,23 @@ test("a long list loads as one scrolls, and holds few rows", async () => {
       );
   }
   assert.ok((await list.locator("li").count()) < 60);
+});
+
+test("each page sends few requests, whatever the size of the catalog", async () => {
+  const sent = [];
+  const note = (request) => sent.push(request.url());
+  root.on("request", note);
+  for (const [name, hash] of Object.entries(PAGES)) {
+    await root.evaluate(() => {
+      location.hash = "#/nowhere";
+    });
+    await settled(root);
+    sent.length = 0;
+    await show(root, hash);
+    const apis = sent.filter((url) => !url.includes("/ui/"));
+    assert.ok(apis.length <= (REQUESTS[name] ?? 1), `${name} sends ${apis.join(" ")}`);
+  }
+  root.off("request", note);
 });
 
 test("the keyboard alone reaches and uses everything", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { detailOf } from "../src/pages/operations";
 import { pointsOf } from "../src/pages/snapshots";
 import { type Field, rowsOf } from "../src/schema";
 
@@ -48,4 +49,12 @@ test("a chart has the totals that the summaries have, oldest first", () => {
     { ms: 1, value: 10 },
     { ms: 3, value: 30 },
   ]);
+});
+
+test("other facts of an operation are words and values", () => {
+  assert.equal(
+    detailOf({ role: "reader", principal_role: null, purge: true }),
+    "role reader, principal role null, purge true",
+  );
+  assert.equal(detailOf({}), "");
 });

@@ -1,15 +1,26 @@
 import { read } from "../api";
-import { useLoad } from "../load";
+import { type Result, useLoad } from "../load";
 import { Chip, Empty, Facts, Loaded, Section } from "../parts/basics";
 
-type Governance = Record<string, string>;
+/** Owner, quality and tags of a namespace, table or view, which are the catalog's and not properties of the table. */
+export type Governance = Record<string, string>;
 
-/** Owner, quality and tags of a namespace, table or view, from the catalog and not from the table's own properties. */
-export function GovernanceFacts({ path, name }: { path: string; name: string }) {
-  const loaded = useLoad((signal) => readGovernance(path, signal), [path]);
+/** Loads the governance of a namespace, table or view, whose parts of a page share it. */
+export function useGovernance(path: string): Result<Governance> {
+  return useLoad(
+    async (signal) => {
+      const found = await read<{ governance?: Governance } & Governance>(path, { signal });
+      return found.governance ?? found;
+    },
+    [path],
+  );
+}
+
+/** All of the governance, as names and texts. */
+export function GovernanceFacts({ of, name }: { of: Result<Governance>; name: string }) {
   return (
     <Section title="Governance">
-      <Loaded of={loaded}>
+      <Loaded of={of}>
         {(governance) =>
           Object.keys(governance).length === 0 ? (
             <Empty>
@@ -24,12 +35,11 @@ export function GovernanceFacts({ path, name }: { path: string; name: string }) 
   );
 }
 
-/** Quality, owner and protection as short words beside a name. */
-export function GovernanceChips({ path }: { path: string }) {
-  const loaded = useLoad((signal) => readGovernance(path, signal), [path]);
-  if (loaded.state !== "loaded") return null;
-  const { "arco.quality": quality, "arco.owner": owner, "arco.protected": guarded } = loaded.value;
-  const tags = Object.entries(loaded.value).filter(([key]) => key.startsWith("arco.tag."));
+/** Quality, owner, protection and tags as short words beside a name. */
+export function GovernanceChips({ of }: { of: Result<Governance> }) {
+  if (of.state !== "loaded") return null;
+  const { "arco.quality": quality, "arco.owner": owner, "arco.protected": guarded } = of.value;
+  const tags = Object.entries(of.value).filter(([key]) => key.startsWith("arco.tag."));
   return (
     <p class="chips">
       {quality && <Chip kind="good">{quality}</Chip>}
@@ -42,9 +52,4 @@ export function GovernanceChips({ path }: { path: string }) {
       ))}
     </p>
   );
-}
-
-async function readGovernance(path: string, signal: AbortSignal): Promise<Governance> {
-  const found = await read<{ governance?: Governance } & Governance>(path, { signal });
-  return found.governance ?? found;
 }

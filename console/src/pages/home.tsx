@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import { read } from "../api";
 import { useLoad } from "../load";
 import { pages } from "../names";
@@ -11,6 +12,9 @@ interface ListedCatalog {
   type?: string;
   properties?: Record<string, string>;
 }
+
+/** The number of catalogs up to which all is loaded at once. Of more, what was changed is loaded on demand. */
+const WHOLE = 3;
 
 /** All catalogs that the user may see, each with its last changes and what needs attention. */
 export function HomePage() {
@@ -36,7 +40,7 @@ export function HomePage() {
       {listed.state === "loaded" && (
         <div class="cards">
           {listed.value.map((catalog) => (
-            <CatalogCard key={catalog.name} catalog={catalog} />
+            <CatalogCard key={catalog.name} catalog={catalog} whole={listed.value.length <= WHOLE} />
           ))}
         </div>
       )}
@@ -62,7 +66,8 @@ function OpenByName() {
   );
 }
 
-function CatalogCard({ catalog }: { catalog: ListedCatalog }) {
+function CatalogCard({ catalog, whole }: { catalog: ListedCatalog; whole: boolean }) {
+  const [open, setOpen] = useState(whole);
   return (
     <section class="card" aria-label={`Catalog ${catalog.name}`}>
       <h2>
@@ -72,12 +77,22 @@ function CatalogCard({ catalog }: { catalog: ListedCatalog }) {
         {catalog.type === "EXTERNAL" && <Chip title="Its tables follow those of another catalog">external</Chip>}
       </h2>
       <p class="faint">{catalog.properties?.["default-base-location"]}</p>
-      <Attention name={catalog.name} />
-      <h3>Last changes</h3>
-      <LastChanges name={catalog.name} count={5} />
-      <p>
-        <a href={pages.history(catalog.name)}>All changes</a>
-      </p>
+      {open ? (
+        <>
+          <Attention name={catalog.name} />
+          <h3>Last changes</h3>
+          <LastChanges name={catalog.name} count={5} />
+          <p>
+            <a href={pages.history(catalog.name)}>All changes</a>
+          </p>
+        </>
+      ) : (
+        <p>
+          <button type="button" class="quiet" onClick={() => setOpen(true)}>
+            Last changes, and what needs attention
+          </button>
+        </p>
+      )}
     </section>
   );
 }

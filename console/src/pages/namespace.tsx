@@ -5,7 +5,7 @@ import { apiPath, dotted, type Namespace, pages } from "../names";
 import { Empty, Facts, Failure, Heading, Loaded, Loading, Section, Tabs } from "../parts/basics";
 import { LongList } from "../parts/listing";
 import { Access } from "./access";
-import { GovernanceFacts } from "./governance";
+import { GovernanceFacts, useGovernance } from "./governance";
 import { NamespaceTree } from "./namespaces";
 import { PolicyList } from "./policies";
 
@@ -101,6 +101,7 @@ function Names({ catalog, namespace, of }: Props & { of: "tables" | "views" }) {
 }
 
 function Properties({ catalog, namespace }: Props) {
+  const governance = useGovernance(apiPath(catalog.prefix, namespace, "governance"));
   const loaded = useLoad(
     (signal) => read<{ properties: Record<string, string> }>(apiPath(catalog.prefix, namespace), { signal }),
     [catalog, namespace.join(".")],
@@ -118,7 +119,7 @@ function Properties({ catalog, namespace }: Props) {
           }
         </Loaded>
       </Section>
-      <GovernanceFacts path={apiPath(catalog.prefix, namespace, "governance")} name={dotted(namespace)} />
+      <GovernanceFacts of={governance} name={`--namespace ${dotted(namespace)}`} />
     </>
   );
 }

@@ -73,10 +73,17 @@ export function OperationLine({ catalog, operation }: { catalog: string; operati
             by <bdi>{operation.principal}</bdi>{" "}
           </>
         )}
-        {operation["at-ms"] !== null && <Time ms={operation["at-ms"]} />}
+        {operation["at-ms"] !== null && <Time ms={operation["at-ms"]} />} <bdi>{detailOf(operation.detail)}</bdi>
       </span>
     </>
   );
+}
+
+/** The other facts of an operation as text, such as the privilege of a grant. */
+export function detailOf(detail: Readonly<Record<string, unknown>>): string {
+  return Object.entries(detail)
+    .map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(", ");
 }
 
 function Named({

@@ -1,14 +1,14 @@
 import { loadTable, type PartitionField, type Schema, type SortField, type TableMetadata } from "../catalog";
 import { bytes, count, plural } from "../format";
-import { useLoad } from "../load";
+import { type Result, useLoad } from "../load";
 import { dotted, pages } from "../names";
 import { Chip, DataTable, Empty, Facts, Loaded, Section, Time } from "../parts/basics";
 import { rowsOf } from "../schema";
-import { GovernanceFacts } from "./governance";
-import { type Entity, entityPath } from "./table-pages";
+import { type Governance, GovernanceFacts } from "./governance";
+import type { Entity } from "./table-pages";
 
 /** What a table is: its columns, how its rows are partitioned and sorted, its branches and its properties. */
-export function TableOverview({ entity }: { entity: Entity }) {
+export function TableOverview({ entity, governance }: { entity: Entity; governance: Result<Governance> }) {
   const { catalog, namespace, name } = entity;
   const loaded = useLoad(
     (signal) => loadTable(catalog, namespace, name, "refs", signal),
@@ -30,7 +30,7 @@ export function TableOverview({ entity }: { entity: Entity }) {
           </>
         )}
       </Loaded>
-      <GovernanceFacts path={entityPath(entity, "governance")} name={dotted(namespace, name)} />
+      <GovernanceFacts of={governance} name={dotted(namespace, name)} />
     </>
   );
 }

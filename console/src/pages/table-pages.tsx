@@ -1,13 +1,13 @@
 /** The pages of a table or view: each part has a link of its own. */
 import type { Catalog } from "../catalog";
 import { loadTable } from "../catalog";
-import { useLoad } from "../load";
+import { type Result, useLoad } from "../load";
 import { apiPath, type Kind, type Namespace, pages } from "../names";
 import { Heading, Loaded, Tabs } from "../parts/basics";
 import { Access } from "./access";
 import { ComparePage } from "./compare";
 import { Connect } from "./connect";
-import { GovernanceChips } from "./governance";
+import { type Governance, GovernanceChips, useGovernance } from "./governance";
 import { Lineage } from "./lineage";
 import { crumbsOf } from "./namespace";
 import { ApplicablePolicies } from "./policies";
@@ -54,6 +54,7 @@ const VIEW_TABS: [string, string][] = [
 export function TablePages({ rest, query, ...entity }: Props) {
   const { catalog, kind, namespace, name } = entity;
   const [tab = "", version] = rest;
+  const governance = useGovernance(entityPath(entity, "governance"));
   const tabs = (kind === "t" ? TABLE_TABS : VIEW_TABS).map(([key, title]): [string, string, string] => [
     key,
     title,
@@ -62,21 +63,30 @@ export function TablePages({ rest, query, ...entity }: Props) {
   return (
     <>
       <Heading title={name} kind={kind === "t" ? "Table" : "View"} crumbs={crumbsOf(catalog.name, namespace)}>
-        <GovernanceChips path={entityPath(entity, "governance")} />
+        <GovernanceChips of={governance} />
       </Heading>
       <Tabs label="Parts of the table" tabs={tabs} current={tab === "compare" ? "timeline" : tab} />
-      <Part key={entityPath(entity)} entity={entity} tab={tab} version={version ?? null} query={query} />
+      <Part
+        key={entityPath(entity)}
+        entity={entity}
+        governance={governance}
+        tab={tab}
+        version={version ?? null}
+        query={query}
+      />
     </>
   );
 }
 
 function Part({
   entity,
+  governance,
   tab,
   version,
   query,
 }: {
   entity: Entity;
+  governance: Result<Governance>;
   tab: string;
   version: string | null;
   query: Readonly<Record<string, string>>;
@@ -101,7 +111,11 @@ function Part({
     case "connect":
       return <ConnectPart entity={entity} />;
     default:
-      return entity.kind === "t" ? <TableOverview entity={entity} /> : <ViewOverview entity={entity} />;
+      return entity.kind === "t" ? (
+        <TableOverview entity={entity} governance={governance} />
+      ) : (
+        <ViewOverview entity={entity} governance={governance} />
+      );
   }
 }
 

@@ -1,19 +1,19 @@
 import { loadView, type ViewMetadata } from "../catalog";
-import { useLoad } from "../load";
+import { type Result, useLoad } from "../load";
 import { dotted } from "../names";
 import { Chip, Code, DataTable, Facts, Loaded, Section, Time } from "../parts/basics";
-import { GovernanceFacts } from "./governance";
+import { type Governance, GovernanceFacts } from "./governance";
 import { Properties, SchemaTable } from "./table-overview";
-import { type Entity, entityPath } from "./table-pages";
+import type { Entity } from "./table-pages";
 
 /** What a view is: its SQL in each dialect, its columns and its versions. */
-export function ViewOverview({ entity }: { entity: Entity }) {
+export function ViewOverview({ entity, governance }: { entity: Entity; governance: Result<Governance> }) {
   const { catalog, namespace, name } = entity;
   const loaded = useLoad((signal) => loadView(catalog, namespace, name, signal), [catalog, namespace.join("."), name]);
   return (
     <>
       <Loaded of={loaded}>{({ metadata }) => <Contents metadata={metadata} />}</Loaded>
-      <GovernanceFacts path={entityPath(entity, "governance")} name={dotted(namespace, name)} />
+      <GovernanceFacts of={governance} name={dotted(namespace, name)} />
     </>
   );
 }
