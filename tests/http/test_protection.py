@@ -13,7 +13,7 @@ from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from tests.http.test_notifications import left, notification
-from tests.support.http_service import HttpService
+from tests.support.http_service import POLARIS_DB, HttpService
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import schema, set_property
 
@@ -103,6 +103,26 @@ async def test_the_command_of_a_namespace_has_its_option(guarded: HttpService) -
     assert (await guarded.client.delete(EMPTY)).message.endswith(
         "or run: arco governance set empty --namespace --remove arco.protected"
     )
+
+
+async def test_a_namespace_with_generic_tables_and_semantic_models_alone_is_protected_too(service: HttpService) -> None:
+    """They are not, so they can be dropped, and the namespace stays."""
+    client = service.client
+    await client.delete(T)
+    await service.generic_table("g")
+    await service.semantic_model("m")
+    assert (await client.post(f"{DB}/governance", PROTECT)).status == 200
+
+    refused = [await client.delete(DB)]
+    assert (await client.delete(f"{POLARIS_DB}/generic-tables/g")).status == 204
+    refused.append(await client.delete(DB))
+    assert (await client.delete(f"{POLARIS_DB}/semantic-models/m")).status == 204
+    refused.append(await client.delete(DB))
+
+    assert [answer.status for answer in refused] == [409] * 3
+    assert all("Namespace db is protected" in answer.message for answer in refused)
+    assert (await client.post(f"{DB}/governance", LIFT)).status == 200
+    assert (await client.delete(DB)).status == 204
 
 
 async def test_false_lifts_protection_as_null_does(guarded: HttpService) -> None:
