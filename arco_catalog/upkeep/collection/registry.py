@@ -35,7 +35,18 @@ class History:
     end: int = 0
     """The sequence number of the newest commit that `sequences` lacks."""
     past: str | None = None
-    """The commit that was HEAD a week ago; None if it is unknown."""
+    """The newest commit whose object is a week old; None if there is none."""
+    next: tuple[int, str] | None = None
+    """The commit after that one, with its sequence number. A repair may have written its object again (`CopyHead`), so
+    this may be the one that was HEAD a week ago."""
+
+    def see_young(self, sequence: int, commit: str, week_old: int) -> None:
+        """Notes a commit with a younger object, in the order of ids, which is about that of the sequence numbers.
+        `week_old` is the highest sequence number so far of a commit whose object is a week old."""
+        if self.next is not None and self.next[0] < week_old:
+            self.next = None
+        if sequence > week_old and (self.next is None or sequence < self.next[0]):
+            self.next = sequence, commit
 
 
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
@@ -51,10 +62,14 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
     await _collect_commits(run, history, pipeline)
     if history.past is None:
         return
-    past = await run.unless_unreadable(history.past, past_head(run.session.state, history.past))
-    if past is not None:  # without it, the references of the old HEAD are unknown
-        await _collect_segments(run, [history.head, past])
-        await _collect_values(run, [history.head, past])
+    heads = [history.head]
+    for commit in (history.past, *([history.next[1]] if history.next is not None else ())):
+        old = await run.unless_unreadable(commit, past_head(run.session.state, commit))
+        if old is None:  # the references of the old HEAD are unknown
+            return
+        heads.append(old)
+    await _collect_segments(run, heads)
+    await _collect_values(run, heads)
 
 
 async def _history(run: Run) -> History:
@@ -78,8 +93,7 @@ async def _history(run: Run) -> History:
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
     """Deletes registry commits that never were HEAD, and old ones that the pipeline has read. Keeps the commits of HEAD
-    and of the HEAD of a week ago, and sets the latter in `history.past`: it is the newest of the commits that are at
-    least so old."""
+    and of the HEAD of a week ago, and sets the latter in `history.past` or `history.next`."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     needed_from = await _needed_from(run, history, pipeline)
@@ -88,9 +102,11 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
             lost: list[Listed] = []
             old: list[tuple[int, Listed]] = []
             for each in page:
-                if not is_older(each.written_ms, now_ms, run.retention.with_margin(run.retention.orphans_ms)):
-                    continue
                 sequence = history.sequences.get(_id(prefix, each))
+                if not is_older(each.written_ms, now_ms, run.retention.with_margin(run.retention.orphans_ms)):
+                    if sequence is not None:
+                        history.see_young(sequence, _id(prefix, each), 0 if past is None else past[0])
+                    continue
                 expired = is_older(each.written_ms, now_ms, run.retention.receipts_ms)
                 if sequence is None:
                     if history.whole or (expired and pipeline.has_read_commit(history.end)):
@@ -107,6 +123,8 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
             await _collect_old(run, [item for item in old if item[0] != history.head.sequence])
     if past is not None:
         history.past = _id(prefix, past[1])
+        if history.next is not None and history.next[0] < past[0]:
+            history.next = None
 
 
 async def _needed_from(run: Run, history: History, pipeline: PipelineProgress) -> int:

@@ -8,8 +8,10 @@ from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.namespaces import load_namespace, update_properties
 from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.fsck.repairs import CopyHead
 from storage_backends import StoreUnavailable
 from tests.support.fake_runtime import WrongClock
 from tests.support.scripted_store import DOWN, Rule, swap
@@ -76,6 +78,31 @@ async def test_segments_that_were_replaced_go_and_pages_of_this_week_stay() -> N
     everything = await list_relations(collections.fixture.another().session(), NS, "table", Paging(None, None))
     assert len(everything.items) == 24
     assert await collections.codes() == []
+
+
+def segments_of(head: RegistryState) -> set[str]:
+    """The keys of the segments to which a HEAD refers."""
+    return {PATHS.index_segment(each.ref.id) for each in head.index.key_ranges("") if each.ref is not None}
+
+
+async def test_segments_of_a_page_of_this_week_stay_where_the_commit_of_head_was_written_again() -> None:
+    """By a repair (`CopyHead`), when it had been HEAD for days. It is the last to refer to one of its segments."""
+    collections = await spilling()
+    for number in range(12):
+        await collections.fixture.table(f"a{number}")
+    head = await collections.fixture.session().state.head()
+    collections.days(9)
+    await collections.store.delete(PATHS.registry_commit(head.id or ""))
+    assert await CopyHead(head.id or "")(collections.fixture.another().session())
+    for number in range(12):
+        await collections.fixture.table(f"b{number}")
+    now = await collections.fixture.session().state.head()
+    assert segments_of(head) - segments_of(now)
+    collections.days(6.5)
+
+    await collections.collect()
+
+    assert segments_of(head) <= {*collections.listed(PATHS.index_segments)}
 
 
 async def test_a_collection_that_slept_for_weeks_deletes_nothing_though_its_clock_was_set_back() -> None:
