@@ -100,7 +100,7 @@ FORMATS: Sequence[Format] = (
         "Issuer's discovery document, and its keys (JWKS)",
         "the issuer",
         f"{size_of(jwks.MAX_DISCOVERY_BYTES)}, {size_of(jwks.MAX_KEYS_BYTES)}",
-        f"{jwks.MAX_KEYS} keys",
+        f"{jwks.MAX_KEYS} keys; of RSA {8 * max(jwks.RSA_BYTES):,} bits, exponents of {8 * jwks.MAX_EXPONENT_BYTES}",
         f"{json_slices.MAX_DEPTH:,}",
         f"read again after {jwks.RETRY_MS // 1_000} s at least",
     ),

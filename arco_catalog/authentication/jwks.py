@@ -29,7 +29,10 @@ RETRY_MS = 5_000
 MAX_DISCOVERY_BYTES = 64 << 10
 MAX_KEYS_BYTES = 256 << 10
 MAX_KEYS = 64
-MIN_RSA_BYTES = 256
+RSA_BYTES = range(256, 2_048 + 1)
+"""Lengths of the modulus of an RSA key."""
+MAX_EXPONENT_BYTES = 8
+"""Bytes of the public exponent of an RSA key. With a long one each signature takes milliseconds to check."""
 
 # What each algorithm takes: the type of key, and the curve.
 ALGORITHMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -63,30 +66,35 @@ class PublicKey:
         return self.jwk.get("alg", algorithm) == algorithm
 
 
+class NoUsableKey(ValueError):
+    """A key set without a key by which this server verifies signatures."""
+
+
 def parse_keys(body: bytes) -> Sequence[PublicKey]:
     """Returns the public keys of a key set (JWKS) by which this server verifies signatures: with an id, a supported
-    type and no private part, and of RSA with `MIN_RSA_BYTES`. Leaves out others. Raises `ValueError` if none remains,
-    if the set has more than `MAX_KEYS` keys, or if the body is no key set."""
+    type and no private part, and of RSA with a length in `RSA_BYTES`. Leaves out others. Raises `NoUsableKey` if none
+    remains, and `ValueError` if the set has more than `MAX_KEYS` keys, or if the body is no key set."""
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
         raise ValueError(f"the document at the issuer's jwks_uri is not a key set (JWKS) of at most {MAX_KEYS} keys")
     keys = [PublicKey(str(jwk["kid"]), jwk) for jwk in found if isinstance(jwk, dict) and _verifies(jwk)]
     if not keys:
-        raise ValueError("the issuer's key set (JWKS) has no usable public key for signatures with a 'kid'")
+        raise NoUsableKey("the issuer's key set (JWKS) has no usable public key for signatures with a 'kid'")
     return keys
 
 
 def _verifies(jwk: JsonObject) -> bool:
-    operations = jwk.get("key_ops", ["verify"])
+    kind, operations = jwk.get("kty"), jwk.get("key_ops", ["verify"])
     return (
         isinstance(jwk.get("kid"), str)
-        and jwk.get("kty") in {kind for kind, _ in ALGORITHMS.values()}
+        and isinstance(kind, str)
+        and kind in {kind for kind, _ in ALGORITHMS.values()}
         and jwk.get("use", "sig") == "sig"
         and isinstance(operations, list)
         and "verify" in operations
         and "d" not in jwk  # a published private key is no secret
-        and (jwk["kty"] != "RSA" or _length(jwk.get("n")) >= MIN_RSA_BYTES)
+        and (kind != "RSA" or (_length(jwk.get("n")) in RSA_BYTES and _length(jwk.get("e")) <= MAX_EXPONENT_BYTES))
     )
 
 
@@ -211,12 +219,17 @@ class IssuerKeys:
 
     async def _fetch_keys(self) -> bool:
         """Fetches the issuer's keys in place of the cached ones, and returns whether that succeeded; if not, logs the
-        reason and keeps the cached ones. Counts in `withdrawn` if a cached key is no longer among them."""
+        reason and keeps the cached ones, unless the issuer has no usable key now. Counts in `withdrawn` if a cached key
+        is no longer in the set."""
         try:
             where = self._issuer.rstrip("/") + "/.well-known/openid-configuration"
             discovery = await self._get(where, MAX_DISCOVERY_BYTES)
             uri = discovered_uri(discovery, self._issuer, plain_loopback=self._plain_loopback)
             keys = parse_keys(await self._get(uri, MAX_KEYS_BYTES))
+        except NoUsableKey as error:
+            _LOG.warning("no token of the issuer %s is accepted: %s", self._issuer, error)
+            self._replace(())
+            return False
         except (StoreError, ValueError) as error:
             _LOG.warning(
                 "the public keys of the token issuer %s could not be fetched; keys fetched within the last day "
@@ -225,7 +238,10 @@ class IssuerKeys:
                 error,
             )
             return False
+        self._replace(keys)
+        return True
+
+    def _replace(self, keys: Sequence[PublicKey]) -> None:
         if any(key not in keys for key in self._keys):
             self.withdrawn += 1
         self._keys, self._fetched_ms = keys, self._now_ms()
-        return True

@@ -72,7 +72,7 @@ def _rsa(number: int, length: int) -> JsonObject:
 
 
 KEY_SETS: Mapping[str, Make] = {
-    "as many keys as a set may have": lambda: _keys([_rsa(number, 3_000) for number in range(MAX_KEYS)]),
+    "as many keys as a set may have": lambda: _keys([_rsa(number, 2_700) for number in range(MAX_KEYS)]),
     "more keys than a set may have": lambda: _keys([_rsa(number, 400) for number in range(10 * MAX_KEYS)]),
     "one key of 240 KB": lambda: _keys([_rsa(0, 240_000)]),
     "brackets": lambda: b"[" * MAX_KEYS_BYTES,
