@@ -1,5 +1,5 @@
-"""The routes by which people look at a catalog: its names, what happened to them, and who
-has access to what. No specification has them."""
+"""The routes by which people look at a catalog: its names, what happened to them, who has
+access to what, and its background tasks. No specification has them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,6 +9,7 @@ from arco_catalog.http.route import Route
 from arco_catalog.planning.privileges import Privilege
 
 CATALOG = "/v1/{prefix}"
+TASKS = f"{CATALOG}/tasks"
 
 
 def holders_of(namespace: str) -> Sequence[Route]:
@@ -29,5 +30,9 @@ def _holders(template: str, of: str, on_securable: SecurableReader) -> Iterator[
 DISCOVERY: Sequence[Route] = (
     Route("GET", f"{CATALOG}/search", "search.find", on.nothing, advertised=False),
     Route("GET", f"{CATALOG}/history", "history.list_", on.nothing, advertised=False),
+    Route("GET", TASKS, "tasks.list_", needs(Privilege.CATALOG_MANAGE_METADATA), advertised=False),
+    Route("GET", f"{TASKS}/{{task}}", "tasks.get", needs(Privilege.CATALOG_MANAGE_METADATA), advertised=False),
+    # Not a change of the catalog: it takes no idempotency key, since a task that was submitted again is not failed.
+    Route("POST", f"{TASKS}/{{task}}/retry", "tasks.retry", needs(Privilege.CATALOG_MANAGE_CONTENT), advertised=False),
     *holders_of(f"{CATALOG}/namespaces/{{namespace}}"),
 )

@@ -8,9 +8,10 @@ from arco_catalog.planning.purge import first_version, purge_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.purge_progress import Phase, Progress
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task
-from arco_catalog.state.task_log import append_task, list_tasks, put_hint, read_task
+from arco_catalog.state.task_log import StoredTask, append_task, list_tasks, put_hint, read_task
 from arco_catalog.state.tombstone import DROPPED, PURGING, Tombstone
 from storage_backends import Found
 from storage_backends.lazy_dataclass import dataclass
@@ -59,41 +60,49 @@ def _require_fields(task: Task) -> None:
 
 async def find_task(session: Session, task: str) -> ListedTask | None:
     """Returns a task by its id, or None if it neither has a version nor waits for its first worker."""
-    stored = await read_task(session.state, task)
+    return await describe_task(session, task, await read_task(session.state, task))
+
+
+async def describe_task(
+    session: Session, task: str, stored: StoredTask | None, head: RegistryState | None = None
+) -> ListedTask | None:
+    """Returns a task as operators see it, from its stored version; without one, a purge that waits for its first
+    worker, or None. `head` is a HEAD that was read after the version; None to read one if it is needed."""
     if stored is not None:
-        undone, is_stuck = await _is_undone(session, stored.task), await _is_stuck(session, stored.task)
+        undone, is_stuck = await _is_undone(session, stored.task, head), await _is_stuck(session, stored.task, head)
         return ListedTask(stored.task, stored.is_held, undone, is_stuck)
-    first = await submitted_purge(session, task)
+    first = await submitted_purge(session, task, head)
     return None if first is None else ListedTask(first, held=False)
 
 
-async def submitted_purge(session: Session, task: str) -> Task | None:
+async def submitted_purge(session: Session, task: str, head: RegistryState | None = None) -> Task | None:
     """Returns the first version of a purge task, computed from the tombstone that names it, as a task that waits for
     its first worker has it; None if no tombstone names it."""
-    tombstone = await tombstone_of(session, task)
+    tombstone = await tombstone_of(session, task, head)
     if tombstone is None:
         return None
     runtime = session.runtime
     return first_version(session.state.paths.root, task, tombstone, record=runtime.ulid(), at_ms=session.now_ms())
 
 
-async def _is_undone(session: Session, task: Task) -> bool:
+async def _is_undone(session: Session, task: Task, head: RegistryState | None) -> bool:
     waits = task.kind == TABLE_PURGE and task.status in (Status.SUBMITTED, Status.RETRY_SCHEDULED)
     if not waits or Progress.parse(task.checkpoint).phase is Phase.DONE:  # then it may be purged already
         return False
-    return await tombstone_of(session, task.id) is None
+    return await tombstone_of(session, task.id, head) is None
 
 
-async def _is_stuck(session: Session, task: Task) -> bool:
+async def _is_stuck(session: Session, task: Task, head: RegistryState | None) -> bool:
     if task.kind != TABLE_PURGE or task.status is not Status.FAILURE:
         return False
-    tombstone = await tombstone_of(session, task.id)
+    tombstone = await tombstone_of(session, task.id, head)
     return tombstone is not None and tombstone.state == PURGING
 
 
-async def tombstone_of(session: Session, task: str) -> Tombstone | None:
-    """Returns the tombstone that names a task now, by the current HEAD, or None if none does."""
-    index = (await session.state.head()).index
+async def tombstone_of(session: Session, task: str, head: RegistryState | None = None) -> Tombstone | None:
+    """Returns the tombstone that names a task now, by the HEAD `head` or, for None, the current one; None if none
+    does."""
+    index = (head or await session.state.head()).index
     return await carry_out(session.state, index, purge_of(index, task))
 
 

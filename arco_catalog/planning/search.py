@@ -1,4 +1,4 @@
-"""Which names of namespaces, tables and views match a search: those with words that start with the words of the query,
+"""Which names of namespaces, tables and views match a search: the names with words that start with words of the query,
 in any case. A pure function of the query and the names."""
 
 import re

@@ -525,6 +525,24 @@ def _discovery_cases() -> Sequence[Case]:
     return (
         Case("search", "GET /v1/{prefix}/search", "/v1/lake/search?q=t", (), EVERYBODY),
         Case("history", "GET /v1/{prefix}/history", "/v1/lake/history", (), EVERYBODY),
+        Case("tasks", "GET /v1/{prefix}/tasks", "/v1/lake/tasks", [P.CATALOG_MANAGE_METADATA], MANAGERS),
+        Case(
+            "task",
+            "GET /v1/{prefix}/tasks/{task}",
+            "/v1/lake/tasks/none",
+            [P.CATALOG_MANAGE_METADATA],
+            MANAGERS,
+            answer="NotFoundException",
+        ),
+        Case(
+            "retry",
+            "POST /v1/{prefix}/tasks/{task}/retry",
+            "/v1/lake/tasks/none/retry",
+            [P.CATALOG_MANAGE_CONTENT],
+            "manager",
+            lambda lake: {},
+            "NotFoundException",
+        ),
         *(
             Case(f"access to {of}", f"GET {route}/access", f"{target}/access", [P.CATALOG_MANAGE_ACCESS], "owner")
             for of, route, target in (

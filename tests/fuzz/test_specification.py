@@ -25,6 +25,7 @@ LEAST_SUCCESS = 0.25
 names."""
 
 WITHOUT_SUCCESS = {
+    "GET /v1/{prefix}/tasks/{task}",
     "POST /v1/oauth/tokens",
     "GET /v1/{prefix}/namespaces/{namespace}/functions/{function}",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
@@ -34,7 +35,7 @@ WITHOUT_SUCCESS = {
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign",
 }
-"""Operations that this catalog has nothing behind."""
+"""Operations that this catalog has nothing behind, and that of a task, of which it has none."""
 NOTIFY = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications"
 POLICY = "/polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}"
 COMMIT = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"

@@ -4,7 +4,7 @@ import re
 
 VALUES = {
     **{"prefix": "wh", "namespace": "db", "table": "t", "view": "v", "function": "f", "plan-id": "p"},
-    **{"generic-table": "g", "policy-name": "p", "semantic-model-name": "m"},
+    **{"generic-table": "g", "policy-name": "p", "semantic-model-name": "m", "version": "0", "task": "none"},
 }
 """What tests call things; `conftest.py` makes the namespace and the table."""
 

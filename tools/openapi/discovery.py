@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from arco_catalog.operations.search import KINDS, MAX_RESULTS
 from arco_catalog.planning.privileges import GRANTABLE
 from arco_catalog.planning.search import MAX_QUERY
+from arco_catalog.state.task import Status
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
 TAG = "Arco API"
@@ -49,6 +50,26 @@ def _reads(name: str, answer: str, parameters: Sequence[Json], path: Sequence[st
 
 _PAGE_TOKEN, _PAGE_SIZE = _reference("parameters", "page-token"), _reference("parameters", "page-size")
 _NAME: Json = _object(namespace=_LEVELS, name=_nullable("string"))
+_TASK: Json = {"name": "task", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_TASK_FIELDS: Mapping[str, Json] = {
+    "id": _TEXT,
+    "type": _TEXT,
+    "namespace": {**_LEVELS, "type": ["array", "null"]},
+    "name": _nullable("string"),
+    "status": {"enum": [*Status]},
+    "version": {"type": "integer"},
+    "attempts": {"type": "integer"},
+    "created_at_ms": {"type": "integer"},
+    "changed_at_ms": {"type": "integer"},
+    "next_run_at_ms": {"type": "integer"},
+    "held": {"description": "Whether a worker has it now.", "type": "boolean"},
+    "undone": {"description": "Whether the drop was undone: nothing will be deleted.", "type": "boolean"},
+    "stuck": {"description": "Whether it failed half-way, and holds the table's locations.", "type": "boolean"},
+    "retriable": {"type": "boolean"},
+    "progress": {"type": "object"},
+    "result": _nullable("string"),
+    "correlation_id": _nullable("string"),
+}
 _UNDO: Json = {
     "description": "Of a drop: whether an undrop would undo it, as far as the registry shows.",
     **_object(
@@ -95,6 +116,22 @@ OPERATIONS: Mapping[str, Json] = {
             _PAGE_TOKEN,
         ],
     ),
+    "GET /v1/{prefix}/tasks": _reads(
+        "listTasks",
+        "Tasks",
+        [
+            _query("status", {"enum": [*Status]}),
+            _query("stuck", {"type": "boolean"}),
+            _query("unfinished", {"type": "boolean"}),
+            _PAGE_TOKEN,
+            _PAGE_SIZE,
+        ],
+    ),
+    "GET /v1/{prefix}/tasks/{task}": _reads("getTask", "TaskDetails", [_TASK]),
+    "POST /v1/{prefix}/tasks/{task}/retry": {
+        **_reads("retryTask", "TaskDetails", [_TASK]),
+        "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
+    },
     "GET /v1/{prefix}/history": _reads(
         "listHistory",
         "History",
@@ -104,6 +141,22 @@ OPERATIONS: Mapping[str, Json] = {
 """Whole operations, by their endpoints."""
 
 SCHEMAS: Mapping[str, Json] = {
+    "Task": {
+        "description": "A background task.",
+        **_object(**_TASK_FIELDS),
+    },
+    "TaskDetails": {
+        "description": "A background task with its payload and the details of its last result.",
+        **_object(**_TASK_FIELDS, result_details=_nullable("string"), payload={"type": "object"}),
+    },
+    "UnreadableTask": {"description": "A task whose record is damaged.", **_object(id=_TEXT, unreadable=_TEXT)},
+    "Tasks": {
+        "description": "A page of tasks. It may be empty although there is a next page.",
+        **_object(
+            tasks=_list({"anyOf": [_reference("schemas", "Task"), _reference("schemas", "UnreadableTask")]}),
+            next_page_token=_TOKEN,
+        ),
+    },
     "SearchResults": {
         "description": "A page of what a search found. It may be empty although there is a next page.",
         **_object(

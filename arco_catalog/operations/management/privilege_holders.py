@@ -35,7 +35,7 @@ from storage_backends.lazy_dataclass import dataclass
 MAX_ROWS = 50
 """The maximum number of rows of a page, and its default."""
 MAX_SEGMENTS = 16
-"""A page ends when it has used so many segments of both registries besides those with the grants on the securable."""
+"""A page ends when it has used so many segments of both registries, except for the grants on the securable."""
 MAX_ROLES = 200
 """The maximum number of principal roles that a page judges."""
 
