@@ -165,7 +165,7 @@ test-hostile: .venv/.dev ## The worst documents of every format at real servers,
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 # Slow tests of one thing: `make test` has a share of each.
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m slow $(TESTED)
@@ -180,12 +180,14 @@ test-spark-maintain: TESTED = $(wildcard tests/reconciler/test_maintain*.py) ## 
 test-restarts: TESTED = -s tests/serve/test_restarts.py ## Servers that are killed or stopped under clients, a hundred times in each of four ways (ARCO_RESTARTS=100)
 test-upgrade: TESTED = -s tests/upgrade ## Servers of an earlier commit and of this one over one store, under load, then `arco upgrade` (ARCO_UPGRADE_SECONDS=300)
 test-oidc: TESTED = tests/authentication/test_keycloak*.py ## Keycloak as the identity provider: logins, groups and roles, keys that are replaced, clocks, what is refused
+test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spark as the compose files start them, at the servers of these files
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
 test-pipeline-package test-sparks test-openlineage test-spark-maintain: $(JARS)
 test-sparks: $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)
 test-oidc: .tools/keycloak/complete
+test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec
 
 .PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")

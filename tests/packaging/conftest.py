@@ -4,15 +4,19 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.packaging.chroot import Root, image_root
-from tests.packaging.dockerfile import BUILD, PROJECT, perform
+from tests.packaging.chroot import Mount, Root, bare_root, environment, image_root
+from tests.packaging.compose import resolved
+from tests.packaging.containers import Image, Project, copied, project
+from tests.packaging.dockerfile import BUILD, PROJECT, instruction, perform
 
 SECONDS = 1200
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MAKES_NO_PACKAGE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
 
 
@@ -57,3 +61,37 @@ def built_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root_of_image(built_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Root:
     """The image's root file system, where only root may mount it."""
     return image_root(built_image, tmp_path_factory.mktemp("image-root") / "root")
+
+
+@pytest.fixture(scope="session")
+def images(root_of_image: Root, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Image]:
+    """The images of servers, by their names."""
+    of_catalog = Image(
+        root_of_image,
+        environment(),
+        instruction("ENTRYPOINT").words,
+        instruction("CMD").words,
+        instruction("HEALTHCHECK").words,
+    )
+    folder = tmp_path_factory.mktemp("roots")
+    gateway = bare_root(folder / "s3", copied(PROJECT / ".tools/versitygw", folder / "s3-local"), "0:0")
+    scraper = bare_root(folder / "prometheus", Path("/usr/local"), "65534:65534").mounting(Mount("/prometheus"))
+    options = ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"]
+    return {
+        "arco-catalog": of_catalog,
+        "versity/versitygw": Image(gateway, {"PATH": PATH}, ["versitygw"], []),
+        "prom/prometheus": Image(scraper, {"PATH": PATH}, ["prometheus"], options),
+    }
+
+
+@pytest.fixture(scope="session")
+def servers(images: Mapping[str, Image], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """All servers that can run here, without Prometheus where the machine has none."""
+    services = resolved("delegation", "metrics")
+    here = {"s3", "setup", "catalog", "delegation", *(["prometheus"] if shutil.which("prometheus") else [])}
+    chosen = {name: each for name, each in services.items() if name in here}
+    with project(chosen, images, tmp_path_factory.mktemp("project")) as made:
+        made.up(*here)
+        for name in ("catalog", "delegation"):
+            made.await_health(name)
+        yield made

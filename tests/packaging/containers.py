@@ -3,6 +3,7 @@ and in a network of their own. Each service has an address, and the others find 
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
+from typing import IO
 
 from tests.packaging.chroot import Mount, Root
 from tests.packaging.compose import Service
 
-SECONDS = 120
+SECONDS = 600
 PAUSE_SECONDS = 0.2
 NETWORK = """
 ip link set lo up
@@ -88,7 +90,8 @@ class Project:
         self.addresses = addresses_of(services)
         self._prefix = ("nsenter", f"--net=/proc/{network}/ns/net")
         hosts = folder / "hosts"
-        hosts.write_text("".join(f"{address} {name}\n" for name, address in self.addresses.items()))
+        names = {f"localhost {socket.gethostname()}": "127.0.0.1", **self.addresses}
+        hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()))
         self.containers = {name: self._container(name, services[name], images) for name in services}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -149,9 +152,8 @@ class Project:
 
     def outside(self, *program: str | Path, **environment: str) -> str:
         """The output of a program of this machine in the project's network, which must succeed."""
-        named = ("unshare", "--mount", "sh", "-euc", NAMES, "sh", str(self.folder / "hosts"))
         done = subprocess.run(
-            [*self._prefix, *named, *program],
+            self._outside(program),
             env={"PATH": os.environ["PATH"], **environment},
             capture_output=True,
             text=True,
@@ -160,6 +162,16 @@ class Project:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def outside_start(
+        self, program: Sequence[str | Path], out: IO[bytes], **environment: str
+    ) -> subprocess.Popen[bytes]:
+        """Starts a program of this machine in the project's network."""
+        variables = {"PATH": os.environ["PATH"], **environment}
+        return subprocess.Popen(self._outside(program), env=variables, stdout=out, stderr=out)
+
+    def _outside(self, program: Sequence[str | Path]) -> Sequence[str | Path]:
+        return (*self._prefix, "unshare", "--mount", "sh", "-euc", NAMES, "sh", str(self.folder / "hosts"), *program)
 
     def down(self) -> None:
         """Stops what runs, the last first."""

@@ -3,63 +3,26 @@ system of its image or a stand-in for it, without capabilities."""
 
 import json
 import os
-import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.packaging.chroot import Mount, Root, bare_root, environment
 from tests.packaging.compose import FOLDER, RESOLVER, resolved
-from tests.packaging.containers import PAUSE_SECONDS, SECONDS, Image, Project, copied, project
-from tests.packaging.dockerfile import PROJECT, instruction
+from tests.packaging.containers import PAUSE_SECONDS, SECONDS, Image, Project, project
+from tests.packaging.dockerfile import PROJECT
 
 pytestmark = [
     pytest.mark.needs(RESOLVER, ".tools/versitygw"),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount and change the root"),
 ]
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CLIENT = Path(__file__).parent / "compose_client.py"
 S3_KEYS = {"AWS_ACCESS_KEY_ID": "arco-demo", "AWS_SECRET_ACCESS_KEY": "arco-demo-secret", "AWS_REGION": "us-east-1"}
 DELEGATED = "http://delegation:8182/delegation-service/api/v1/tasks"
-
-
-@pytest.fixture(scope="module")
-def images(root_of_image: Root, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Image]:
-    """The images of servers, by their names."""
-    of_catalog = Image(
-        root_of_image,
-        environment(),
-        instruction("ENTRYPOINT").words,
-        instruction("CMD").words,
-        instruction("HEALTHCHECK").words,
-    )
-    folder = tmp_path_factory.mktemp("roots")
-    gateway = bare_root(folder / "s3", copied(PROJECT / ".tools/versitygw", folder / "s3-local"), "0:0")
-    scraper = bare_root(folder / "prometheus", Path("/usr/local"), "65534:65534").mounting(Mount("/prometheus"))
-    options = ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"]
-    return {
-        "arco-catalog": of_catalog,
-        "versity/versitygw": Image(gateway, {"PATH": PATH}, ["versitygw"], []),
-        "prom/prometheus": Image(scraper, {"PATH": PATH}, ["prometheus"], options),
-    }
-
-
-@pytest.fixture(scope="module")
-def servers(images: Mapping[str, Image], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """All servers that can run here, without Prometheus where the machine has none."""
-    services = resolved("delegation", "metrics")
-    here = {"s3", "setup", "catalog", "delegation", *(["prometheus"] if shutil.which("prometheus") else [])}
-    chosen = {name: each for name, each in services.items() if name in here}
-    with project(chosen, images, tmp_path_factory.mktemp("project")) as made:
-        made.up(*here)
-        for name in ("catalog", "delegation"):
-            made.await_health(name)
-        yield made
 
 
 def status_of(made: Project, *words: str) -> str:
