@@ -1,5 +1,5 @@
-"""The routes by which people look at a table or view besides its metadata: its timeline, and
-how two versions differ. No specification has them."""
+"""The routes by which people look at a table or view besides its metadata: its timeline, how two versions differ, and
+the lineage of a table. No specification has them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,8 +11,10 @@ from arco_catalog.planning.privileges import Privilege
 
 def inspection_of(namespace: str) -> Sequence[Route]:
     """Returns the routes below the path template `namespace`, for its tables and for its views."""
+    table = f"{namespace}/tables/{{table}}"
     return (
-        *_routes(f"{namespace}/tables/{{table}}", "table", Privilege.TABLE_READ_PROPERTIES, on.table),
+        *_routes(table, "table", Privilege.TABLE_READ_PROPERTIES, on.table),
+        Route("GET", f"{table}/lineage", "lineage.of_table", needs(Privilege.TABLE_READ_PROPERTIES, on.table)),
         *_routes(f"{namespace}/views/{{view}}", "view", Privilege.VIEW_READ_PROPERTIES, on.view),
     )
 

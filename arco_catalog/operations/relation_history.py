@@ -54,7 +54,7 @@ class RelationHistory:
 
     @property
     def follows(self) -> bool:
-        """Whether the table follows one of another catalog: then this catalog knows the current version alone."""
+        """Whether the table follows one of another catalog: then this catalog knows no version but the current one."""
         return FollowedTable.of(self.state.entry.json) is not None
 
     @property

@@ -79,6 +79,7 @@ OPERATIONS: Mapping[str, str] = {
     f"GET {_TABLE}/timeline": "getTableTimeline",
     f"GET {_TABLE}/timeline/{{version}}": "getTableVersion",
     f"GET {_TABLE}/compare": "compareTableVersions",
+    f"GET {_TABLE}/lineage": "getTableLineage",
     f"GET {_VIEW}/compare": "compareViewVersions",
     f"GET {_VIEW}/timeline": "getViewTimeline",
     f"GET {_VIEW}/timeline/{{version}}": "getViewVersion",

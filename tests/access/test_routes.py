@@ -465,8 +465,9 @@ def _governance_cases() -> Sequence[Case]:
 
 
 def _inspection_cases() -> Sequence[Case]:
-    """Of what people look at besides metadata: timelines."""
-    cases: list[Case] = []
+    """Of what people look at besides metadata: timelines, comparisons, lineage."""
+    lineage = f"GET {TABLE_ROUTE}/lineage"
+    cases = [Case("lineage", lineage, f"{T}/lineage", [P.TABLE_READ_PROPERTIES], EVERYBODY)]
     for kind, route, target, reads, who in (
         ("table", TABLE_ROUTE, T, P.TABLE_READ_PROPERTIES, EVERYBODY),
         ("view", VIEW_ROUTE, f"{DB}/views/v", P.VIEW_READ_PROPERTIES, "reader manager owner"),

@@ -81,6 +81,7 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
             "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/timeline",
             "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/timeline/{version}",
             "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/compare",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/lineage",
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/timeline",
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/timeline/{version}",
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/compare",

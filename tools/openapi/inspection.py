@@ -1,8 +1,9 @@
-"""The parts of the OpenAPI document about the timelines of tables and views, which no specification has
-(docs/receipts.md#timeline)."""
+"""The parts of the OpenAPI document about the timelines, comparisons and lineage of tables and views, which no
+specification has (docs/receipts.md#timeline)."""
 
 from collections.abc import Mapping
 
+from arco_catalog.http.lineage import DIRECTIONS, MAX_DISTANCE
 from arco_catalog.iceberg.snapshot_summary import COUNTS
 from tools.openapi.specifications import Json
 
@@ -74,10 +75,28 @@ def _operations(of: str, path: str, kind: str) -> Mapping[str, Json]:
     }
 
 
+_GRAPH: tuple[Json, ...] = (
+    {
+        "name": "direction",
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string", "enum": [*DIRECTIONS]},
+    },
+    {
+        "name": "depth",
+        "in": "query",
+        "required": False,
+        "description": "The maximum number of edges between a node and the table, by default 1.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_DISTANCE},
+    },
+)
 OPERATIONS: Mapping[str, Json] = {
-    endpoint: operation
-    for of, (path, kind) in _KINDS.items()
-    for endpoint, operation in _operations(of, path, kind).items()
+    f"GET {_NAMESPACE}/tables/{{table}}/lineage": _operation("getTableLineage", "table", "LineageGraph", *_GRAPH),
+    **{
+        endpoint: operation
+        for of, (path, kind) in _KINDS.items()
+        for endpoint, operation in _operations(of, path, kind).items()
+    },
 }
 
 _ANY_OBJECT: Json = {"type": "object"}
@@ -149,8 +168,40 @@ _COMPARISONS: Mapping[str, Json] = {
         ),
     },
 }
+_NODE = _object(
+    id={"description": "The id of the node in this graph.", "type": "string"},
+    type={"enum": ["table", "view", "dataset", "hidden"]},
+    namespace=_optional(_list(_TEXT)),
+    name=_optional(_TEXT),
+    dataset=_optional(_object(namespace=_TEXT, name=_TEXT)),
+    depth={"type": "integer"},
+)
+_EDGE: Json = {
+    "from": _optional(_TEXT),
+    "to": _TEXT,
+    "confidence": {"enum": ["Verified", "DeclaredUnverified"]},
+    "run-id": _optional(_TEXT),
+    "job": _optional(_object(namespace=_optional(_TEXT), name=_optional(_TEXT))),
+    "principal": _optional(_TEXT),
+    "at-ms": _LONG,
+    "version": _optional(_LONG),
+    "version-id": _optional(_TEXT),
+    "snapshot-id": _optional(_LONG),
+    "matched-by": {"enum": ["snapshot", "run", "time", None]},
+}
 SCHEMAS: Mapping[str, Json] = {
     **_COMPARISONS,
+    "LineageGraph": {
+        "description": "The lineage around a table, from events and receipts that were read within limits.",
+        **_object(
+            root=_TEXT,
+            nodes=_list(_NODE),
+            edges=_list(_object(**_EDGE)),
+            cut_off=_list({"enum": ["nodes", "edges", "events"]}),
+            searched=_object(days=_list({"type": "string", "format": "date"}), events={"type": "integer"}),
+            notes=_list(_TEXT),
+        ),
+    },
     "TimelineSnapshot": {
         "description": "What a snapshot added and left, by its summary; null where that is unknown.",
         **_object(

@@ -1,0 +1,224 @@
+"""The graph of lineage around a table, computed for a request from stored OpenLineage events and from receipts, within
+limits (docs/design/lineage.md#graph)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.lineage_events import EventSample, read_events
+from arco_catalog.operations.receipt_cursor import PastCommit, ReceiptCursor
+from arco_catalog.operations.relation_history import read_history
+from arco_catalog.operations.version_entries import version_reference
+from arco_catalog.planning.access import Securable
+from arco_catalog.planning.lineage_edges import Commit
+from arco_catalog.planning.lineage_graph import (
+    GraphEdge,
+    GraphNode,
+    GraphTable,
+    LineageGraph,
+    LineageQuery,
+    lineage_graph,
+)
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import resolve_for_read
+from arco_catalog.protocol.lookup import carry_out, relation_entry
+from arco_catalog.state.fields import mapping, optional_text, sequence
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.paths import day_of
+from arco_catalog.state.receipt import COMMITTED
+from arco_catalog.state.registry import RegistryState
+from storage_backends.lazy_dataclass import dataclass
+
+LAST_DAYS = 7
+"""How many days back from now events are read, besides the days of the table's latest commits."""
+MAX_COMMIT_DAYS = 3
+MAX_OTHER_TABLES = 4
+"""Maximum number of other written tables whose receipts are read."""
+MAX_OTHER_READS = 8
+"""Maximum number of receipts that are read of each of them."""
+DATASET_BYTES = 100
+"""An estimate of the size of a dataset's name, by which long computations leave the event loop."""
+SYSTEM_LINEAGE = ("system",), "lineage"
+"""The table in which the pipeline collects all edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CommitLog:
+    """The commits of tables by entity, and the version that each made, by the commit key."""
+
+    commits: dict[str, Sequence[Commit]]
+    versions: dict[str, JsonObject]
+
+    def add(self, entity: str, found: Sequence[PastCommit]) -> None:
+        """Adds the commits of a table that added snapshots, by their receipts."""
+        commits = (commit for made in found if (commit := _commit(entity, made)) is not None)
+        self.commits[entity] = sorted(commits, key=lambda commit: commit.committed_ms)
+        for made in found:
+            key = optional_text(made.receipt or {}, "commit_key")
+            if key is not None:
+                self.versions[key] = version_reference(entity, made.file)
+
+
+async def read_lineage(
+    session: Session, namespace: Namespace, name: str, *, upstream: bool, downstream: bool, distance: int
+) -> JsonObject:
+    """Returns the graph of lineage around a table, in one direction or both, to nodes that are at most `distance` edges
+    away. Tables that the caller may not read are nodes without a name. Raises the errors of `load_table`."""
+    history = await read_history(session, namespace, name, "table")
+    head = session.judged_on or session.state.cached_head() or await session.state.head()
+    written = _CommitLog({}, {})
+    written.add(history.entity, await _steps(history.cursor(history.current)))
+    sample = await read_events(session, _days(session, written.commits[history.entity]))
+    root = GraphTable.of(namespace, name, history.state.entry)
+
+    async def search() -> LineageGraph:
+        catalogs = (session.settings.warehouse,)
+        query = LineageQuery(root, upstream, downstream, distance, catalogs, sample.events, written.commits)
+        datasets = sum(len(event.inputs) + len(event.outputs) for event in sample.events)
+        return await carry_out(session.state, head.index, lineage_graph(head.index, query), DATASET_BYTES * datasets)
+
+    graph = await search()
+    visible = await _visible(session, head, graph)
+    others = {edge.target for edge in graph.edges.values()} & visible - {root.entity}
+    tables = [entity for entity, node in graph.nodes.items() if entity in others and node.table is not None]
+    if tables:
+        await gather(*(_read_commits(session, entity, written) for entity in tables[:MAX_OTHER_TABLES]))
+        graph = await search()
+        visible = await _visible(session, head, graph)
+    return {
+        **_describe(graph, visible, written.versions),
+        "cut-off": [*sorted(graph.limits_reached | ({"events"} if sample.is_partial else set()))],
+        "searched": {"days": [day.isoformat() for day in sample.days], "events": len(sample.events)},
+        "notes": await _notes(session, head, sample),
+    }
+
+
+async def _steps(cursor: ReceiptCursor) -> list[PastCommit]:
+    """Returns the commits of a cursor that have receipts, back to the first without one, as many as it may read."""
+    found: list[PastCommit] = []
+    while cursor.may_read and (commit := await cursor.step()) is not None and commit.receipt is not None:
+        found.append(commit)
+    return found
+
+
+async def _read_commits(session: Session, entity: str, written: _CommitLog) -> None:
+    """Reads the latest commits of another table."""
+    pointer = await session.state.pointer(entity)
+    if pointer is not None:
+        newest = (await resolve_for_read(session.state, pointer)).metadata
+        cursor = ReceiptCursor(session.state, entity, newest, origin=pointer.registered_from, max_reads=MAX_OTHER_READS)
+        written.add(entity, await _steps(cursor))
+
+
+def _commit(entity: str, made: PastCommit) -> Commit | None:
+    """Returns a commit by its receipt; None if it added no snapshot, or is not certain."""
+    receipt = made.receipt or {}
+    added = [number for number in sequence(receipt, "added_snapshot_ids") if isinstance(number, int)]
+    if not added or receipt.get("state") != COMMITTED:
+        return None
+    source = mapping(receipt, "source")
+    return Commit(
+        str(receipt["commit_key"]),
+        entity,
+        None,
+        None,
+        made.file.ms,
+        added,
+        optional_text(receipt, "principal"),
+        source.get("kind") == "Servo" and source.get("claimed") is not True,
+        optional_text(source, "run_id"),
+        optional_text(source, "task_id"),
+    )
+
+
+def _days(session: Session, commits: Sequence[Commit]) -> Mapping[date, Sequence[int]]:
+    """Returns the days whose events are read: those of the latest commits, with their times, and the last days."""
+    found: dict[date, list[int]] = {}
+    for commit in reversed(commits):
+        day = day_of(commit.committed_ms)
+        if day in found or len(found) < MAX_COMMIT_DAYS:
+            found.setdefault(day, []).append(commit.committed_ms)
+    today = day_of(session.now_ms())
+    last = {today - timedelta(days=back): list[int]() for back in range(LAST_DAYS)}
+    return {**last, **found}
+
+
+async def _visible(session: Session, head: RegistryState, graph: LineageGraph) -> set[str]:
+    """Returns the keys of the nodes whose names the caller may know: the tables and views whose properties it may read.
+    A dataset that is no table here may be a dropped one, or one of another catalog: its name is for callers who may
+    read the properties of all tables."""
+    if not session.is_restricted:
+        return set(graph.nodes)
+    every = await session.held(head, {Privilege.TABLE_READ_PROPERTIES}, Securable())
+    visible: set[str] = set()
+    for key, node in graph.nodes.items():
+        if node.distance == 0 or (node.table is None and every) or await _may_read(session, head, node):
+            visible.add(key)
+    return visible
+
+
+async def _may_read(session: Session, head: RegistryState, node: GraphNode) -> bool:
+    if node.table is None:
+        return False
+    is_view = node.table.kind == "view"
+    reads = Privilege.VIEW_READ_PROPERTIES if is_view else Privilege.TABLE_READ_PROPERTIES
+    securable = Securable(node.table.namespace, node.table.name, "view" if is_view else "table")
+    return bool(await session.held(head, {reads}, securable))
+
+
+def _describe(graph: LineageGraph, visible: set[str], versions: Mapping[str, JsonObject]) -> JsonObject:
+    """Returns nodes and edges with ids that are those of this answer."""
+    ids = {key: f"n{place}" for place, key in enumerate(graph.nodes)}
+    nodes: list[JsonValue] = [_node(ids[key], node, key in visible) for key, node in graph.nodes.items()]
+    edges: list[JsonValue] = [_edge(edge, ids, visible, versions) for edge in graph.edges.values()]
+    return {"root": "n0", "nodes": nodes, "edges": edges}
+
+
+def _node(node_id: str, node: GraphNode, is_visible: bool) -> JsonObject:
+    fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "dataset": None}
+    if is_visible and node.table is not None:
+        fields |= {"type": node.table.kind, "namespace": [*node.table.namespace], "name": node.table.name}
+    elif is_visible and node.dataset is not None:
+        dataset: JsonObject = {"namespace": node.dataset.namespace, "name": node.dataset.name}
+        fields |= {"type": "dataset", "dataset": dataset}
+    return {"id": node_id, **fields, "depth": node.distance}
+
+
+def _edge(edge: GraphEdge, ids: Mapping[str, str], visible: set[str], versions: Mapping[str, JsonObject]) -> JsonObject:
+    """Describes an edge. The names of its run and job may contain those of its tables, so they are there if both ends
+    are visible."""
+    both = edge.target in visible and (edge.source is None or edge.source in visible)
+    commit = None if edge.match is None else edge.match.commit
+    version = versions.get(commit.commit_key, {}) if commit is not None and edge.target in visible else {}
+    event = edge.event if both else None
+    job: JsonObject = {} if event is None else {"namespace": event.job_namespace, "name": event.job_name}
+    servo = commit if both and edge.event is None else None
+    return {
+        "from": None if edge.source is None else ids[edge.source],
+        "to": ids[edge.target],
+        "confidence": "Verified" if edge.is_proven else "DeclaredUnverified",
+        "run-id": (None if servo is None else servo.run) if event is None else event.run,
+        "job": job or None,
+        "principal": (None if servo is None else servo.principal) if event is None else event.principal,
+        "at-ms": edge.at_ms,
+        "version": version.get("version"),
+        "version-id": version.get("id"),
+        "snapshot-id": edge.snapshot_id if edge.target in visible else None,
+        "matched-by": None if edge.match is None else edge.match.by,
+    }
+
+
+async def _notes(session: Session, head: RegistryState, sample: EventSample) -> list[JsonValue]:
+    """Returns sentences about what the graph leaves out, and where it is."""
+    notes: list[JsonValue] = []
+    if sample.is_partial:
+        notes.append("Not all events of these days were read, so edges may be missing")
+    collected = await relation_entry(session.state, head.index, *SYSTEM_LINEAGE)
+    notes.append(
+        "Events of other days are not collected: run `arco pipeline run compact` for the table system.lineage"
+        if collected is None
+        else "The table system.lineage has the edges of all days that the pipeline has collected"
+    )
+    return notes
