@@ -6,7 +6,7 @@ Times are compared with the Runtime's clock, so the JWT library's own checks of 
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
@@ -23,6 +23,13 @@ MAX_ROLE = 256
 """Characters of a principal role's name."""
 MAX_TIME_S = 1 << 40
 """Seconds since 1970; later times are malformed."""
+
+_NOT_FOR_BEARERS = {
+    "cnf": "it is bound to a key, and this server can't verify that its bearer has that key",
+    "events": "it reports an event, such as the end of a session, and is no access token",
+}
+"""Claims that no access token for every bearer has (RFC 7800, RFC 8417), and why a token with one is refused. The token
+about the end of a session has the client as its audience, as ID tokens do (OpenID Connect Back-Channel Logout 1.0)."""
 
 _PART = re.compile(r"[A-Za-z0-9_-]+")
 _ROLE = re.compile(r"[A-Za-z0-9_.:-]{1,256}")
@@ -95,6 +102,13 @@ def _time(claims: JsonObject, name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TIME_S:
         raise NotAuthorized(f"The token has a malformed time (claim '{name}')")
     return value
+
+
+def check_for_every_bearer(claims: Container[str]) -> None:
+    """Raises `NotAuthorized` for the claims of a token that is not for every bearer, or no access token at all."""
+    for name, reason in _NOT_FOR_BEARERS.items():
+        if name in claims:
+            raise NotAuthorized(f"The token has the claim '{name}': {reason}")
 
 
 def text_claim(claims: Mapping[str, JsonValue], name: str, max_length: int = 1024) -> str:

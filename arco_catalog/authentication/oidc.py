@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import (
     UnverifiedToken,
+    check_for_every_bearer,
     claim_at,
     expiry_ms,
     read_unverified,
@@ -28,12 +29,6 @@ from storage_backends.lazy_dataclass import dataclass
 KINDS = ("jwt", "at+jwt", "application/at+jwt")
 """Types of access tokens, in lower case; others are for logging out, for proofs, for events."""
 MAX_KEY_ID = 256
-_NOT_FOR_BEARERS = {
-    "cnf": "it is bound to a key, and this server can't verify that its bearer has that key",
-    "events": "it reports an event, such as the end of a session, and is no access token",
-}
-"""Claims that no access token for every bearer has (RFC 7800, RFC 8417), and why a token with one is refused. The token
-about the end of a session has the client as its audience, as ID tokens do (OpenID Connect Back-Channel Logout 1.0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +130,7 @@ def result_of(claims: JsonObject, issuer: Issuer) -> AuthenticationResult:
     """Returns the result for a token of an issuer, given by its verified claims: the principal, its roles and the
     token's scopes. Raises `NotAuthorized` if a claim is missing or malformed, and for a token that is not for every
     bearer."""
-    for name, reason in _NOT_FOR_BEARERS.items():
-        if name in claims:
-            raise NotAuthorized(f"The token has the claim '{name}': {reason}")
+    check_for_every_bearer(claims)
     subject = text_claim({issuer.principal_claim: claim_at(claims, issuer.principal_claim)}, issuer.principal_claim)
     identity = Identity(f"{issuer.url} {subject}", roles_in(claims, issuer.roles_claim), issued=True)
     return AuthenticationResult(issuer.realm, identity, printable(subject), scopes=scopes_in(claims))

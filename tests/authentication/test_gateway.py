@@ -141,6 +141,8 @@ async def test_without_an_authorizers_word_nobody_is_let_in(context: dict[str, o
         token(groups="[ä]"),
         token(groups='["a"]'),
         token(groups="[a, ]"),
+        token(cnf="map[jkt:0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I]"),
+        token(events="map[http://schemas.openid.net/event/backchannel-logout:map[]]"),
     ],
     ids=str,
 )
