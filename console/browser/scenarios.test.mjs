@@ -175,6 +175,16 @@ test("the history names who dropped a table, and the command that undoes it", as
   await dropped.getByText("arco undrop sales.mistake").waitFor();
 });
 
+test("a purge is a task that shows how far it is", async () => {
+  await show(root, PAGES.tasks);
+  const row = root.getByRole("row", { name: /table purge sales\.scrap/ });
+  await row.getByRole("link").first().click();
+  await root.getByRole("heading", { name: "Progress" }).waitFor();
+  await settled(root);
+  assert.match(await root.getByRole("main").innerText(), /sales\.scrap/);
+  assert.deepEqual(await axe(root), []);
+});
+
 test("who may not see something reads why in the words of the API", async () => {
   const page = await signedIn(ADA);
   assert.match(await page.getByRole("alert").first().innerText(), /403/);

@@ -24,17 +24,25 @@ export interface Call {
   signal?: AbortSignal;
 }
 
-/** Reads JSON from a path of an API; values of the query that are null are left out. Throws `ApiError`, `Unreachable`, or the error of an aborted request. */
-export async function read<T>(path: string, { query = {}, signal }: Call = {}): Promise<T> {
+/** Reads JSON from a path of an API. Throws what `readText` throws. */
+export async function read<T>(path: string, call: Call = {}): Promise<T> {
+  return parsed(await readText(path, call)) as T;
+}
+
+/**
+ * Reads JSON from a path of an API as its text; values of the query that are null are left out. Throws `ApiError`,
+ * `Unreachable`, or the error of an aborted request.
+ */
+export function readText(path: string, { query = {}, signal }: Call = {}): Promise<string> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
   const target = `${BASE}${path}${given.length > 0 ? `?${search}` : ""}`;
-  return (await send(target, { headers: authorized(), ...(signal ? { signal } : {}) })) as T;
+  return send(target, { headers: authorized(), ...(signal ? { signal } : {}) });
 }
 
 /** Reads what the server says of itself, and keeps it in `serverConfig`. */
 export async function readServerConfig(): Promise<void> {
-  serverConfig.value = (await send("config.json", {})) as ServerConfig;
+  serverConfig.value = parsed(await send("config.json", {})) as ServerConfig;
 }
 
 /** Gets a token for a client's id and secret, and signs in by it. Throws what `read` throws. */
@@ -45,10 +53,8 @@ export async function signInByCredentials(id: string, secret: string, realm: str
     client_secret: secret,
     scope: "PRINCIPAL_ROLE:ALL",
   });
-  const answer = (await send(`${BASE}v1/oauth/tokens`, { method: "POST", body, headers: ofRealm(realm) })) as {
-    access_token: string;
-    expires_in?: number;
-  };
+  const text = await send(`${BASE}v1/oauth/tokens`, { method: "POST", body, headers: ofRealm(realm) });
+  const answer = parsed(text) as { access_token: string; expires_in?: number };
   const seconds = answer.expires_in;
   signIn({ token: answer.access_token, name: id, realm, expiresAtMs: seconds ? Date.now() + seconds * 1000 : null });
 }
@@ -62,7 +68,11 @@ function ofRealm(realm: string): Record<string, string> {
   return realm ? { "Polaris-Realm": realm } : {};
 }
 
-async function send(target: string, options: RequestInit): Promise<unknown> {
+function parsed(text: string): unknown {
+  return text ? parseExact(text) : null;
+}
+
+async function send(target: string, options: RequestInit): Promise<string> {
   let response: Response;
   let text: string;
   try {
@@ -72,7 +82,7 @@ async function send(target: string, options: RequestInit): Promise<unknown> {
     if (options.signal?.aborted) throw error;
     throw new Unreachable("The server does not answer. It may have stopped, or the network is down.");
   }
-  if (response.ok) return text ? parseExact(text) : null;
+  if (response.ok) return text;
   if (response.status === 401 && login.value !== null) signOut("expired");
   throw errorOf(response, text);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseExact } from "../src/json";
+import { parseExact, prettyField } from "../src/json";
 
 test("ids of 64 bits keep their digits", () => {
   assert.deepEqual(parseExact('{"snapshot-id":3051729675574597004,"ids":[-9223372036854775808, 12]}'), {
@@ -17,4 +17,13 @@ test("numbers in texts, fractions and times are left as they are", () => {
 
 test("what is no JSON is refused", () => {
   assert.throws(() => parseExact("{1234567890123456789"), SyntaxError);
+});
+
+test("a field is shown with its numbers as they were sent", () => {
+  const text = '{"entry":{},"receipt":{"ids":[3051729675574597004,12,0.5],"text":"3051729675574597004","none":null}}';
+  const shown = prettyField(text, "receipt");
+  assert.equal(
+    shown.replace(/\s/g, ""),
+    '{"ids":[3051729675574597004,12,0.5],"text":"3051729675574597004","none":null}',
+  );
 });

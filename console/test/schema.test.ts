@@ -51,10 +51,11 @@ test("a chart has the totals that the summaries have, oldest first", () => {
   ]);
 });
 
-test("other facts of an operation are words and values", () => {
+test("of an operation's other facts those are shown that people read", () => {
+  const grant = { role: "reader", privilege: "TABLE_DROP", principal_role: null, principal_id: "01J", purge: false };
+  assert.equal(detailOf(grant), "privilege TABLE_DROP, role reader");
   assert.equal(
-    detailOf({ role: "reader", principal_role: null, purge: true }),
-    "role reader, principal role null, purge true",
+    detailOf({ purge: true, governance: ["arco.owner", "arco.quality"] }),
+    "governance arco.owner,arco.quality, purge true",
   );
-  assert.equal(detailOf({}), "");
 });

@@ -88,6 +88,8 @@ def _fill(catalog: RestCatalog) -> None:
         catalog.create_table(("many", f"table_{number:03}"), Schema(NestedField(1, "x", LongType())))
     catalog.create_table("sales.mistake", Schema(NestedField(1, "x", LongType())))
     catalog.drop_table("sales.mistake")
+    catalog.create_table("sales.scrap", Schema(NestedField(1, "x", LongType())))
+    catalog.purge_table("sales.scrap")
     _post(catalog, "namespaces/sales/views", view_request("recent_orders"))
     policy = {
         "name": "compact",

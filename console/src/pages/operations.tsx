@@ -79,10 +79,12 @@ export function OperationLine({ catalog, operation }: { catalog: string; operati
   );
 }
 
+const DETAILS = ["privilege", "role", "principal_role", "governance", "purge"];
+
 /** The other facts of an operation as text, such as the privilege of a grant. */
 export function detailOf(detail: Readonly<Record<string, unknown>>): string {
-  return Object.entries(detail)
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "string" ? value : JSON.stringify(value)}`)
+  return DETAILS.filter((name) => detail[name])
+    .map((name) => `${name.replaceAll("_", " ")} ${detail[name]}`)
     .join(", ");
 }
 

@@ -1,4 +1,5 @@
-import { read } from "../api";
+import { readText } from "../api";
+import { parseExact, prettyField } from "../json";
 import { useLoad } from "../load";
 import { pages } from "../names";
 import { Chip, Code, Empty, Facts, Loaded, Section, Time } from "../parts/basics";
@@ -9,7 +10,7 @@ import { type Version, Who } from "./timeline";
 export function ReceiptPage({ entity, version }: { entity: Entity; version: string }) {
   const { catalog, kind, namespace, name } = entity;
   const path = entityPath(entity, "timeline", version);
-  const loaded = useLoad((signal) => read<{ entry: Version; receipt: unknown }>(path, { signal }), [path]);
+  const loaded = useLoad(async (signal) => ofText(await readText(path, { signal })), [path]);
   const link = (rest: string[], query = {}) => pages.entity(catalog.name, kind, namespace, name, rest, query);
   return (
     <Loaded of={loaded}>
@@ -38,7 +39,7 @@ export function ReceiptPage({ entity, version }: { entity: Entity; version: stri
                 it ended.
               </Empty>
             ) : (
-              <Code label="receipt" text={JSON.stringify(receipt, null, 2)} />
+              <Code label="receipt" text={receipt} />
             )}
           </Section>
           <p>
@@ -48,4 +49,9 @@ export function ReceiptPage({ entity, version }: { entity: Entity; version: stri
       )}
     </Loaded>
   );
+}
+
+function ofText(text: string): { entry: Version; receipt: string | null } {
+  const { entry, receipt } = parseExact(text) as { entry: Version; receipt: unknown };
+  return { entry, receipt: receipt === null ? null : prettyField(text, "receipt") };
 }
