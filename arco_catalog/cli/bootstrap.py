@@ -95,7 +95,8 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
 async def _take_catalog(
     realm: Realm, session: Session, request: CatalogRequest, root: str, key_policy: KeyPolicy
 ) -> None:
-    """Makes the catalog of a new realm, or takes the one with this root into the realm, also one that was dropped."""
+    """Makes the catalog of a new realm, or takes the one with this root into the realm, also one that was dropped.
+    Raises the errors of `undrop_catalog` and `make_catalog`."""
     stray = await read_catalog(session, root)
     if stray is not None and stray.state.is_closed:
         again = UndropRequest(request.name, request.kind, {**request.properties}, request.storage)
@@ -109,7 +110,7 @@ async def _take_catalog(
 def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
     """Returns the storage configuration of a new catalog at a location: the storage type, and on Azure the tenant of
     AZURE_TENANT_ID. If that variable is not set, prints a warning on stderr, because engines then get no credentials
-    for files."""
+    for files. Raises the errors of `storage_type_of`."""
     kind = storage_type_of(location)
     if kind != "AZURE":
         return {"storageType": kind}

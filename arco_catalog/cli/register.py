@@ -49,7 +49,8 @@ def run(
 
 
 async def make_namespaces(session: Session, namespace: Namespace) -> None:
-    """Makes a namespace, and first the namespaces that contain it. Existing ones are unchanged."""
+    """Makes a namespace, and first the namespaces that contain it. Existing ones are unchanged. Raises the other errors
+    of `create_namespace`."""
     for depth in range(1, len(namespace) + 1):
         try:
             await create_namespace(another(session), namespace[:depth], {})

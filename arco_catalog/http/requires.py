@@ -77,14 +77,16 @@ def namespace(context: DecodedRequest) -> Securable:
 
 
 def parent(context: DecodedRequest) -> Securable:
-    """Returns the namespace in the query's `parent`, or the catalog if that is missing or empty, as a securable."""
+    """Returns the namespace in the query's `parent`, or the catalog if that is missing or empty, as a securable. Raises
+    `BadRequest` for an invalid one."""
     joined = context.query.one("parent")
     separator = context.options.namespace_separator
     return Securable(decode_namespace(context.spelling.parent(joined), separator) if joined else ())
 
 
 def new_namespace(context: DecodedRequest) -> Sequence[Requirement]:
-    """Returns the requirement of creating the namespace in the body: NAMESPACE_CREATE on its parent."""
+    """Returns the requirement of creating the namespace in the body: NAMESPACE_CREATE on its parent. Raises
+    `BadRequest` for a body without a valid namespace."""
     made = read_namespace(context.fields, context.options.namespace_separator)
     return (Requirement(Privilege.NAMESPACE_CREATE, Securable(made[:-1]), writes_to=made),)
 
@@ -100,17 +102,20 @@ def view(context: DecodedRequest) -> Securable:
 
 
 def source_table(context: DecodedRequest) -> Securable:
-    """Returns the table that the body of a rename names as source, as a securable."""
+    """Returns the table that the body of a rename names as source, as a securable. Raises `BadRequest` if it names
+    none."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator))
 
 
 def source_view(context: DecodedRequest) -> Securable:
-    """Returns the view that the body of a rename names as source, as a securable."""
+    """Returns the view that the body of a rename names as source, as a securable. Raises `BadRequest` if it names
+    none."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator), "view")
 
 
 def destination(context: DecodedRequest) -> Securable:
-    """Returns the namespace of the destination in the body of a rename, as a securable."""
+    """Returns the namespace of the destination in the body of a rename, as a securable. Raises `BadRequest` if the body
+    has no valid destination."""
     return Securable(required_identifier(context.fields, "destination", context.options.namespace_separator)[0])
 
 

@@ -148,7 +148,8 @@ class Vending:
         self, config: AwsStorage, scope: Scope, entity: str, principal: str, checked: CheckedRequest
     ) -> Credentials | None:
         """Returns keys that give access to the folders of a request and to nothing outside of the scope; None if none
-        can be issued for them. Raises `Forbidden` for a request that would need more than one credential."""
+        can be issued for them. Raises `Forbidden` for a request that would need more than one credential, and the
+        errors of `_issued`."""
         issued = await self._issued(config, scope, entity, principal)
         if len(issued) != 1:  # several, each for one folder; or none for this one
             scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)

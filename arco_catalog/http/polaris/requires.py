@@ -37,7 +37,7 @@ def generic_table(context: DecodedRequest) -> Securable:
 
 def load_generic_table(context: DecodedRequest) -> Sequence[Requirement]:
     """Returns the requirement of loading a generic table: reading its data if the client requests credentials,
-    otherwise only reading its properties."""
+    otherwise only reading its properties. Raises `BadRequest` for a header that requests another way of access."""
     wants = wants_credentials(context.headers)
     return (
         Requirement(Privilege.TABLE_READ_DATA if wants else Privilege.TABLE_READ_PROPERTIES, generic_table(context)),
@@ -73,14 +73,14 @@ DETACH: Mapping[str, Privilege] = {
 
 def attach(context: DecodedRequest) -> Sequence[Requirement]:
     """Returns the requirements of attaching the policy in the path to the target in the body: one on the policy, and
-    one on the target."""
+    one on the target. Raises the errors of `read_target`."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_ATTACH, policy(context)), Requirement(ATTACH[_type(target)], target)
 
 
 def detach(context: DecodedRequest) -> Sequence[Requirement]:
     """Returns the requirements of detaching the policy in the path from the target in the body: one on the policy, and
-    one on the target."""
+    one on the target. Raises the errors of `read_target`."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_DETACH, policy(context)), Requirement(DETACH[_type(target)], target)
 

@@ -78,7 +78,7 @@ class Run:
 
     async def older(self, prefix: str, limit_ms: int) -> AsyncGenerator[Sequence[Listed], None]:
         """Yields the objects under a prefix that are older than `limit_ms` milliseconds by the store's clock, in no
-        order, in bounded batches."""
+        order, in bounded batches. Raises the errors of `pages`."""
         batch: list[Listed] = []
         async with aclosing(self.pages(prefix)) as pages:
             async for entries, now_ms in pages:
