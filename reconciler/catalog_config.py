@@ -28,7 +28,7 @@ TIMEOUT_MS = 12 * 60 * 60 * 1000
 
 def open_by_environment(url: str) -> ObjectStore:
     """Opens a store by the environment variables of the calling process, which may be the driver or an executor. Raises
-    `ValueError` for a bad URL or variable."""
+    `ValueError` for an invalid URL or variable."""
     return open_store(url, os.environ)
 
 
@@ -93,7 +93,7 @@ class CatalogConfig:
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:
         """Opens the catalog in this process, and closes it on exit. In a store with a realm it is the realm's catalog
-        with the name `warehouse`. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such
+        with the name `warehouse`. Raises `ValueError` for an invalid URL or prefix, `NotFound` if the realm has no such
         catalog, `BadRequest` if none of that catalog's locations is allowed, and `StoreError`. In a store without a
         realm, it does not check that the catalog exists."""
         catalog, url = await self._build()
@@ -121,7 +121,7 @@ class CatalogConfig:
     @asynccontextmanager
     async def realm_session(self) -> AsyncIterator[Session | None]:
         """Opens a session on the registry of the catalog's realm, which may read and write everything for `TIMEOUT_MS`;
-        None if the store has no realm. Closes the store on exit. Raises `ValueError` for a bad URL or prefix, and
+        None if the store has no realm. Closes the store on exit. Raises `ValueError` for an invalid URL or prefix, and
         `StoreError`."""
         catalog, url = await self._build()
         try:
@@ -132,7 +132,7 @@ class CatalogConfig:
 
     async def _build(self) -> tuple[Catalog, str]:
         """Builds the catalog that a store without a realm has, by which callers also find the store's realms. Returns
-        the catalog and the canonical URL of the store. Raises `ValueError` for a bad URL or prefix, and
+        the catalog and the canonical URL of the store. Raises `ValueError` for an invalid URL or prefix, and
         `StoreError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))

@@ -112,7 +112,7 @@ def task_policies_from_env(environment: Mapping[str, str]) -> "TaskPolicies":
 
 async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """Opens the catalog that the variables name, with the allowed locations that HEAD records, without a test of
-    whether the store honours conditions. Raises the errors of `settings_from_env`, `ValueError` for a bad URL, and
+    whether the store honours conditions. Raises the errors of `settings_from_env`, `ValueError` for an invalid URL, and
     `StoreError`."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
     settings = settings_from_env(environment)
@@ -121,7 +121,7 @@ async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> 
 
 def unread_catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """Builds the catalog that the variables name, and sends nothing to the store. Raises the errors of
-    `settings_from_env`, `ValueError` for a bad URL, and `BadRequest` for an invalid location."""
+    `settings_from_env`, `ValueError` for an invalid URL, and `BadRequest` for an invalid location."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
     return build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
 
