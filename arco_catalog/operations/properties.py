@@ -18,17 +18,17 @@ MAX_PROPERTIES = 100_000
 
 
 def check_properties(
-    whose: str, updates: Mapping[str, JsonValue], after: Mapping[str, JsonValue], before: int = 0
+    owner: str, updates: Mapping[str, JsonValue], after: Mapping[str, JsonValue], before: int = 0
 ) -> None:
-    """Raises `BadRequest`, with `whose` in the message, if the name or value of one of the `updates` is too long, or if
+    """Raises `BadRequest`, with `owner` in the message, if the name or value of one of the `updates` is too long, or if
     all properties `after` them are too large together. An entity that was too large `before` (bytes) may stay so, but
     not grow."""
     if len(updates) > MAX_PROPERTIES and before <= MAX_PROPERTIES_BYTES:  # first, as it needs no loop
         raise BadRequest(
-            f"The {len(after):,} properties of {whose} would take more than the allowed {MAX_PROPERTIES_BYTES:,} bytes"
+            f"The {len(after):,} properties of {owner} would take more than the allowed {MAX_PROPERTIES_BYTES:,} bytes"
         )
     for name, value in updates.items():
-        invalid = f"Invalid property {quoted(name)} of {whose}"
+        invalid = f"Invalid property {quoted(name)} of {owner}"
         if (size := len(name.encode())) > MAX_KEY_BYTES:
             raise BadRequest(f"{invalid}: its name is {size:,} bytes long, more than {MAX_KEY_BYTES:,}")
         if (size := len(str(value).encode())) > MAX_VALUE_BYTES:
@@ -37,7 +37,7 @@ def check_properties(
     if total > max(MAX_PROPERTIES_BYTES, before):
         largest = max(updates or after, key=lambda name: len(name) + len(str(after.get(name))))
         raise BadRequest(
-            f"The properties of {whose} would be {total:,} bytes, more than "
+            f"The properties of {owner} would be {total:,} bytes, more than "
             f"{MAX_PROPERTIES_BYTES:,}; the longest of those given is {quoted(largest)}"
         )
 

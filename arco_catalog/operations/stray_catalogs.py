@@ -121,7 +121,7 @@ async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, re
     """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
     that have not ended become plain drops; the result names their tables. `session` is a session of the realm's
     registry. Raises `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being
-    created, for a bad name or properties, and for locations that are not allowed or belong to another catalog now;
+    created, for an invalid name or properties, and for locations that are not allowed or belong to another catalog now;
     `CommitFailed` if another command drops or undrops it meanwhile; `CommitStateUnknown` instead of `Unavailable` after
     the first of two commits."""
     check_entity_name(request.name, "catalog")

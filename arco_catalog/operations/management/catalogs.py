@@ -115,7 +115,7 @@ def _same_catalog(index: Index, name: str, entity: str) -> CatalogEntry:
 
 
 def existing_catalog(index: Index, name: str) -> CatalogEntry:
-    """Returns the entry of the catalog with a name, whose key must be loaded. Raises `NotFound`."""
+    """Returns the entry of the catalog with a name; its key must be loaded. Raises `NotFound`."""
     catalog = find_catalog(index, name)
     if catalog is None:
         raise NotFound(f"Catalog does not exist: {name}")

@@ -72,7 +72,7 @@ async def get_principal(session: Session, name: str) -> JsonObject:
 
 
 def existing_principal(index: Index, name: str) -> PrincipalEntry:
-    """Returns the entry of the principal with a name, whose key must be loaded. Raises `NotFound`."""
+    """Returns the entry of the principal with a name; its key must be loaded. Raises `NotFound`."""
     principal = find_principal(index, name)
     if principal is None:
         raise NotFound(f"Principal does not exist: {name}")

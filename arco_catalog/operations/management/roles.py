@@ -35,7 +35,7 @@ class RoleKind:
     shown: Callable[[RoleEntry], JsonObject]
 
     def existing(self, index: Index, name: str) -> RoleEntry:
-        """Returns the role of this kind (principal role or catalog role) with a name, whose key must be loaded. Raises
+        """Returns the role of this kind (principal role or catalog role) with a name; its key must be loaded. Raises
         `NotFound`."""
         entry = index.get(self.key(name))
         if entry is None:

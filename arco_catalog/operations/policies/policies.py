@@ -103,7 +103,7 @@ async def drop_policy(session: Session, namespace: Namespace, name: str, *, deta
 
 
 def existing_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntry:
-    """Returns the entry of a policy, whose key must be loaded. Raises `NoSuchPolicy`."""
+    """Returns the entry of a policy; its key must be loaded. Raises `NoSuchPolicy`."""
     policy = find_policy(index, namespace, name)
     if policy is None:
         raise no_such("policy", namespace, name)
