@@ -27,7 +27,7 @@ async def open_catalog(
     settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime, open_store: StoreOpener
 ) -> Catalog:
     """Opens the store at `url` and the stores of the allowed prefixes, and returns the catalog there. Raises
-    `ValueError` for a bad URL or prefix, and `StoreError`.
+    `ValueError` for an invalid URL or prefix, and `StoreError`.
 
     It tests the store first. A store that ignores conditions would lose commits, so a catalog on one is read-only
     (docs/design/store.md); a store without conditional deletes is noted in the settings.
