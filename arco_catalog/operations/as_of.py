@@ -201,7 +201,7 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
             "catalog has no records of it any more"
         )
     newest = (await resolve_for_read(session.state, pointer)).metadata
-    cursor = ReceiptCursor(session.state, entity, newest, origin=pointer.registered_from)
+    cursor = ReceiptCursor(session, entity, newest, origin=pointer.registered_from)
     while (commit := await cursor.step()) is not None:
         is_first = commit.foreign or (commit.receipt is not None and cursor.position is None)
         if commit.file.ms <= at_ms or is_first:

@@ -80,8 +80,8 @@ async def _version_of_snapshot(history: RelationHistory, snapshot_id: int) -> Me
         raise NotFound(f"Snapshot does not exist in the current metadata: {snapshot_id}")
     since = integer(snapshot, "timestamp-ms") - ONE_MINUTE_MS
     later = [file for file in reversed(history.files) if file.ms >= since][:MAX_LOOKUP_READS]
-    state, entity = history.session.state, history.entity
-    receipts = await gather(*(read_receipt(state, entity, file, receipt.COMMITTED) for file in later))
+    session, entity = history.session, history.entity
+    receipts = await gather(*(read_receipt(session, entity, file, receipt.COMMITTED) for file in later))
     added: JsonValue = snapshot_id
     for file, found in zip(later, receipts, strict=True):
         if found is not None and added in sequence(found, "added_snapshot_ids"):

@@ -10,12 +10,13 @@ from arco_catalog.planning.lineage_edges import RunEvent
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.lineage import Dataset, decode_event, read_event
+from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import Found, Listed
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_DAYS = 10
-"""Maximum number of days whose events are listed, each by one call."""
+"""Maximum number of days of which events are listed, one call each."""
 MAX_EVENTS = 200
 """Maximum number of events that are read, each by one call."""
 MAX_EVENT_BYTES = 512 << 10
@@ -24,8 +25,6 @@ MAX_BYTES = 8 << 20
 """Maximum size of all events that are read, together."""
 MAX_DATASETS = 20_000
 """Maximum number of datasets in the events that are read, together."""
-PARSED_WEIGHT = 8
-"""How much memory a parsed event takes, in sizes of its bytes."""
 AT_ONCE = 32
 
 

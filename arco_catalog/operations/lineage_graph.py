@@ -108,7 +108,7 @@ async def _read_commits(session: Session, entity: str, written: _CommitLog) -> N
     pointer = await session.state.pointer(entity)
     if pointer is not None:
         newest = (await resolve_for_read(session.state, pointer)).metadata
-        cursor = ReceiptCursor(session.state, entity, newest, origin=pointer.registered_from, max_reads=MAX_OTHER_READS)
+        cursor = ReceiptCursor(session, entity, newest, origin=pointer.registered_from, max_reads=MAX_OTHER_READS)
         written.add(entity, await _steps(cursor))
 
 
@@ -134,7 +134,7 @@ def _commit(entity: str, made: PastCommit) -> Commit | None:
 
 
 def _days(session: Session, commits: Sequence[Commit]) -> Mapping[date, Sequence[int]]:
-    """Returns the days whose events are read: those of the latest commits, with their times, and the last days."""
+    """Returns the days of which events are read: the last days, and those of the latest commits, with their times."""
     found: dict[date, list[int]] = {}
     for commit in reversed(commits):
         day = day_of(commit.committed_ms)

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state import receipt
-from arco_catalog.state.access import State
+from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends import Found
 from storage_backends.lazy_dataclass import dataclass
 
@@ -36,7 +38,7 @@ class ReceiptCursor:
 
     def __init__(
         self,
-        state: State,
+        session: Session,
         entity: str,
         position: MetadataFile | None,
         *,
@@ -46,7 +48,7 @@ class ReceiptCursor:
         max_reads: int | None = None,
     ) -> None:
         self.position = position
-        self._state = state
+        self._session = session
         self._entity = entity
         self._origin = origin
         self._before = {later.location: file for later, file in pairwise(logged)}
@@ -83,13 +85,13 @@ class ReceiptCursor:
         if file.location not in self._committed:
             files = self._next_files(file)
             self._count(len(files))
-            reads = (read_receipt(self._state, self._entity, ahead, receipt.COMMITTED) for ahead in files)
+            reads = (read_receipt(self._session, self._entity, ahead, receipt.COMMITTED) for ahead in files)
             self._committed = dict(zip((ahead.location for ahead in files), await gather(*reads), strict=True))
         found = self._committed.pop(file.location)
         if found is not None:
             return found
         self._count(1)
-        return await read_receipt(self._state, self._entity, file, receipt.PENDING)
+        return await read_receipt(self._session, self._entity, file, receipt.PENDING)
 
     def _next_files(self, file: MetadataFile) -> list[MetadataFile]:
         """Returns a file and those before it in the log, as many as may be read concurrently."""
@@ -106,23 +108,19 @@ class ReceiptCursor:
             self._reads_left -= reads
 
 
-async def receipt_of(state: State, entity: str, file: MetadataFile) -> JsonObject | None:
-    """Returns the receipt of the commit that made one metadata file current, with its `state`; None if there is no
-    committed and no pending one. Raises `InternalError` for a corrupt one."""
-    committed = await read_receipt(state, entity, file, receipt.COMMITTED)
-    return committed or await read_receipt(state, entity, file, receipt.PENDING)
-
-
-async def read_receipt(state: State, entity: str, file: MetadataFile, stage: receipt.Stage) -> JsonObject | None:
+async def read_receipt(session: Session, entity: str, file: MetadataFile, stage: receipt.Stage) -> JsonObject | None:
     """Returns the receipt of one stage for a metadata file of an entity, with its `state` and with the field names of
     the current version; None if there is none. Raises `InternalError` for a corrupt one."""
-    return await read_receipt_at(state, commit_key(entity, file.location), file.ms, stage)
+    return await read_receipt_at(session, commit_key(entity, file.location), file.ms, stage)
 
 
-async def read_receipt_at(state: State, key: str, ms: int, stage: receipt.Stage) -> JsonObject | None:
+async def read_receipt_at(session: Session, key: str, ms: int, stage: receipt.Stage) -> JsonObject | None:
     """Returns the receipt of one stage by its commit key and the time of its metadata file, as `read_receipt` does."""
-    path = state.paths.receipt(stage, key, ms)
-    answer = await state.store.get(path)
+    path = session.state.paths.receipt(stage, key, ms)
+    answer = await session.state.store.get(path)
     if not isinstance(answer, Found):
         return None
-    return {**receipt.with_current_names(receipt.parse(answer.body, path), stage), "state": stage}
+    body = answer.body  # with the kinds of up to 50,000 updates
+    await session.hold.take(PARSED_WEIGHT * len(body))
+    parsed = await off_loop(len(body), lambda: receipt.parse(body, path))
+    return {**receipt.with_current_names(parsed, stage), "state": stage}

@@ -71,7 +71,7 @@ async def receipts_of(session: Session, entity: str, limit: int | None = None) -
             f"No table or view has the entity id {entity}, or its pointer is missing: check with `arco fsck`"
         )
     newest = (await resolve_for_read(session.state, pointer)).metadata
-    cursor = ReceiptCursor(session.state, entity, newest, origin=pointer.registered_from)
+    cursor = ReceiptCursor(session, entity, newest, origin=pointer.registered_from)
     found: list[JsonObject] = []
     while len(found) != limit and (commit := await cursor.step()) is not None and commit.receipt is not None:
         found.append(commit.receipt)

@@ -31,7 +31,7 @@ _ID = re.compile(r"([0-9]{1,15})-([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class RelationHistory:
-    """A table or view whose versions are searched. `files` are the current metadata file and those that its log names,
+    """A table or view with its versions. `files` are the current metadata file and those that its log names,
     latest first, back to the one with which it was registered, if the log has that; `document` is the current metadata,
     and `snapshots` are its snapshots by their ids."""
 
@@ -67,7 +67,7 @@ class RelationHistory:
     ) -> ReceiptCursor:
         """Returns a cursor that starts with the version of this metadata file."""
         return ReceiptCursor(
-            self.session.state,
+            self.session,
             self.entity,
             position,
             origin=self.origin,
@@ -133,7 +133,7 @@ async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommi
     if ms >= END_OF_TIME_MS:
         return None
     for stage in (receipt.COMMITTED, receipt.PENDING):
-        found = await read_receipt_at(history.session.state, key, ms, stage)
+        found = await read_receipt_at(history.session, key, ms, stage)
         if found is not None and found.get("entity") == history.entity:
             return PastCommit(MetadataFile(text(found, "metadata_location"), integer(found, "metadata_ms")), found)
     return None

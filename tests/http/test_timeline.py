@@ -9,6 +9,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.relation_history import MAX_RECEIPT_READS
 from arco_catalog.state.fields import objects
+from arco_catalog.state.memory import Allocation, Hold
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Client
 from tools.support.request_bodies import append_snapshot, set_property
@@ -344,3 +345,23 @@ async def test_no_table_has_no_timeline(client: Client) -> None:
     answer = await client.get(f"{DB}/tables/x/timeline")
 
     assert (answer.status, answer.error_type) == (404, "NoSuchTableException")
+
+
+async def test_memory_of_long_receipts_is_taken_from_the_request(
+    service: HttpService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for last in range(3):
+        updates = [{"action": "set-properties", "updates": {"a": str(number)}} for number in range(5_000 + last)]
+        assert (await service.client.post(T, {"updates": updates})).status == 200
+    taken: list[int] = []
+    take = Hold.take
+
+    async def recorded(hold: Hold, size: int) -> Allocation:
+        taken.append(size)
+        return await take(hold, size)
+
+    monkeypatch.setattr(Hold, "take", recorded)
+    found = await page(service.client)
+
+    assert len(objects(found, "versions")) == 4
+    assert len([size for size in taken if size > 5_000 * len("set-properties")]) == 3
