@@ -29,7 +29,7 @@ _NOT_FOR_BEARERS = {
     "events": "it reports an event, such as the end of a session, and is no access token",
 }
 """Claims that no access token for every bearer has (RFC 7800, RFC 8417), and why a token with one is refused. The token
-about the end of a session has the client as its audience, as ID tokens do (OpenID Connect Back-Channel Logout 1.0)."""
+about the end of a session has the client as its audience, as ID tokens do (docs/decisions/0095)."""
 
 _PART = re.compile(r"[A-Za-z0-9_-]+")
 _ROLE = re.compile(r"[A-Za-z0-9_.:-]{1,256}")

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import jwt
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -142,6 +143,18 @@ class TestTokens:
                 await who(authenticator, tokens["id_token"])
             with pytest.raises(NotAuthorized, match="an algorithm that is not allowed"):
                 await who(authenticator, tokens["refresh_token"])
+
+    async def test_a_token_that_is_not_signed_is_exchanged_for_none(self, provider: Keycloak) -> None:
+        """As Trino sends one for each of its users, docs/engines/trino.md has what it gets here."""
+        form = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "subject_token": jwt.encode({"sub": "ada", "iss": "476"}, "", "none"),
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        }
+        with pytest.raises(HTTPError) as refused:
+            await asyncio.to_thread(lambda: provider.tokens("lake", "spark", SECRET, **form))
+        with refused.value as answer:
+            assert 400 <= answer.code < 500
 
 
 def _claims(token: str) -> dict[str, Any]:
