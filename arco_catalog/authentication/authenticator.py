@@ -34,6 +34,11 @@ class AuthenticationResult:
     session: str | None = None
     scopes: frozenset[str] = frozenset()
 
+    @property
+    def names(self) -> int:
+        """The number of names of roles and scopes in the result."""
+        return len(self.identity.activated or ()) + len(self.scopes)
+
 
 class Authenticator(Protocol):
     """A method of authentication: verifies the credentials of a request, and returns the caller. It returns None for a

@@ -13,22 +13,27 @@ from storage_backends.lazy_dataclass import dataclass
 T = TypeVar("T")
 
 MAX_TOKENS = 4_096
-"""Entries of a cache, of about a kilobyte each."""
+"""Entries of a cache, of about a kilobyte each besides the names in them."""
+MAX_NAMES = 1 << 18
+"""Names of roles and scopes in all entries of a cache, of some hundred bytes each: a token may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[T]):
     value: T
     until_ms: int
+    names: int
 
 
 class TokenCache(Generic[T]):
-    """Caches the results of verified tokens, by token, until they expire. If there are too many, it drops the least
-    recently used."""
+    """Caches the results of verified tokens, by token, until they expire. If there are too many, or they have too many
+    names, it drops the least recently used."""
 
-    def __init__(self, now_ms: Callable[[], int], max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(self, now_ms: Callable[[], int], max_tokens: int = MAX_TOKENS, max_names: int = MAX_NAMES) -> None:
         self._now_ms = now_ms
         self._max_tokens = max_tokens
+        self._max_names = max_names
+        self._names = 0
         self._entries: OrderedDict[bytes, _Entry[T]] = OrderedDict()
 
     def get(self, token: str) -> T | None:
@@ -38,21 +43,29 @@ class TokenCache(Generic[T]):
         if entry is None:
             return None
         if self._now_ms() >= entry.until_ms:
-            del self._entries[key]
+            self._drop(key)
             return None
         self._entries.move_to_end(key)
         return entry.value
 
-    def put(self, token: str, value: T, until_ms: int) -> None:
-        """Caches the result of a verified token until a time, in milliseconds since 1970, in place of an earlier
-        result. If there are too many, the least recently used are dropped."""
-        self._entries[_digest(token)] = _Entry(value, until_ms)
-        while len(self._entries) > self._max_tokens:
-            self._entries.popitem(last=False)
+    def put(self, token: str, value: T, until_ms: int, names: int = 0) -> None:
+        """Caches the result of a verified token, which has this number of names, until a time, in milliseconds since
+        1970, in place of an earlier result. If there are too many, the least recently used are dropped."""
+        key = _digest(token)
+        self._drop(key)
+        self._entries[key] = _Entry(value, until_ms, names)
+        self._names += names
+        while len(self._entries) > self._max_tokens or self._names > self._max_names:
+            self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
         """Drops all cached results of tokens, when a key that verified some of them is no longer trusted."""
         self._entries.clear()
+        self._names = 0
+
+    def _drop(self, key: bytes) -> None:
+        entry = self._entries.pop(key, None)
+        self._names -= 0 if entry is None else entry.names
 
     def __len__(self) -> int:
         return len(self._entries)

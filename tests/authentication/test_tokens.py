@@ -4,6 +4,7 @@ import base64
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 import jwt
 import pytest
@@ -27,6 +28,7 @@ from arco_catalog.http.errors import error_response
 from arco_catalog.iceberg.errors import NotAuthorized, Unavailable
 from arco_catalog.planning.access import Identity
 from arco_catalog.state.key_settings import Dialect
+from tests.authentication.issuer import MemoryIssuer, trusting
 from tests.authentication.realm import KEY, OTHER_KEY, authenticator, own_tokens
 from tests.support.fake_runtime import FakeRuntime
 
@@ -291,3 +293,36 @@ def test_what_is_remembered_is_what_was_put_last_and_has_not_expired(steps: list
         assert len(remembered) <= 3
     remembered.clear()
     assert [remembered.get(token) for token in "abcdef"] == [None] * 6
+
+
+def test_results_with_many_names_are_dropped_before_they_fill_the_memory() -> None:
+    cache = TokenCache[str](lambda: 0, max_tokens=100, max_names=1_000)
+    for number in range(50):
+        cache.put(f"large {number}", "x", 1, names=300)
+    assert [number for number in range(50) if cache.get(f"large {number}")] == [47, 48, 49]
+    for _ in range(5):
+        cache.put("large 49", "x", 1, names=300)
+    assert len(cache) == 3
+    for number in range(90):
+        cache.put(f"small {number}", "x", 1, names=1)
+    assert len(cache) == 93
+    cache.put("larger than all", "x", 1, names=1_001)
+    assert len(cache) == 0
+    cache.put("small", "x", 1, names=1_000)
+    assert cache.get("small") == "x"
+
+
+async def test_the_roles_and_scopes_of_each_verified_token_count_as_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def put(cache: TokenCache[object], token: str, value: object, until_ms: int, names: int) -> None:
+        counted.append(names)
+
+    monkeypatch.setattr(TokenCache, "put", put)
+    issuer = MemoryIssuer(FakeRuntime())
+    own = own_tokens(issuer.runtime)
+    await trusting([issuer], roles_claim="roles").authenticate(bearing(issuer.token(roles=["a", "b"], scope="x y z")))
+    for roles in (None, frozenset({"a", "b", "c"})):
+        token = await own.issue(replace(SAYS, roles=roles, executes_tasks=True))
+        await authenticator(issuer.runtime, own).authenticate(bearing(token))
+    assert counted == [5, 1, 4]
