@@ -155,13 +155,24 @@ test("a receipt is shown as it is stored", async () => {
   assert.equal(receipt.state, "committed");
 });
 
+test("lineage shows the runs that were reported, and in an empty part what to do", async () => {
+  await show(root, PAGES.lineage);
+  await root.locator("svg .node", { hasText: "sales.totals" }).waitFor();
+  await root.getByRole("cell", { name: "nightly totals" }).waitFor();
+  await root.getByLabel("Direction").selectOption("upstream");
+  await root.getByLabel("Steps").selectOption("3");
+  await root.getByRole("button", { name: "Show" }).click();
+  await root.getByText("No run that read or wrote this was reported").waitFor();
+  assert.match(root.url(), /direction=upstream&depth=3/);
+});
+
 test("a graph of lineage is drawn, with verified runs apart from claims", async () => {
   const page = await signedIn(ROOT);
   await page.route("**/lineage?*", (route) => route.fulfill({ json: GRAPH }));
   await show(page, PAGES.lineage);
   await page.locator("svg .node").nth(3).waitFor();
-  assert.equal(await page.locator("path.edge").count(), 3);
-  assert.equal(await page.locator("path.edge.verified").count(), 1);
+  assert.equal(await page.locator("g.edge").count(), 3);
+  assert.equal(await page.locator("g.edge.verified").count(), 1);
   assert.deepEqual(await axe(page), []);
   await page.locator("svg a", { hasText: "sales.raw" }).click();
   await page.waitForURL("**/t/sales/raw/lineage");
@@ -248,6 +259,11 @@ test("a long list loads as one scrolls, and holds few rows", async () => {
   await show(root, "/c/arco/n/many");
   const list = root.getByRole("region", { name: "tables of many" });
   await list.getByText("table_000").waitFor();
+  const filled = await list.evaluate((box) => {
+    const last = [...box.querySelectorAll("li")].at(-1);
+    return last.getBoundingClientRect().bottom >= box.getBoundingClientRect().bottom;
+  });
+  assert.ok(filled, "rows fill the box before anyone scrolls");
   for (let end = false; !end; ) {
     await list.evaluate((box) => box.scrollTo(0, box.scrollHeight));
     end = await list

@@ -56,6 +56,6 @@ test("of an operation's other facts those are shown that people read", () => {
   assert.equal(detailOf(grant), "privilege TABLE_DROP, role reader");
   assert.equal(
     detailOf({ purge: true, governance: ["arco.owner", "arco.quality"] }),
-    "governance arco.owner,arco.quality, purge true",
+    "governance arco.owner, arco.quality, purge true",
   );
 });

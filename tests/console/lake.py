@@ -18,6 +18,7 @@ from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringT
 from tests.cli.in_process import arco
 from tests.cli.process import Server, serving
 from tests.support.served_realms import LOGINS, Root, bootstrapped
+from tools.support.openlineage import Query, dataset
 from tools.support.request_bodies import view_request
 
 HOSTILE = (
@@ -115,6 +116,10 @@ def _orders(catalog: RestCatalog) -> None:
         update.rename_column("amount", "total")
     table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "first-day").commit()
     catalog.create_table("sales.empty", Schema(NestedField(1, "x", LongType())))
+    totals = catalog.create_table("sales.totals", Schema(NestedField(1, "x", LongType())))
+    totals.append(pa.table({"x": [9]}))
+    event = Query(catalog.uri, "nightly totals").event("COMPLETE", [dataset(table)], [dataset(totals)])
+    catalog._session.post(f"{catalog.uri}/api/v1/arco/lineage", json=event).raise_for_status()
 
 
 def _post(catalog: RestCatalog, path: str, body: dict[str, Any], *, polaris: bool = False) -> None:

@@ -54,7 +54,7 @@ export function Lineage({ entity, direction, depth }: { entity: Entity; directio
               <p class="notice">The graph is cut off: it has reached the limit of {graph["cut-off"].join(" and ")}.</p>
             )}
             {graph.notes.map((note) => (
-              <p key={note} class="faint">
+              <p key={note} class="note faint">
                 {note}
               </p>
             ))}
@@ -101,7 +101,10 @@ function Drawing({ catalog, graph }: { catalog: string; graph: Graph }) {
         aria-label="From left to right: from what, to what"
       >
         {layout.edges.map((edge) => (
-          <path key={edge.key} d={edge.path} class={edge.verified ? "edge verified" : "edge"} />
+          <g key={edge.key} class={edge.verified ? "edge verified" : "edge"}>
+            <path d={edge.path} />
+            <path class="head" d={edge.head} />
+          </g>
         ))}
         {layout.nodes.map(({ node, x, y, width, height, label }) => (
           <NodeBox

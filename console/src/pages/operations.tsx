@@ -84,7 +84,7 @@ const DETAILS = ["privilege", "role", "principal_role", "governance", "purge"];
 /** The other facts of an operation as text, such as the privilege of a grant. */
 export function detailOf(detail: Readonly<Record<string, unknown>>): string {
   return DETAILS.filter((name) => detail[name])
-    .map((name) => `${name.replaceAll("_", " ")} ${detail[name]}`)
+    .map((name) => `${name.replaceAll("_", " ")} ${[detail[name]].flat().join(", ")}`)
     .join(", ");
 }
 

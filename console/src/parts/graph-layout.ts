@@ -14,6 +14,8 @@ export interface PlacedNode {
 export interface PlacedEdge {
   key: string;
   path: string;
+  /** The arrow head at the end of the path. */
+  head: string;
   verified: boolean;
 }
 
@@ -53,11 +55,8 @@ export function layoutOf(nodes: readonly LineageNode[], edges: readonly LineageE
     nodes: nodes.map((node) => placed(node, graph.node(node.id) as Required<Point> & Size)),
     edges: graph.edges().map((edge) => {
       const key = `${edge.v}/${edge.w}`;
-      return {
-        key,
-        path: pathOf((graph.edge(edge) as { points: Point[] }).points),
-        verified: proofs.get(key) ?? false,
-      };
+      const { points } = graph.edge(edge) as { points: Point[] };
+      return { key, path: pathOf(points), head: headOf(points), verified: proofs.get(key) ?? false };
     }),
   };
 }
@@ -83,4 +82,17 @@ function shortened(label: string): string {
 
 function pathOf(points: readonly Point[]): string {
   return points.map(({ x, y }, at) => `${at === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+}
+
+const HEAD = 7;
+
+function headOf(points: readonly Point[]): string {
+  const end = points.at(-1);
+  const before = points.at(-2);
+  if (!end || !before) return "";
+  const length = Math.hypot(end.x - before.x, end.y - before.y) || 1;
+  const along = { x: ((end.x - before.x) / length) * HEAD, y: ((end.y - before.y) / length) * HEAD };
+  const back = { x: end.x - along.x, y: end.y - along.y };
+  const corners = [-0.5, 0.5].map((side) => ({ x: back.x + side * along.y, y: back.y - side * along.x }));
+  return `${pathOf([end, ...corners])}Z`;
 }

@@ -49,7 +49,11 @@ export function LongList<T>({
   const look = () => {
     if (box.current) setView({ top: box.current.scrollTop, height: box.current.clientHeight });
   };
-  useEffect(look, []);
+  useEffect(() => {
+    const resizing = new ResizeObserver(look); // also when the first rows give the box its height
+    if (box.current) resizing.observe(box.current);
+    return () => resizing.disconnect();
+  }, []);
 
   const first = Math.max(0, Math.floor(view.top / ROW) - AROUND);
   const last = Math.min(of.items.length, Math.ceil((view.top + view.height) / ROW) + AROUND);
