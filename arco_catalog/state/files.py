@@ -49,6 +49,9 @@ MAX_MEMBERS = 1_000
 """The limit of gzip streams that follow each other in a file. Writers make one."""
 PACKED_PART_BYTES = 64 << 10
 UNPACKED_PART_BYTES = 1 << 20
+COUNTING_SPEED = 8
+"""How many bytes are counted, at least, in the time that other work in the event loop may take for one byte: counting
+1 MB takes a millisecond."""
 _PADDING = re.compile(rb"\0*+")
 
 
@@ -448,7 +451,7 @@ async def _count(body: bytes) -> int:
     """Returns an upper bound of the body's JSON values; 0 for a body that is too small to need much memory."""
     if len(body) <= VALUES_COUNTED_FROM_BYTES:
         return 0
-    return await off_loop(len(body), lambda: count_values(body))
+    return await off_loop(len(body) // COUNTING_SPEED, lambda: count_values(body))
 
 
 def _depth(mount: Mount) -> int:

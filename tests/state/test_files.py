@@ -253,6 +253,23 @@ async def test_a_long_document_is_parsed_and_used_by_a_worker_thread(packed: boo
     assert properties == {"a": "b"}
 
 
+@pytest.mark.parametrize(("size", "in_a_thread"), [(2 * VALUES_COUNTED_FROM_BYTES, False), (2 << 20, True)])
+async def test_values_of_a_large_file_are_counted_in_the_event_loop_and_of_a_very_large_one_by_a_thread(
+    size: int, in_a_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted_in: list[int] = []
+
+    def count(body: bytes) -> int:
+        counted_in.append(get_ident())
+        return count_values(body)
+
+    monkeypatch.setattr(module, "count_values", count)
+
+    await Shelf().files().parsed_bytes(FILE, b"[" * size)
+
+    assert [each != get_ident() for each in counted_in] == [in_a_thread]
+
+
 async def test_memory_of_a_document_is_taken_of_its_request_by_values() -> None:
     shelf = Shelf()
     body = b'{"x":[' + b"[]," * 100_000 + b"1]}"
