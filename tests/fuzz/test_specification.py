@@ -45,7 +45,7 @@ SELDOM: Mapping[str, float] = {
     },
     COMMIT: 0.1,
     "POST /v1/{prefix}/namespaces/{namespace}/views/{view}": 0.1,
-    "DELETE /v1/{prefix}/namespaces/{namespace}": 0.05,  # only one is empty
+    "DELETE /v1/{prefix}/namespaces/{namespace}": 0.02,  # only one is empty
     "POST /v1/{prefix}/transactions/commit": 0.1,  # all must be right
     NOTIFY: 0.05,  # later than the last, and of one table
     f"DELETE {POLICY}": 0.1,  # most are attached
