@@ -112,13 +112,16 @@ QUERIES: Mapping[str, st.SearchStrategy[str]] = {
     "at": st.sampled_from(["1", "1763000000000", "0", "-1", "9" * 30]),
     "detach-all": st.sampled_from(["true", "false", "True", "1"]),
 }
+REQUIRED = frozenset({"from", "q"})
+"""Query parameters without which a request is refused."""
 
 
 @st.composite
 def _query(draw: st.DrawFn, generated: Mapping[str, object]) -> str:
     pairs = [(name, str(value)) for name, value in generated.items()]
     if not draw(one_in(6)):
-        pairs = [(name, draw(QUERIES[name])) for name, _ in pairs if name in QUERIES and draw(st.booleans())]
+        likely = [name for name, _ in pairs if name in QUERIES and (name in REQUIRED or draw(st.booleans()))]
+        pairs = [(name, draw(QUERIES[name])) for name in likely]
     if draw(one_in(10)):
         name = draw(st.sampled_from([*QUERIES]))
         pairs.append((name, draw(QUERIES[name])))

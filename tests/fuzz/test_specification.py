@@ -40,9 +40,6 @@ NOTIFY = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications"
 POLICY = "/polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}"
 COMMIT = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"
 SELDOM: Mapping[str, float] = {
-    **{  # the version to compare is needed, and must be there
-        f"GET /v1/{{prefix}}/namespaces/{{namespace}}/{of}/compare": 0.1 for of in ("tables/{table}", "views/{view}")
-    },
     COMMIT: 0.1,
     "POST /v1/{prefix}/namespaces/{namespace}/views/{view}": 0.1,
     "DELETE /v1/{prefix}/namespaces/{namespace}": 0.02,  # only one is empty
