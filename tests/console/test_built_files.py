@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.http.console.files import BUILT, read_console
+from tools import package, package_azure
 
 KB = 1000
 FIRST_VIEW = 100 * KB
@@ -46,3 +47,11 @@ def test_no_file_names_an_address_to_load_from() -> None:
     addresses = {found for text in texts for found in re.findall(r"https?://[^\s\"'`)\\]+", text)}
 
     assert {address for address in addresses if "www.w3.org/" not in address} == set()
+
+
+def test_the_zip_of_functions_has_no_built_file() -> None:
+    for sources in (package.SOURCES, package_azure.SOURCES):
+        names = [name for name, _ in package.modules(sources, package.NOT_SHIPPED)]
+
+        assert "arco_catalog/http/app.py" in names
+        assert [name for name in names if "/built/" in name] == []
