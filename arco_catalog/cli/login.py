@@ -139,4 +139,4 @@ def _renewal(login: SavedLogin) -> Mapping[str, str]:
         return {"grant_type": "refresh_token", "refresh_token": login.refresh_token, "client_id": login.client_id}
     if login.secret_file:
         return _client_form(login.client_id, login.scope, login.secret_file)
-    raise CliError("the issuer gave no refresh token")
+    raise CliError("it has neither a refresh token nor a file with the client's secret")

@@ -29,7 +29,7 @@ async def browser_tokens(
     Raises `CliError` if the issuer has no authorization endpoint or answers with an error, if the ID token is not for
     this login, and if the user takes longer than `SECONDS`."""
     if not issuer.authorization_endpoint:
-        raise CliError(f"the issuer {issuer.name} has no authorization endpoint")
+        raise CliError(f"the issuer {issuer.name} has no authorization endpoint: leave --browser out")
     verifier, challenge = proof_key(entropy)
     state, nonce = url_text(entropy(32)), url_text(entropy(32))
     answered: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
@@ -99,7 +99,7 @@ def _query(head: bytes) -> Mapping[str, str] | None:
 
 def _code(issuer: Issuer, answer: Mapping[str, str]) -> str:
     if answer.get("iss", issuer.name) != issuer.name:
-        raise CliError("the browser brought an answer of another issuer")
+        raise CliError(f"the browser brought an answer of another issuer than {issuer.name}: log in again")
     code = answer.get("code")
     if code is None:
         reason = escaped(f"{answer.get('error', 'no code')} {answer.get('error_description', '')}".strip()[:300])
@@ -121,6 +121,6 @@ def _check_id_token(issuer: Issuer, client_id: str, nonce: str, token: str) -> N
     audience = claims.get("aud") if isinstance(claims, dict) else None
     audiences = audience if isinstance(audience, list) else [audience]
     if not isinstance(claims, dict) or claims.get("iss") != issuer.name or client_id not in audiences:
-        raise CliError(f"the ID token of {issuer.name} is not for this client")
+        raise CliError(f"the ID token of {issuer.name} is not for this client: check --issuer and --client-id")
     if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-        raise CliError(f"the ID token of {issuer.name} is of another login")
+        raise CliError(f"the ID token of {issuer.name} is of another login: log in again")

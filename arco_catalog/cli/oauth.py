@@ -73,7 +73,7 @@ async def discover(issuer: str) -> Issuer:
     where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     document = _object(await _exchange(where))
     if document.get("issuer") != issuer:
-        raise CliError(f"the discovery document at {where} is of another issuer than {issuer}")
+        raise CliError(f"the discovery document at {where} is of another issuer than {issuer}: check --issuer")
     names = ("token_endpoint", "device_authorization_endpoint", "authorization_endpoint")
     endpoints = [optional_text(document, name) or "" for name in names]
     for endpoint in filter(None, endpoints):
@@ -82,7 +82,7 @@ async def discover(issuer: str) -> Issuer:
         except StoreError as error:
             raise CliError(f"the discovery document of {issuer} has a URL that is not allowed: {error}") from error
     if not endpoints[0]:
-        raise CliError(f"the discovery document of {issuer} has no token endpoint")
+        raise CliError(f"the discovery document of {issuer} has no token endpoint: check --issuer")
     return Issuer(issuer, *endpoints)
 
 
@@ -102,7 +102,9 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
         raise CliError(f"the answer of {endpoint} has no bearer token of at most {MAX_TOKEN:,} printable characters")
     refresh = optional_text(answer, "refresh_token") or ""
     if refresh and not _is_token(refresh):
-        raise CliError(f"the refresh token of {endpoint} has more than {MAX_TOKEN:,} characters, or odd ones")
+        raise CliError(
+            f"the refresh token of {endpoint} has more than {MAX_TOKEN:,} characters, or others than printable ASCII"
+        )
     expires_ms = SystemRuntime().now_ms() + 1_000 * max(0, min(seconds, MAX_LIFETIME_S))
     return Tokens(token or "", expires_ms, refresh, optional_text(answer, "id_token") or "")
 

@@ -23,7 +23,7 @@ def read_text(path: str, what: str, max_bytes: int) -> str:
     except OSError as error:
         raise CliError(f"{what} was not read: {describe_os_error(error)}") from error
     except UnicodeDecodeError as error:
-        raise CliError(f"{what} was not read: {path} is no text") from error
+        raise CliError(f"{what} was not read: {path} is not UTF-8 text") from error
 
 
 def replace_file(path: Path, body: bytes, mode: int) -> None:

@@ -28,8 +28,11 @@ class RequestRates:
         full_at = max(self._full_at.get(principal, now), now) + token
         wait = full_at - now - 1  # a bucket that lacks more than a second's tokens has none left
         if wait > token / 2:  # which no rounding reaches
+            retry_s = ceil(wait)
             raise TooManyRequests(
-                f"More than {self._per_second} requests a second of this principal: nothing was done", ceil(wait)
+                f"More than {self._per_second} requests a second of this principal: nothing was done. Send the request "
+                f"again in {retry_s} s",
+                retry_s,
             )
         self._full_at[principal] = full_at
         self._full_at.move_to_end(principal)

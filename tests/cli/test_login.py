@@ -488,7 +488,7 @@ class TestTextsInFiles:
 
     @pytest.mark.parametrize(
         ("content", "problem"),
-        [(b"\xff", "is no text"), (b"x" * 4_097, "has more than 4,096 bytes")],
+        [(b"\xff", "is not UTF-8 text"), (b"x" * 4_097, "has more than 4,096 bytes")],
         ids=["no text", "too long"],
     )
     async def test_of_secrets(self, person: Person, content: bytes, problem: str) -> None:
@@ -502,7 +502,7 @@ class TestTextsInFiles:
     @pytest.mark.parametrize(
         ("content", "problem"),
         [
-            (b"\xff", "is no text"),
+            (b"\xff", "is not UTF-8 text"),
             (b"x" * 65_537, "has more than 65,536 bytes"),
         ],
         ids=["no text", "too long"],

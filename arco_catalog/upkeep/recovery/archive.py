@@ -132,7 +132,7 @@ class Archive:
         name, body, _ = next(members, ("", b"", 0))
         first = _json(file, body) if name == FIRST else {}
         if first.get("format") != FORMAT:
-            raise BadRequest(f"{file} is not a backup that this version can read")
+            raise BadRequest(f"{file} is not a backup that this version of arco can read: give a file of `arco backup`")
         for name, body, _ in members:
             if name == LAST:
                 last = body
