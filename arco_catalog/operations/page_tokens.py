@@ -1,6 +1,6 @@
-"""Page tokens: where the next page of a listing starts. In a catalog with grants a token is sealed with a MAC: it is
-valid only for the principal, catalog and route to which it was issued, and clients can't forge one
-(docs/design/access.md#pages)."""
+"""Page tokens: where the next page of a listing starts. In a catalog with grants a token is encrypted and sealed with a
+MAC: it is valid only for the principal, catalog and route to which it was issued, clients can't forge one, and can't
+read the name in it, which may be of an object that the caller may not see (docs/design/access.md#pages)."""
 
 import base64
 import binascii
@@ -12,44 +12,65 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue, MalformedJson, dumps, loads
 from arco_catalog.protocol.catalog import Session
 
+PADDED = 64
+"""A document is padded to a multiple of so many bytes, so that its length reveals little."""
 _COMMIT_ID = re.compile(r"[0-9A-Z]{26}")
 
 
 async def issue(session: Session, position: list[JsonValue]) -> str:
-    """Returns the token of a page that starts at a position, sealed for this request's principal, catalog and route in
-    a catalog with grants."""
-    token = base64.urlsafe_b64encode(dumps(position)).decode().rstrip("=")
-    seal = await _seal(session, token)
-    return token if seal is None else f"{token}.{seal}"
+    """Returns the token of a page that starts at a position, in a catalog with grants encrypted, and sealed for this
+    request's principal, catalog and route."""
+    document, key = dumps(position), await session.access.page_key()
+    if key is None:
+        return _encoded(document)
+    document = document.ljust(-(-len(document) // PADDED) * PADDED)
+    seal = _seal(session, key, document)
+    return f"{_encoded(_encrypted(document, key, seal))}.{seal}"
 
 
 async def redeem(session: Session, token: str) -> JsonValue:
     """Returns the position in a token that a client sent, in no known form yet. Raises `BadRequest` for a token that is
     malformed, or in a catalog with grants was not issued for this request's principal, catalog and route."""
+    key = await session.access.page_key()
     try:
-        unsealed = await _without_seal(session, token)
-        return loads(base64.urlsafe_b64decode(unsealed + "=" * (-len(unsealed) % 4)))
+        return loads(_decoded(token) if key is None else _opened(session, key, token))
     except (MalformedJson, binascii.Error, ValueError) as error:
         raise BadRequest("The page token is invalid: list again from the start") from error
 
 
-async def _without_seal(session: Session, sealed: str) -> str:
-    token, _, given = sealed.rpartition(".")
-    seal = await _seal(session, token)
-    if seal is None:
-        return sealed
-    if not hmac.compare_digest(seal.encode(), given.encode("utf-8", "surrogatepass")):
+def _opened(session: Session, key: bytes, token: str) -> bytes:
+    """Returns the document in an encrypted token. Raises `BadRequest` if its seal is another request's or forged."""
+    encoded, _, seal = token.rpartition(".")
+    encrypted = _decoded(encoded)
+    document = _encrypted(encrypted, key, seal)
+    # Encoded again: decoding ignores characters.
+    expected = f"{_encoded(encrypted)}.{_seal(session, key, document)}"
+    if not hmac.compare_digest(expected.encode(), token.encode("utf-8", "surrogatepass")):
         raise BadRequest("The page token was not issued for this listing: list again from the start")
-    return token
+    return document
 
 
-async def _seal(session: Session, token: str) -> str | None:
-    key = await session.access.page_key()
-    if key is None:
-        return None
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _seal(session: Session, key: bytes, document: bytes) -> str:
     entity, _ = session.catalog.entry or ("", 0)
-    message = dumps([entity, session.request.principal, session.request.method, session.request.path, token])
-    return hmac.new(key, message, hashlib.sha256).hexdigest()[:32]
+    request = dumps([entity, session.request.principal, session.request.method, session.request.path])
+    return hmac.new(key, request + document, hashlib.sha256).hexdigest()[:32]
+
+
+def _encrypted(data: bytes, key: bytes, seal: str) -> bytes:
+    """Returns encrypted data, or decrypts it: with a stream for this key and seal. The seal depends on the whole
+    document, so no two documents share a stream."""
+    # The message of a seal begins with a bracket, so none is equal to this one.
+    seed = hmac.digest(key, b"stream " + seal.encode("utf-8", "surrogatepass"), "sha256")
+    stream = hashlib.shake_256(seed).digest(len(data))
+    return (int.from_bytes(data) ^ int.from_bytes(stream)).to_bytes(len(data))
 
 
 def is_commit_id(text: str) -> bool:

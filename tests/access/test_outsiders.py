@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.access.lake import DB, NAMESPACES, Lake, T, is_denied, send
 from tests.access.test_routes import SET
 from tests.support.realm_service import on_catalog, on_namespace, on_table, table_request
@@ -224,14 +224,17 @@ async def test_the_folder_of_a_namespace_may_be_chosen_by_who_manages_the_catalo
 def tokens_like(token: str, foreign: Sequence[str]) -> Sequence[str]:
     """Forged page tokens."""
     inside, _, seal = token.rpartition(".")
-    decoded = loads(base64.urlsafe_b64decode(inside + "=" * (-len(inside) % 4)))
-    assert isinstance(decoded, list)
+    encrypted = base64.urlsafe_b64decode(inside + "=" * (-len(inside) % 4))
 
     def coded(*parts: JsonValue) -> str:
-        return base64.urlsafe_b64encode(dumps([*parts])).decode().rstrip("=")
+        return encoded(dumps([*parts]))
 
-    commit, start = decoded[0], str(decoded[1])
+    def encoded(data: bytes) -> str:
+        return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    commit, start = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "relation\nmine\nb"
     moved = coded(commit, start.replace("mine", "db"))
+    flipped = [encrypted[:at] + bytes([encrypted[at] ^ 1]) + encrypted[at + 1 :] for at in range(len(encrypted))]
     return (
         inside,
         f"{inside}.",
@@ -245,6 +248,7 @@ def tokens_like(token: str, foreign: Sequence[str]) -> Sequence[str]:
         f"{coded(commit, start[:-1])}.{seal}",
         f"{coded(commit, start, '1')}.{seal}",
         f"{coded('0' * 26, start)}.{seal}",
+        *(f"{encoded(each)}.{seal}" for each in flipped),
         *foreign,
         "%00",
         "%F0%9F%92%A9.%C3%A9",

@@ -1,6 +1,7 @@
 """A search shows a caller what it may list, and nothing else: what a HEAD of each object would say
 (docs/design/registry.md#search)."""
 
+import base64
 from collections.abc import Sequence
 
 import pytest
@@ -90,3 +91,30 @@ async def test_a_page_keeps_to_its_budget() -> None:
 
     assert within(await counted.cost(client, "GET", f"{SEARCH}?q=t"), 2, 3)
     assert within(await counted.cost(client, "GET", f"{SEARCH}?q=t"), 1, 2)
+
+
+async def test_a_page_token_does_not_show_a_hidden_name(lake: Lake) -> None:
+    for name in ("t1", "t2_payroll"):
+        await lake.ok(await lake.manager.post(f"{DB}/tables", table_request(name)))
+    client = await lake.app.principal("searcher", on_table("TABLE_LIST", "db", "t1"))
+
+    page = (await client.get(f"{SEARCH}?q=t&limit=1")).json
+    token = str(page["next-page-token"])
+
+    assert page["results"] == [{"type": "table", "namespace": ["db"], "name": "t1"}]
+    encoded = token.partition(".")[0]
+    shown = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    assert not any(part in shown for part in (b"payroll", b"relation", b"db"))
+    assert (await client.get(f"{SEARCH}?q=t&pageToken={token}")).json["results"] == []
+
+
+async def test_a_page_token_that_was_changed_is_refused(lake: Lake) -> None:
+    for name in ("t1", "t2"):
+        await lake.ok(await lake.manager.post(f"{DB}/tables", table_request(name)))
+    token = str((await lake.manager.get(f"{SEARCH}?q=t&limit=1")).json["next-page-token"])
+
+    for place in (0, 10, len(token) - 1):
+        changed = token[:place] + ("0" if token[place] != "0" else "1") + token[place + 1 :]
+        assert (await lake.manager.get(f"{SEARCH}?q=t&pageToken={changed}")).status == 400
+    for odd in ("", ".", "x.", f".{token.rpartition('.')[2]}", "%ED%A0%80.%ED%A0%80", "9" * 4000):
+        assert (await lake.manager.get(f"{SEARCH}?q=t&pageToken=a{odd}")).status == 400
