@@ -9,7 +9,7 @@ from arco_catalog.operations.lineage_events import EventSample, read_events
 from arco_catalog.operations.receipt_cursor import PastCommit, ReceiptCursor
 from arco_catalog.operations.relation_history import read_history
 from arco_catalog.operations.version_entries import version_reference
-from arco_catalog.planning.access import Securable
+from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.lineage_edges import Commit
 from arco_catalog.planning.lineage_graph import (
     GraphEdge,
@@ -26,6 +26,7 @@ from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import carry_out, relation_entry
 from arco_catalog.state.fields import mapping, optional_text, sequence
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import day_of
 from arco_catalog.state.receipt import COMMITTED
 from arco_catalog.state.registry import RegistryState
@@ -73,22 +74,23 @@ async def read_lineage(
     sample = await read_events(session, _days(session, written.commits[history.entity]))
     root = GraphTable.of(namespace, name, history.state.entry)
 
+    def may_know(table: GraphTable | None) -> Steps[bool]:
+        return session.access.holds(head.index, _required(table))
+
     async def search() -> LineageGraph:
         catalogs = (session.settings.warehouse,)
-        query = LineageQuery(root, upstream, downstream, distance, catalogs, sample.events, written.commits)
+        query = LineageQuery(root, upstream, downstream, distance, catalogs, sample.events, written.commits, may_know)
         datasets = sum(len(event.inputs) + len(event.outputs) for event in sample.events)
         return await carry_out(session.state, head.index, lineage_graph(head.index, query), DATASET_BYTES * datasets)
 
     graph = await search()
-    visible = await _visible(session, head, graph)
-    others = {edge.target for edge in graph.edges.values()} & visible - {root.entity}
+    others = {edge.target for edge in graph.edges.values()} - {root.entity}
     tables = [entity for entity, node in graph.nodes.items() if entity in others and node.table is not None]
     if tables:
         await gather(*(_read_commits(session, entity, written) for entity in tables[:MAX_OTHER_TABLES]))
         graph = await search()
-        visible = await _visible(session, head, graph)
     return {
-        **_describe(graph, visible, written.versions),
+        **_describe(graph, written.versions),
         "cut-off": [*sorted(graph.limits_reached | ({"events"} if sample.is_partial else set()))],
         "searched": {"days": [day.isoformat() for day in sample.days], "events": len(sample.events)},
         "notes": await _notes(session, head, sample),
@@ -145,42 +147,31 @@ def _days(session: Session, commits: Sequence[Commit]) -> Mapping[date, Sequence
     return {**last, **found}
 
 
-async def _visible(session: Session, head: RegistryState, graph: LineageGraph) -> set[str]:
-    """Returns the keys of the nodes whose names the caller may know: the tables and views whose properties it may read.
-    A dataset that is no table here may be a dropped one, or one of another catalog: its name is for callers who may
-    read the properties of all tables."""
-    if not session.is_restricted:
-        return set(graph.nodes)
-    every = await session.held(head, {Privilege.TABLE_READ_PROPERTIES}, Securable())
-    visible: set[str] = set()
-    for key, node in graph.nodes.items():
-        if node.distance == 0 or (node.table is None and every) or await _may_read(session, head, node):
-            visible.add(key)
-    return visible
+def _required(table: GraphTable | None) -> Requirement:
+    """Returns what a caller must hold to know a table or view: the privilege to read its properties. A dataset that is
+    no table here may be a dropped one, or one of another catalog: its name is for callers who may read the properties
+    of all tables."""
+    if table is None:
+        return Requirement(Privilege.TABLE_READ_PROPERTIES)
+    if table.kind == "view":
+        return Requirement(Privilege.VIEW_READ_PROPERTIES, Securable(table.namespace, table.name, "view"))
+    return Requirement(Privilege.TABLE_READ_PROPERTIES, Securable(table.namespace, table.name))
 
 
-async def _may_read(session: Session, head: RegistryState, node: GraphNode) -> bool:
-    if node.table is None:
-        return False
-    is_view = node.table.kind == "view"
-    reads = Privilege.VIEW_READ_PROPERTIES if is_view else Privilege.TABLE_READ_PROPERTIES
-    securable = Securable(node.table.namespace, node.table.name, "view" if is_view else "table")
-    return bool(await session.held(head, {reads}, securable))
-
-
-def _describe(graph: LineageGraph, visible: set[str], versions: Mapping[str, JsonObject]) -> JsonObject:
+def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonObject:
     """Returns nodes and edges with ids that are those of this answer."""
     ids = {key: f"n{place}" for place, key in enumerate(graph.nodes)}
-    nodes: list[JsonValue] = [_node(ids[key], node, key in visible) for key, node in graph.nodes.items()]
+    visible = {key for key, node in graph.nodes.items() if not node.is_hidden}
+    nodes: list[JsonValue] = [_node(ids[key], node) for key, node in graph.nodes.items()]
     edges: list[JsonValue] = [_edge(edge, ids, visible, versions) for edge in graph.edges.values()]
     return {"root": "n0", "nodes": nodes, "edges": edges}
 
 
-def _node(node_id: str, node: GraphNode, is_visible: bool) -> JsonObject:
+def _node(node_id: str, node: GraphNode) -> JsonObject:
     fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "dataset": None}
-    if is_visible and node.table is not None:
+    if node.table is not None:
         fields |= {"type": node.table.kind, "namespace": [*node.table.namespace], "name": node.table.name}
-    elif is_visible and node.dataset is not None:
+    elif node.dataset is not None:
         dataset: JsonObject = {"namespace": node.dataset.namespace, "name": node.dataset.name}
         fields |= {"type": "dataset", "dataset": dataset}
     return {"id": node_id, **fields, "depth": node.distance}

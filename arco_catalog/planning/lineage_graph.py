@@ -2,7 +2,7 @@
 table (docs/design/lineage.md#graph). It is computed from events in memory and from the registry's index, and bounded in
 nodes and edges."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
@@ -49,13 +49,18 @@ class GraphTable:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A node of a graph: a table or view of the catalog, or a dataset that is none (`table` is None). `distance` is the
-    number of edges to it from the table in the middle."""
+    """A node of a graph: a table or view of the catalog, or a dataset that is none (`table` is None), or something that
+    the caller may not know (both are None). `distance` is the number of edges to it from the table in the middle."""
 
     key: str
     table: GraphTable | None
     dataset: DatasetRef | None
     distance: int
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the caller may not know what it is."""
+        return self.table is None and self.dataset is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,8 @@ class LineageGraph:
 @dataclass(frozen=True, slots=True)
 class LineageQuery:
     """What a graph is made of: the table in the middle, the directions `upstream` and `downstream`, the maximum number
-    of edges to a node from the middle, the names of the catalog for clients, the events, and the commits of tables by
-    entity."""
+    of edges to a node from the middle, the names of the catalog for clients, the events, the commits of tables by
+    entity, and whether the caller may know a table, or with None a dataset that is no table of the catalog."""
 
     root: GraphTable
     upstream: bool
@@ -106,11 +111,13 @@ class LineageQuery:
     catalogs: Collection[str]
     events: Sequence[RunEvent]
     commits: Mapping[str, Sequence[Commit]]
+    may_know: Callable[[GraphTable | None], Steps[bool]]
 
 
 def lineage_graph(index: Index, query: LineageQuery) -> Steps[LineageGraph]:
     """Computes the graph around a table. Of edges between two nodes by one job it has the best one: a proven one
-    before a claim, then the latest."""
+    before a claim, then the latest. It ends at what the caller may not know: a node for each dataset in the events of
+    one principal, whether the catalog has a table for it or not."""
     return (yield from _Search(index, query).run())
 
 
@@ -122,8 +129,8 @@ class _Search:
         self._query = query
         self._graph = LineageGraph()
         self._histories: Mapping[RunKey, History] = histories(query.events)
-        self._keys: dict[str, str] = {}
-        """The node of each dataset that was searched, by the text of the dataset."""
+        self._keys: dict[tuple[object, ...], str | None] = {}
+        """The node of each dataset that was searched, by all names of the dataset; None for a hidden one."""
         self._pairs_left = MAX_PAIRS
 
     def run(self) -> Steps[LineageGraph]:
@@ -162,7 +169,7 @@ class _Search:
             for read in inputs if self._query.downstream else ():
                 if (key := in_frontier(read)) is not None:
                     yield from self._link(event, history, event.outputs, read, key, distance, upstream=False)
-        return [*islice(nodes.values(), before, None)]
+        return [node for node in islice(nodes.values(), before, None) if not node.is_hidden]
 
     def _link(
         self,
@@ -181,7 +188,7 @@ class _Search:
             if len(self._graph.edges) >= MAX_EDGES or self._pairs_left < 0:
                 self._graph.limits_reached.add("edges")
                 return
-            other_key = yield from self._node_of(other, distance)
+            other_key = yield from self._node_of(other, event.principal, distance)
             if other_key:
                 written = here if upstream else other
                 source, target = (other_key, key) if upstream else (key, other_key)
@@ -206,20 +213,32 @@ class _Search:
         if commit.is_servo and commit.commit_key not in known and len(graph.edges) < MAX_EDGES:
             graph.edges[commit.commit_key] = GraphEdge(None, entity, None, Match(commit, "run", True), commit.added[-1])
 
-    def _node_of(self, dataset: DatasetRef, distance: int) -> Steps[str]:
-        """Returns the key of the node of a dataset, which is added if it is new; an empty one if the graph is full."""
-        name = str(dataset)
+    def _node_of(self, dataset: DatasetRef, sender: str | None, distance: int) -> Steps[str]:
+        """Returns the key of the node of a dataset that an event of the principal `sender` names. The node is added if
+        it is new. Returns an empty key if the graph is full."""
+        nodes, name = self._graph.nodes, (str(dataset), *dataset.further)
+        hidden = f"{sender}\n{dataset}"
         if name in self._keys:
-            return self._keys[name]
-        nodes = self._graph.nodes
+            key = self._keys[name] or hidden
+            if key in nodes:
+                return key
         if len(nodes) >= MAX_NODES:
             self._graph.limits_reached.add("nodes")
             return ""
+        node = yield from self._node(dataset, distance)
+        self._keys[name] = None if node is None else node.key
+        node = node or GraphNode(hidden, None, None, distance)
+        nodes.setdefault(node.key, node)
+        return node.key
+
+    def _node(self, dataset: DatasetRef, distance: int) -> Steps[GraphNode | None]:
+        """Returns the node of a dataset, None if the caller may not know it."""
         table = yield from find_table(self._index, dataset, self._query.catalogs)
-        key = name if table is None else table.entity
-        self._keys[name] = key
-        nodes.setdefault(key, GraphNode(key, table, dataset if table is None else None, distance))
-        return key
+        if not (yield from self._query.may_know(table)):
+            return None
+        if table is None:
+            return GraphNode(str(dataset), None, dataset, distance)
+        return GraphNode(table.entity, table, None, distance)
 
 
 def _writes(event: RunEvent, history: History) -> bool:

@@ -102,3 +102,20 @@ async def test_an_event_of_another_sender_is_a_claim() -> None:
 
     [edge] = objects((await reader.get(f"{T}/lineage")).json, "edges")
     assert (edge["confidence"], edge["matched-by"]) == ("DeclaredUnverified", "snapshot")
+
+
+async def test_an_event_about_a_hidden_table_does_not_show_whether_it_exists() -> None:
+    lake = await Lake().start()
+    await send(lake.manager, [dataset("lake.db.u")], [dataset("lake.db.u"), dataset("lake.db.t")])
+    await send(lake.manager, [dataset("lake.db.t")], [{"namespace": "kafka://b", "name": "after"}])
+    guesser = await lake.app.principal("guesser", on_table("TABLE_READ_PROPERTIES", "db", "t"))
+
+    async def shape(name: str) -> tuple[int, int]:
+        await send(guesser, [dataset(name), dataset(f"lake.{name}")], [dataset("lake.db.t")])
+        graph = (await guesser.get(f"{T}/lineage?depth=5")).json
+        assert {node["depth"] for node in objects(graph, "nodes")[1:]} == {1}
+        return len(objects(graph, "nodes")), len(objects(graph, "edges"))
+
+    before = await shape("db.missing")
+    assert before == (1 + 2 + 2, 4)
+    assert await shape("db.u") == (before[0] + 2, before[1] + 2)
