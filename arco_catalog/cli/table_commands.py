@@ -17,10 +17,11 @@ examples:
   arco ls sales --at 2026-11-22T10:30:00Z --store file:/var/lib/arco
 """
 SEARCH_EXAMPLES = """\
-Searches for namespaces, tables and views by words of their names. A name has a new
-word at each dot, dash, underscore and blank, and at capitals as in FactOrders.
-A word of the name, or of the namespace around it, must start with each WORD; a
-word of the name itself with the last one. The exit code is 1 if nothing is found.
+Searches for namespaces, tables and views by words of their names. A new word of
+a name starts at each dot, dash, underscore and blank, and at capitals as in
+FactOrders. A word of the name, or of the namespace around it, must start with
+each WORD; a word of the name itself with the last one. The exit code is 1 if
+nothing is found.
 
 examples:
   arco search orders --store file:/var/lib/arco
@@ -108,7 +109,12 @@ def _ls(parsed: argparse.Namespace) -> int:
 
 def _add_search(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     parser.add_argument("words", metavar="WORD", nargs="+", help="how words of the name start")
-    parser.add_argument("--type", choices=KINDS, help="only objects of this type")
+    parser.add_argument(
+        "--type",
+        choices=KINDS,
+        metavar="TYPE",
+        help="only objects of this type: namespace, table, view, generic-table or semantic-model",
+    )
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, default=50, metavar="N", help="list this many [default 50]")
     add_json(parser, "a JSON array of types, namespaces and names")
