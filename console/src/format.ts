@@ -3,15 +3,17 @@
 const GROUPS = new Intl.NumberFormat("en");
 const UNITS = ["bytes", "KB", "MB", "GB", "TB", "PB"];
 
-/** A whole number with separators; a dash if it is not known. */
+/** A whole number with separators; a dash if it is not known. What an engine wrote as one and is none stays as it is. */
 export function count(value: number | string | null | undefined): string {
-  return value === null || value === undefined ? "–" : GROUPS.format(BigInt(value));
+  if (value === null || value === undefined) return "–";
+  return /^-?\d{1,30}$/.test(String(value)) ? GROUPS.format(BigInt(value)) : String(value);
 }
 
-/** A size in bytes, with three digits; a dash if it is not known. */
+/** A size in bytes, with three digits; a dash if it is not known. What is no number stays as it is. */
 export function bytes(value: number | string | null | undefined): string {
   if (value === null || value === undefined) return "–";
   let size = Number(value);
+  if (!Number.isFinite(size)) return String(value);
   let unit = 0;
   for (; size >= 1000 && unit < UNITS.length - 1; unit++) size /= 1000;
   return `${unit === 0 ? size : Number(size.toPrecision(3))} ${UNITS[unit]}`;
@@ -28,6 +30,11 @@ export function localTime(ms: number): string {
   const two = (value: number) => String(value).padStart(2, "0");
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** Whether a number of milliseconds since 1970 is a time that JavaScript can show. */
+export function isTime(ms: number): boolean {
+  return !Number.isNaN(new Date(ms).getTime());
 }
 
 /** A time in UTC, to the millisecond. */

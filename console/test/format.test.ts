@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { age, bytes, count, plural, signed, utcTime } from "../src/format";
+import { age, bytes, count, isTime, plural, signed, utcTime } from "../src/format";
 
 test("sizes have three digits and a unit", () => {
   assert.deepEqual([0, 999, 1000, 4096, 12_345_678, "987654321987"].map(bytes), [
@@ -16,6 +16,21 @@ test("sizes have three digits and a unit", () => {
 test("counts of 64 bits keep their digits, and what is not known is a dash", () => {
   assert.equal(count("9223372036854775807"), "9,223,372,036,854,775,807");
   assert.deepEqual([count(null), count(undefined), bytes(null)], ["–", "–", "–"]);
+});
+
+test("what an engine wrote as a count, a size or a time and is none breaks no page", () => {
+  const odd = ["abc", "1.5", "", "1e400", "9".repeat(100_000)];
+  assert.deepEqual(odd.map(count), odd);
+  assert.equal(bytes("abc"), "abc");
+  assert.equal(bytes("1e400"), "1e400");
+  assert.deepEqual([1.5, 1e21].map(count), ["1.5", "1e+21"]);
+  assert.deepEqual([0, 8.64e15, 8.64e15 + 1, Number("9999999999999999"), Number.NaN].map(isTime), [
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
 });
 
 test("changes have a sign, and none is no text", () => {

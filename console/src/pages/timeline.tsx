@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { read } from "../api";
-import { plural, signed } from "../format";
+import { isTime, plural, signed } from "../format";
 import type { Long } from "../json";
 import { usePages } from "../load";
 import { pages } from "../names";
@@ -85,7 +85,8 @@ export function Timeline({ entity, at, from }: { entity: Entity; at: string; fro
 function AtTime({ entity, at }: { entity: Entity; at: string }) {
   const { catalog, kind, namespace, name } = entity;
   const target = (ms?: string) => pages.entity(catalog.name, kind, namespace, name, ["timeline"], { at: ms });
-  const value = at ? new Date(Number(at) - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
+  const local = Number(at) - new Date().getTimezoneOffset() * 60_000;
+  const value = at && isTime(local) ? new Date(local).toISOString().slice(0, 16) : "";
   return (
     <Form
       class="row"

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
-import { age, localTime, utcTime } from "../format";
+import { age, isTime, localTime, utcTime } from "../format";
 import type { Result } from "../load";
 
 /** The heading of a page: where one is, what it is about, and its title in the browser's tab. */
@@ -102,9 +102,10 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return <div class="empty">{children}</div>;
 }
 
-/** A time on this machine's clock, with its age; the time in UTC is at hand. */
+/** A time on this machine's clock, with its age; the time in UTC is at hand. What is no time is shown as it is. */
 export function Time({ ms, aged = true }: { ms: number | string; aged?: boolean }) {
   const at = Number(ms);
+  if (!isTime(at)) return <bdi>{String(ms)}</bdi>;
   return (
     <time dateTime={new Date(at).toISOString()} title={utcTime(at)}>
       <span class="nowrap">{localTime(at)}</span>
