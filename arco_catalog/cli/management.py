@@ -95,7 +95,10 @@ class Management:
         if status < 300 and (document or (status in empty and not answer)):
             return document
         if status == 401:
-            raise CliError("the server knows no such login: `arco login URL` makes one, --token-file names a token")
+            raise CliError(
+                "the server accepts no request without a login, or not this login: `arco login URL` makes one, and "
+                "--token-file names a file with a token"
+            )
         if status < 300:
             raise CliError(FOREIGN)
         error = mapping(document, "error")

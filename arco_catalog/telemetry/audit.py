@@ -66,7 +66,7 @@ class AuditFile:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise ValueError(f"{path} is not a regular file")
+            raise ValueError(f"{path} is not a regular file: give one, or {STANDARD_OUTPUT} for standard output")
         return cls(descriptor)
 
     def write(self, line: str) -> None:

@@ -141,7 +141,9 @@ class Archive:
                 _count(digest, Member(name.removeprefix(OBJECTS), body))
         summary = _json(file, last) if last else {}
         if integer({"objects": -1, **summary}, "objects") != objects or summary.get("sha256") != digest.hexdigest():
-            raise BadRequest(f"the backup {file} is damaged or incomplete: its objects do not have its checksum")
+            raise BadRequest(
+                f"the backup {file} is damaged or incomplete: its objects do not have its checksum. Give another backup"
+            )
         return cls(file, first, summary)
 
     @property
@@ -180,7 +182,7 @@ def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
                 if extracted is not None:
                     yield info.name, extracted.read(), int(info.mtime) * 1000
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise BadRequest(f"{file} is damaged, or not a backup") from error
+        raise BadRequest(f"{file} is damaged, or not a backup: give a file of `arco backup`") from error
 
 
 def _count(digest: "hashlib._Hash", member: Member) -> None:
@@ -192,5 +194,7 @@ def _json(file: Path, body: bytes) -> JsonObject:
     try:
         document = loads(body)
     except MalformedJson as error:
-        raise BadRequest(f"the backup {file} is damaged: its first or last member is not JSON") from error
+        raise BadRequest(
+            f"the backup {file} is damaged: its first or last member is not JSON. Give another one"
+        ) from error
     return document if isinstance(document, dict) else {}
