@@ -13,10 +13,11 @@ from arco_catalog.operations.history import OWN, HistoryCommit, walk_commits
 from arco_catalog.operations.listing import Paging
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.history import DROPS, READS, names_in, requirement_of, undo_of
+from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.commit_record import CommitRecord
-from arco_catalog.state.fields import mapping
+from arco_catalog.state.fields import mapping, texts
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.registry import RegistryState
 from storage_backends.lazy_dataclass import dataclass
@@ -143,10 +144,16 @@ class _Reader:
         required = await carry_out(session.state, head.index, requirement_of(head.index, operation))
         return required.privilege in await session.held(head, [required.privilege], required.on)
 
+    async def _may_create(self, namespace: Namespace) -> bool:
+        """Whether the caller may create tables in a namespace, and so learn anyway which names are taken there."""
+        created = {Privilege.TABLE_CREATE}
+        held = [await self.session.held(self.head, created, on) for on in (Securable(namespace), Securable())]
+        return any(held)
+
     async def _described(self, operation: JsonObject) -> JsonObject:
         index, retention = self.head.index, self.session.settings.retention
         undo: JsonObject | None = None
-        if operation.get("kind") in DROPS:
+        if operation.get("kind") in DROPS and (self.sees_all or await self._may_create(texts(operation, "namespace"))):
             undo = await carry_out(self.session.state, index, undo_of(index, operation, retention.undrop_ms))
         return {
             "id": operation.get("id"),

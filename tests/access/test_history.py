@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import objects, texts
+from arco_catalog.state.fields import mapping, objects, texts
 from tests.access.lake import DB, NAMESPACES, POLARIS_DB, Lake, T
 from tests.access.test_budgets import CountedCatalog
 from tests.support.realm_service import on_catalog, on_namespace, on_policy, on_table, table_request
 from tools.support.asgi_client import Client
+from tools.support.request_bodies import view_request
 
 HISTORY = "/v1/lake/history"
 ROLES = {"create-catalog-role", "assign-catalog-role", "add-grant"}
@@ -152,3 +153,22 @@ async def test_a_page_keeps_to_its_budget() -> None:
     assert (await counted.cost(client, "GET", HISTORY))[1] <= 25
     assert (await counted.cost(client, "GET", HISTORY))[1] <= 25
     assert (await client.get(T)).status == 200
+
+
+async def test_a_drop_does_not_show_to_a_reader_that_its_name_has_a_hidden_object(lake: Lake) -> None:
+    client = await lake.app.principal("reader", on_table("TABLE_READ_PROPERTIES", "db", "t"))
+    creates = [on_table("TABLE_READ_PROPERTIES", "db", "t"), on_namespace("TABLE_CREATE", "db")]
+    creator = await lake.app.principal("creator", *creates)
+    await lake.ok(await lake.manager.delete(T))
+
+    async def dropped(of: Client) -> JsonObject:
+        operations = objects((await of.get(f"{HISTORY}?namespace=db&table=t")).json, "operations")
+        [found] = [each for each in operations if each["kind"] == "drop-table"]
+        return found
+
+    free = await dropped(client)
+    await lake.ok(await lake.manager.post(f"{DB}/views", view_request("t")))
+
+    assert await dropped(client) == free
+    undo = mapping(await dropped(creator), "undo")
+    assert mapping(undo, "blocked-by")["reason"] == "name-taken"
