@@ -177,7 +177,7 @@ class CommitRelation(Mutation[RelationReadSet]):
         """Gives way to the turn of another writer, and takes one after `LOSSES` lost compare-and-swaps
         (docs/design/commit.md#turns). Returns the fresh read set to plan on, None if that is `read_set`."""
         if self._turns is None:
-            self._turns = PointerTurns(self.session, self.lookup)
+            self._turns = PointerTurns(self.session, self.lookup, self.committer.is_conflict)
         fresher = await self._turns.take(read_set, losses)
         if fresher is not None and self.needs_base(fresher):
             await self.load_base(fresher)

@@ -1,6 +1,7 @@
 """Turns of writers that lose one compare-and-swap of a pointer after another: a writer that has lost often reserves the
 next move, and the others let it go first (docs/design/commit.md#turns)."""
 
+from collections.abc import Callable
 from typing import Final
 
 from arco_catalog.protocol.catalog import Session
@@ -25,29 +26,32 @@ longer, so the writer that has waited longest goes first."""
 
 class PointerTurns:
     """The turns of one request that commits to a table or view. It is made when the request has lost a compare-and-swap
-    for the first time."""
+    for the first time. `is_conflict` is whether the commit is refused at a pointer, so that it awaits no turn there."""
 
-    def __init__(self, session: Session, lookup: RelationLookup) -> None:
+    def __init__(self, session: Session, lookup: RelationLookup, is_conflict: Callable[[Pointer], bool]) -> None:
         self._session = session
         self._lookup = lookup
+        self._is_conflict = is_conflict
         self._since_ms = session.runtime.boot_ms()
         self._passed_over: set[str] = set()
         """Moves that reserve nothing for others: the request's own turns, and turns that took too long."""
+        self._move: str | None = None
+        """The last move by which the request took a turn, or may have."""
 
     async def take(self, read_set: RelationReadSet, losses: int) -> RelationReadSet | None:
         """Gives way to another writer's turn, and takes one after `losses` lost compare-and-swaps if these are
         `LOSSES`, by a move of the pointer that changes only its version. Returns the read set to plan on, without a
         base, None if that is `read_set`. Must be called while no attempt of the request is in doubt. Raises
         `StoreError`, also past the deadline, and as `State.swap` and `read_relation` do."""
-        pointer = _pointer(read_set)
+        pointer = self._pointer(read_set)
         if pointer is None or not self._is_due(pointer, losses):
             return None
         read_set = await self._read()
-        while (pointer := _pointer(read_set)) is not None:
+        while (pointer := self._pointer(read_set)) is not None:
             turn = self._turn_of_another(pointer)
             if turn is not None:
                 read_set = await self._give_way(turn)
-            elif losses < LOSSES or await self._reserve(read_set, pointer):
+            elif losses < LOSSES or self._has_turn(pointer) or await self._reserve(read_set, pointer):
                 break
             else:
                 await self._session.runtime.sleep(pause_s(self._session.runtime.random(), POLL_S))
@@ -57,6 +61,11 @@ class PointerTurns:
     def _is_due(self, pointer: Pointer, losses: int) -> bool:
         """Whether there is a turn to give way to, or to take. False at this request's own turn."""
         return losses >= LOSSES if pointer.turn is None else pointer.turn.move not in self._passed_over
+
+    def _has_turn(self, pointer: Pointer) -> bool:
+        """Whether the pointer has this request's own turn: its move was applied, although its last answer was a
+        refusal (docs/design/store.md#rule-1)."""
+        return pointer.turn is not None and pointer.turn.move == self._move
 
     async def _read(self) -> RelationReadSet:
         self._session.check_deadline()
@@ -75,25 +84,26 @@ class PointerTurns:
         while True:
             await runtime.sleep(poll_pause_s(runtime.random(), POLL_S))
             read_set = await self._read()
-            if self._turn_of_another(_pointer(read_set)) != turn:
+            if self._turn_of_another(self._pointer(read_set)) != turn:
                 break
             if runtime.boot_ms() - began_ms >= MAX_TURN_MS:
                 self._passed_over.add(turn.move)
                 return read_set
-        if younger_s <= 0:
+        if younger_s <= 0 or self._pointer(read_set) is None:
             return read_set
         await runtime.sleep(min(MAX_DELAY_S, younger_s))
         return await self._read()
 
     async def _reserve(self, read_set: RelationReadSet, pointer: Pointer) -> bool:
         """Takes a turn at the pointer of this read set, and puts the pointer that has the turn there. Returns whether
-        it did: False if the pointer has moved."""
+        it did: False if the pointer has moved, which may be an echo of this move."""
         state, move = self._session.state, self._session.runtime.ulid()
         reserved = pointer.reserved(Turn(move, self._waited_ms))
+        self._move = move
+        self._passed_over.add(move)
         outcome = await state.move_pointer(reserved, pointer.version)
         if not isinstance(outcome, Applied):
             return False
-        self._passed_over.add(move)
         read_set.pointer = Pointer(reserved.document, outcome.version)
         return True
 
@@ -101,8 +111,9 @@ class PointerTurns:
     def _waited_ms(self) -> int:
         return self._session.runtime.boot_ms() - self._since_ms
 
-
-def _pointer(read_set: RelationReadSet) -> Pointer | None:
-    """Returns the stored pointer of a read set; None if it has none, or a refusal."""
-    is_stored = read_set.refusal is None and read_set.entry is not None and has_pointer(read_set.entry.json)
-    return read_set.pointer if is_stored else None
+    def _pointer(self, read_set: RelationReadSet) -> Pointer | None:
+        """Returns the stored pointer of a read set; None if it has none, or if the commit is refused there."""
+        pointer = read_set.pointer
+        if pointer is None or read_set.refusal is not None or self._is_conflict(pointer):
+            return None
+        return pointer if read_set.entry is not None and has_pointer(read_set.entry.json) else None

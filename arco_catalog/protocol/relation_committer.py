@@ -129,6 +129,11 @@ class RelationCommitter:
         table with these bytes of metadata may allow it (docs/design/appends.md)."""
         return self._rebases and _COMMIT_APPENDS in body and self.wanted.is_outdated(pointer)
 
+    def is_conflict(self, pointer: Pointer) -> bool:
+        """Whether a requirement of the commit on a branch or tag is seen to fail at this pointer, and the commit is not
+        rebased then."""
+        return not self._rebases and self.wanted.is_outdated(pointer)
+
     async def prepare_rebase(self, base: CurrentRelation) -> None:
         """Reads the files that a rebase of the append on this base needs, so that `plan` need not; stops without an
         error if the append may not be rebased. Raises `StoreError`."""

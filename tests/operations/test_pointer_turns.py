@@ -3,16 +3,17 @@
 
 import pytest
 
-from arco_catalog.iceberg.errors import KeyInProgress, Unavailable
+from arco_catalog.iceberg.errors import CommitFailed, KeyInProgress, Unavailable
+from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.pointer_turns import LOSSES, MAX_DELAY_S, MAX_TURN_MS
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.pointer import Pointer, Turn
 from storage_backends import Applied, Outcome, PreconditionFailed
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.scripted_store import Nth, Rule, ScriptedStore, get, put, swap
+from tests.support.scripted_store import Nth, Rule, ScriptedStore, get, lost, put, swap
 from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.request_bodies import set_property
+from tools.support.request_bodies import append, set_property
 
 POINTER = "iceberg_pointers"
 MINE = set_property("mine", "yes")
@@ -38,6 +39,9 @@ class Rival:
         self._commits += 1
         await self._fixture.commit(set_property("n", str(self._commits)))
 
+    async def append(self, location: str) -> None:
+        await self._fixture.commit(append(location, 1, None))
+
     async def take_turn(self, waited_ms: int = 0) -> None:
         state, pointer = self._fixture.session().state, await self.pointer()
         await state.move_pointer(pointer.reserved(Turn(self._fixture.runtime.ulid(), waited_ms)), pointer.version)
@@ -62,6 +66,12 @@ def clock_of(writer: CatalogFixture) -> FakeRuntime:
 
 async def metadata(writer: CatalogFixture) -> bytes:
     return (await load_table(writer.another().session(), NS, "t")).metadata
+
+
+async def location_of(writer: CatalogFixture) -> str:
+    document = loads(await metadata(writer))
+    assert isinstance(document, dict)
+    return str(document["location"])
 
 
 @pytest.mark.parametrize("keyed", [False, True])
@@ -178,3 +188,61 @@ async def test_a_writer_that_gets_no_turn_in_time_has_changed_nothing(writer: Ca
         await writer.commit(MINE)
 
     assert b'"mine"' not in await metadata(writer)
+
+
+async def test_a_writer_does_not_wait_for_its_own_turn_whose_first_answer_was_lost(writer: CatalogFixture) -> None:
+    rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
+    store.rules = [
+        Rule(swap(POINTER), first=rival.commit, times=LOSSES),
+        Rule(put(POINTER, b'"turn"'), answers=lost, times=1),
+    ]
+    before_ms = clock.ms
+
+    await writer.commit(MINE)
+
+    assert clock.ms - before_ms < MAX_TURN_MS
+    assert len([call for call in store.calls if put(POINTER, b'"turn"')(call)]) == 2
+    assert b'"mine"' in await metadata(writer)
+
+
+async def test_a_commit_whose_branch_has_moved_waits_for_no_turn(writer: CatalogFixture) -> None:
+    rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
+    location = await location_of(writer)
+
+    async def append_and_take_turn() -> None:
+        await rival.append(location)
+        await rival.take_turn()
+
+    store.rules = [Rule(swap(POINTER), first=append_and_take_turn, times=1)]
+    before_ms = clock.ms
+
+    with pytest.raises(CommitFailed):
+        await writer.commit(append(location, 2, None))
+
+    assert clock.ms - before_ms < MAX_TURN_MS / 10
+
+
+async def test_a_commit_whose_branch_moves_while_it_gives_way_takes_no_turn(writer: CatalogFixture) -> None:
+    rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
+    location = await location_of(writer)
+    ended_ms: list[int] = []
+
+    async def take_turn() -> None:
+        await rival.take_turn(9_000)
+
+    async def end() -> None:
+        await rival.append(location)
+        ended_ms.append(clock.ms)
+
+    store.rules = [
+        Rule(swap(POINTER), first=rival.commit, times=LOSSES - 1),
+        Rule(Nth(LOSSES, swap(POINTER)), first=take_turn),
+        Rule(Nth(2 * LOSSES + 2, get(POINTER)), first=end),
+    ]
+
+    with pytest.raises(CommitFailed):
+        await writer.commit(append(location, 2, None))
+
+    assert len(ended_ms) == 1
+    assert clock.ms - ended_ms[0] < MAX_DELAY_S * 100
+    assert len([call for call in store.calls if put(POINTER, b'"turn"')(call)]) == 1  # the rival's
