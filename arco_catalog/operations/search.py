@@ -155,9 +155,14 @@ class _Filling:
             await load(state, index, Needs(segments=[] if key_range.ref is None else [key_range.ref]))
             for key, entry in await self._found_in(key_range):
                 spent = self.judged == MAX_JUDGED or state.used_segments - before >= 2 * MAX_SEGMENTS
-                if len(self.results) == self.limit or (self.judged and spent):
+                if self.judged and spent:
                     return key
-                await self._add(key, entry)
+                found = await self._shown(key, entry)
+                # A hidden object does not end the page: the token would show that there is one.
+                if found is not None and len(self.results) == self.limit:
+                    return key
+                if found is not None:
+                    self.results.append(found)
         return None
 
     async def _found_in(self, key_range: KeyRange) -> Sequence[tuple[str, JsonObject]]:
@@ -177,11 +182,12 @@ class _Filling:
         self.scanned += scanned
         return found
 
-    async def _add(self, key: str, entry: JsonObject) -> None:
-        """Adds the object with this entry to the results, if the caller may list it."""
+    async def _shown(self, key: str, entry: JsonObject) -> JsonObject | None:
+        """Returns the object with this entry as a result, if the caller may list it."""
         self.judge.session.check_deadline()
         await asyncio.sleep(0)  # noqa: TID251 - no time passes: many objects of a segment may match
         self.judged += 1
         found = _object(key, entry)
-        if found is not None and await self.judge.may_list(found):
-            self.results.append({"type": found.kind, "namespace": [*found.namespace], "name": found.name})
+        if found is None or not await self.judge.may_list(found):
+            return None
+        return {"type": found.kind, "namespace": [*found.namespace], "name": found.name}
