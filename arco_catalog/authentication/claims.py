@@ -87,11 +87,13 @@ def expiry_ms(claims: JsonObject, now_ms: int) -> int:
     if expires is None:
         raise NotAuthorized("The token has no expiry (claim 'exp')")
     if now_ms >= (expires + SKEW_S) * 1_000:
-        raise NotAuthorized("The token has expired")
+        raise NotAuthorized("The token has expired: request a new one")
     for claim in ("nbf", "iat"):
         begins = _time(claims, claim)
         if begins is not None and now_ms < (begins - SKEW_S) * 1_000:
-            raise NotAuthorized(f"The token is not valid yet (claim '{claim}')")
+            raise NotAuthorized(
+                f"The token is not valid yet (claim '{claim}'): compare the clocks of its issuer and of this server"
+            )
     return int((expires + SKEW_S) * 1_000)
 
 
