@@ -61,6 +61,11 @@ export function age(ms: number, nowMs: number): string {
   return "now";
 }
 
+/** A word of a POSIX shell, in quotes unless it needs none. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** One of a word, or several of them. */
 export function plural(number: number, word: string): string {
   return `${count(number)} ${word}${number === 1 ? "" : "s"}`;

@@ -1,4 +1,5 @@
 /** The settings with which engines use this server, ready to paste. They hold no secrets. */
+import { shellWord } from "./format";
 import type { LoginKind } from "./session";
 
 const ICEBERG = "1.11.0";
@@ -77,8 +78,8 @@ function spark(target: Target, files: FileAccess): Block {
   const query = `SELECT * FROM ${sqlName(target, "`")} LIMIT 10`;
   const lines = [
     `spark-sql --packages ${[SPARK, files.bundle].filter(Boolean).join(",")}`,
-    ...settings.map(([name, value]) => `--conf ${shell(`${name}=${value}`)}`),
-    `-e ${shell(query)}`,
+    ...settings.map(([name, value]) => `--conf ${shellWord(`${name}=${value}`)}`),
+    `-e ${shellWord(query)}`,
   ];
   return { engine: "Spark", where: "on a command line", text: lines.join(" \\\n  ") };
 }
@@ -161,9 +162,4 @@ function sqlName({ namespace, table }: Target, quote: string): string {
 
 function sqlText(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
-}
-
-/** Quotes a word for a POSIX shell, unless it needs no quotes. */
-function shell(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

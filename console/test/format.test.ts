@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { age, bytes, count, isTime, plural, signed, utcTime } from "../src/format";
+import { age, bytes, count, isTime, plural, shellWord, signed, utcTime } from "../src/format";
 
 test("sizes have three digits and a unit", () => {
   assert.deepEqual([0, 999, 1000, 4096, 12_345_678, "987654321987"].map(bytes), [
@@ -30,6 +30,16 @@ test("what an engine wrote as a count, a size or a time and is none breaks no pa
     false,
     false,
     false,
+  ]);
+});
+
+test("a hostile name is one word of a shell", () => {
+  assert.deepEqual(["sales.orders", "a b", "t;$(x)`y`", "it's", ""].map(shellWord), [
+    "sales.orders",
+    "'a b'",
+    "'t;$(x)`y`'",
+    "'it'\\''s'",
+    "''",
   ]);
 });
 

@@ -1,4 +1,5 @@
 import type { Catalog } from "../catalog";
+import { shellWord } from "../format";
 import { usePages } from "../load";
 import { dotted, LEVELS, type Namespace, pages } from "../names";
 import { Chip, Code, Form, Heading, Time } from "../parts/basics";
@@ -73,7 +74,7 @@ function UndoLine({ operation, undo }: { operation: Operation; undo: Undo }) {
         </summary>
         <Code
           label="command that undoes the drop"
-          text={`arco undrop ${quoted(dotted(operation.namespace ?? [], operation.name))}`}
+          text={`arco undrop ${shellWord(dotted(operation.namespace ?? [], operation.name))}`}
         />
       </details>
     );
@@ -84,8 +85,4 @@ function UndoLine({ operation, undo }: { operation: Operation; undo: Undo }) {
       {blocked && `: ${BLOCKS[blocked.reason] ?? blocked.reason}`}
     </div>
   );
-}
-
-function quoted(word: string): string {
-  return /^[\w.-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

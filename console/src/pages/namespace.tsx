@@ -1,5 +1,6 @@
 import { read } from "../api";
 import { type Catalog, listNames } from "../catalog";
+import { shellWord } from "../format";
 import { useLoad, usePages } from "../load";
 import { apiPath, dotted, type Namespace, pages } from "../names";
 import { Empty, Facts, Failure, Heading, Loaded, Loading, Section, Tabs } from "../parts/basics";
@@ -119,7 +120,7 @@ function Properties({ catalog, namespace }: Props) {
           }
         </Loaded>
       </Section>
-      <GovernanceFacts of={governance} name={`--namespace ${dotted(namespace)}`} />
+      <GovernanceFacts of={governance} name={`--namespace ${shellWord(dotted(namespace))}`} />
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
+import { shellWord } from "../format";
 import { useLoad } from "../load";
 import { dotted, pages } from "../names";
 import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
@@ -85,7 +86,7 @@ function RolePage({ base, role, crumbs }: { base: string; role: string; crumbs: 
             {(found) =>
               found.grants.length === 0 ? (
                 <Empty>
-                  No grants. <code>arco grants add {role} TABLE_READ_DATA</code> makes one.
+                  No grants. <code>arco grants add {shellWord(role)} TABLE_READ_DATA</code> makes one.
                 </Empty>
               ) : (
                 <DataTable label="Grants" columns={["Privilege", "On"]}>

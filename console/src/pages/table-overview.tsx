@@ -1,5 +1,5 @@
 import { loadTable, type PartitionField, type Schema, type SortField, type TableMetadata } from "../catalog";
-import { bytes, count, plural } from "../format";
+import { bytes, count, plural, shellWord } from "../format";
 import { type Result, useLoad } from "../load";
 import { dotted, pages } from "../names";
 import { Chip, DataTable, Empty, Facts, Loaded, Section, Time } from "../parts/basics";
@@ -30,7 +30,7 @@ export function TableOverview({ entity, governance }: { entity: Entity; governan
           </>
         )}
       </Loaded>
-      <GovernanceFacts of={governance} name={dotted(namespace, name)} />
+      <GovernanceFacts of={governance} name={shellWord(dotted(namespace, name))} />
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { loadView, type ViewMetadata } from "../catalog";
+import { shellWord } from "../format";
 import { type Result, useLoad } from "../load";
 import { dotted } from "../names";
 import { Chip, Code, DataTable, Facts, Loaded, Section, Time } from "../parts/basics";
@@ -13,7 +14,7 @@ export function ViewOverview({ entity, governance }: { entity: Entity; governanc
   return (
     <>
       <Loaded of={loaded}>{({ metadata }) => <Contents metadata={metadata} />}</Loaded>
-      <GovernanceFacts of={governance} name={dotted(namespace, name)} />
+      <GovernanceFacts of={governance} name={shellWord(dotted(namespace, name))} />
     </>
   );
 }
