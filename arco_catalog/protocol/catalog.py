@@ -163,6 +163,7 @@ class Session:
         self.runtime = catalog.runtime
         self.stats = stats = current_stats()
         stats.principal = request.principal
+        stats.name = request.name
         stats.session = request.role_session
 
         self.deadline = Deadline.at(catalog.runtime, request.deadline_ms)

@@ -1,7 +1,7 @@
 """Counts of what was done for one request: taken while it runs, exported when it is over (docs/observability.md).
 
 Telemetry opens them around the request; its session finds those, or takes some that are not read. They hold ids, counts
-and times: no names, nothing that a client sent, nothing of the state, except in `given`.
+and times: no names, nothing that a client sent, nothing of the state, except in `given` and `name`.
 """
 
 from contextvars import ContextVar
@@ -43,13 +43,14 @@ class RequestStats:
     is that of an assumed role. `ignored_claim`: the request named a source, but the principal may not. `denied` is the
     privilege that the principal lacks, and the securable. `vended` is the result of a call to a cloud for credentials.
     `stale_key`: the client sent an idempotency key that is more than a day old, or was made while the catalog read no
-    keys. `unknown_outcome` is the reason why the outcome of the change is unknown. `given` is for the audit log alone:
-    its locations contain names.
+    keys. `unknown_outcome` is the reason why the outcome of the change is unknown. `given`, whose locations contain
+    names, and `name`, the principal's in a realm, are for the audit log alone.
     """
 
     store: Measurement | None = None
     entities: dict[str, str | None] = field(default_factory=dict)
     principal: str | None = None
+    name: str | None = None
     session: str | None = None
     ignored_claim: bool = False
     denied: tuple[str, str] | None = None

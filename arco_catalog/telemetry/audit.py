@@ -45,8 +45,10 @@ def _events(log: RequestLog) -> Iterator[JsonObject]:
 
 
 def _request(log: RequestLog) -> JsonObject:
+    named: JsonObject = {} if log.stats.name is None else {"principal_name": log.stats.name}
     return {
         "principal": log.stats.principal,
+        **named,
         "warehouse": log.warehouse,
         "operation": log.operation,
         "request_id": log.request_id,

@@ -55,4 +55,5 @@ async def test_each_denial_is_on_the_standard_output_of_the_server(workers: str,
     assert statuses == {404}
     assert [line["event"] for line in lines] == ["denied"] * REQUESTS
     assert {line["logger"] for line in lines} == {"arco_catalog.audit"}
+    assert {line["principal_name"] for line in lines} == {"stranger"}
     assert len({line["request_id"] for line in lines}) == REQUESTS
