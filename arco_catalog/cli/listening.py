@@ -88,12 +88,13 @@ def announce(
     store: StoreReport,
     *,
     quiet: bool,
+    console: bool,
     workers: str | None = None,
     metrics: str | None = None,
 ) -> None:
     """Displays the start-up message: warnings on stderr; on stdout the server's URI, what the store has, how clients
-    authenticate, the line `workers` if there is one, the URI of `metrics` if there is one, and the configuration of
-    engines. If `quiet`, it prints only the URI and the warnings."""
+    authenticate, the line `workers` if there is one, the URI of the `console` if it is served, that of `metrics` if
+    there is one, and the configuration of engines. If `quiet`, it prints only the URI and the warnings."""
     uri = uri_of(listener, tls=options.tls_cert is not None) + options.base_path
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
@@ -119,6 +120,8 @@ def announce(
         print(_in_other_realms(options.realm))
     if workers is not None and not quiet:
         print(workers)
+    if console and not quiet:
+        print(f"The console, for browsers, is at {uri}/ui")
     if metrics is not None and not quiet:
         print(f"Metrics for Prometheus are at {metrics}")
     if not quiet:

@@ -349,7 +349,7 @@ async def scraped(options: ServerOptions, metrics: "ServerMetrics | None") -> As
 
 def _announce(options: ServeOptions, report: StoreReport, listener: socket.socket, metrics: str | None) -> None:
     if options.listener is None:
-        announce(options, listener, report, quiet=options.quiet, metrics=metrics)
+        announce(options, listener, report, quiet=options.quiet, console=not options.no_console, metrics=metrics)
     else:
         print(json.dumps(asdict(report)), flush=True)
 

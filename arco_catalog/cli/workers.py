@@ -114,6 +114,7 @@ class Supervisor:
                     listeners[0],
                     first,
                     quiet=self._parsed.quiet,
+                    console=not self._parsed.no_console,
                     workers=workers,
                     metrics=self._metrics_uri,
                 )

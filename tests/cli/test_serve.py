@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,17 @@ async def test_an_address_that_other_machines_reach_is_warned_of(store: str, hos
     assert ("clients need not authenticate" in ended.err) is warned
     assert ("No login: only this machine can connect" in ended.out) is not warned
     assert ("http://127.0.0.1:" in server.printed) is not warned
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(("option", "served"), [((), True), (("--no-console",), False)])
+async def test_the_start_names_the_address_of_the_console_where_it_is_served(
+    store: str, option: Sequence[str], served: bool, workers: str
+) -> None:
+    async with serving(store, "--workers", workers, *option) as server:
+        ended = await server.stop()
+
+    assert ("The console, for browsers, is at http://127.0.0.1:" in ended.out) is served
 
 
 async def test_a_store_that_keeps_one_waiting_is_reported_to() -> None:
