@@ -453,6 +453,20 @@ def test_a_catalog_whose_head_is_damaged_is_named_and_left_out(store: Store, com
     assert "`arco restore --warehouse sales` restores it" in store.run(*command, code=1)
 
 
+def test_the_backup_of_a_realm_is_restored_where_none_of_its_registries_is_left(store: Store, tmp_path: Path) -> None:
+    store.table("arco", "t")
+    store.run("backup", "--to", f"{tmp_path}/backup")
+    [catalog], [realm] = store.folder.glob("**/arco/_catalog"), store.folder.glob("**/_realm")
+    catalog.rename(tmp_path / "catalog")
+
+    refused = store.run("restore", "--from", f"{tmp_path}/backup", code=1)
+    assert "_realm/core/manifest.json exists: restore a backup into a store that has neither the realm" in refused
+
+    realm.rename(tmp_path / "realm")
+    store.run("restore", "--from", f"{tmp_path}/backup")
+    assert "db.t" in store.run("ls", "-R", "--warehouse", "arco")
+
+
 @pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
 def test_a_backup_has_the_other_catalogs_of_a_realm_with_a_damaged_one(
     store: Store, tmp_path: Path, gone: bool

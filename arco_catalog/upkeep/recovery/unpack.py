@@ -56,7 +56,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     manifests = [*places]
     for manifest in manifests:
         if await session.state.read(manifest) is not None:
-            raise AlreadyExists(f"{manifest} exists: restore a backup into a store without this catalog")
+            raise AlreadyExists(f"{manifest} exists: restore a backup into a store {_missing(archive)}")
     made: list[JsonValue] = []
     if not dry:
         heads = await _unpack(session.state, archive, prefix)
@@ -66,6 +66,12 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
             left_out = [text(each, "name") for each in objects(archive.last, "left_out")] if own else []
             made.append(await _begin(session, state, heads[manifest], places[manifest], left_out))
     return {"dry_run": dry, "archive": archive.summary, "registries": made}
+
+
+def _missing(archive: Archive) -> str:
+    if archive.realm:
+        return "that has neither the realm nor one of its catalogs: they come back together (docs/recovery.md)"
+    return "without this catalog"
 
 
 async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, bytes]:
