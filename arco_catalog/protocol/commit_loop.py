@@ -76,12 +76,12 @@ class CommitLoop(Generic[V]):
                 await self.pause(self.postponed_s)
                 read_set = None
                 continue
-            if self.rounds and (fresher := await self.take_turn(read_set)) is not None:
-                read_set = fresher
-                continue
-            self.attempts.time_current()
             try:
                 await self.judge(read_set.head)
+                if self.rounds and (fresher := await self.take_turn(read_set)) is not None:
+                    read_set = fresher
+                    continue
+                self.attempts.time_current()
                 plan = await self.mutation.plan(read_set, self.attempts.current)
                 # A step that comes first writes: what this process remembers does not say that the caller may.
                 if isinstance(plan, Prerequisite) and (not self.access.is_restricted or self.is_fresh(read_set)):

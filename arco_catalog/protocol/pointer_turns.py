@@ -40,14 +40,15 @@ class PointerTurns:
 
     async def take(self, read_set: RelationReadSet, losses: int) -> RelationReadSet | None:
         """Gives way to another writer's turn, and takes one after `losses` lost compare-and-swaps if these are
-        `LOSSES`, by a move of the pointer that changes only its version. Returns the read set to plan on, without a
-        base, None if that is `read_set`. Must be called while no attempt of the request is in doubt. Raises
-        `StoreError`, also past the deadline, and as `State.swap` and `read_relation` do."""
+        `LOSSES`, by a move of the pointer that changes only its version; stops if another table or view has got the
+        name, for which the caller may lack rights. Returns the read set to plan on, without a base, None if that is
+        `read_set`. Must be called while no attempt of the request is in doubt. Raises `StoreError`, also past the
+        deadline, and as `State.swap` and `read_relation` do."""
         pointer = self._pointer(read_set)
         if pointer is None or not self._is_due(pointer, losses):
             return None
-        read_set = await self._read()
-        while (pointer := self._pointer(read_set)) is not None:
+        entity, read_set = pointer.entity, await self._read()
+        while (pointer := self._pointer(read_set)) is not None and pointer.entity == entity:
             turn = self._turn_of_another(pointer)
             if turn is not None:
                 read_set = await self._give_way(turn)

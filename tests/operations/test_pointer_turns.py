@@ -3,12 +3,16 @@
 
 import pytest
 
-from arco_catalog.iceberg.errors import CommitFailed, KeyInProgress, Unavailable
+from arco_catalog.iceberg.errors import CommitFailed, Forbidden, KeyInProgress, Unavailable
 from arco_catalog.iceberg.json import loads
+from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
+from arco_catalog.protocol.access import UnrestrictedAccess
 from arco_catalog.protocol.pointer_turns import LOSSES, MAX_DELAY_S, MAX_TURN_MS
+from arco_catalog.state.access import State
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.pointer import Pointer, Turn
+from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, Outcome, PreconditionFailed
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Nth, Rule, ScriptedStore, get, lost, put, swap
@@ -179,6 +183,64 @@ async def test_an_attempt_that_was_superseded_during_its_turn_commits_no_more(wr
 
     store.rules = []
     assert b'"mine"' not in await metadata(writer)
+
+
+async def test_a_caller_whose_rights_were_revoked_takes_no_turn(
+    writer: CatalogFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival, store, refused = Rival(writer), store_of(writer), False
+
+    async def judge(access: UnrestrictedAccess, state: State, head: RegistryState) -> None:
+        if refused:
+            raise Forbidden("revoked")
+
+    async def commit_and_revoke() -> None:
+        nonlocal refused
+        await rival.commit()
+        refused = True
+
+    monkeypatch.setattr(UnrestrictedAccess, "judge", judge)
+    store.rules = [
+        Rule(swap(POINTER), first=rival.commit, times=LOSSES - 1),
+        Rule(Nth(LOSSES, swap(POINTER)), first=commit_and_revoke),
+    ]
+
+    with pytest.raises(Forbidden):
+        await writer.commit(MINE)
+
+    assert not [call for call in store.calls if put(POINTER, b'"turn"')(call)]
+
+
+async def test_rights_on_a_table_that_gets_the_name_meanwhile_are_judged_before_a_turn_there(
+    writer: CatalogFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival, store, is_replaced = Rival(writer), store_of(writer), False
+    turns_when_judged: list[int] = []
+
+    async def judge(access: UnrestrictedAccess, state: State, head: RegistryState) -> None:
+        if is_replaced:
+            turns_when_judged.append(len([call for call in store.calls if put(POINTER, b'"turn"')(call)]))
+
+    async def replace() -> None:
+        nonlocal is_replaced
+        await drop_table(writer.session(), NS, "t", purge=False)
+        await writer.table("t")
+        is_replaced = True
+
+    async def take_turn() -> None:
+        await rival.take_turn(9_000)
+
+    monkeypatch.setattr(UnrestrictedAccess, "judge", judge)
+    store.rules = [
+        Rule(swap(POINTER), first=rival.commit, times=LOSSES - 1),
+        Rule(Nth(LOSSES, swap(POINTER)), first=take_turn),
+        Rule(Nth(2 * LOSSES + 2, get(POINTER)), first=replace),
+    ]
+
+    await writer.commit(MINE)
+
+    assert turns_when_judged[0] == 1  # the rival's
+    assert b'"mine"' in await metadata(writer)
 
 
 async def test_a_writer_that_gets_no_turn_in_time_has_changed_nothing(writer: CatalogFixture) -> None:
