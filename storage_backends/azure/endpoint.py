@@ -16,7 +16,7 @@ from storage_backends.url import StoreUrl
 from storage_backends.wire.endpoint import Endpoint, parse_endpoint
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
-_CONTAINER = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
+_CONTAINER = re.compile(r"(?=.{3,63}\Z)[a-z0-9](-?[a-z0-9])*")
 _CLOUDS = "core.windows.net", "core.usgovcloudapi.net", "core.chinacloudapi.cn"
 _DFS_HOST = re.compile(rf"({_ACCOUNT.pattern})\.dfs\.({'|'.join(map(re.escape, _CLOUDS))})")
 _ZONED_HOST = re.compile(rf"({_ACCOUNT.pattern})\.(z[0-9]+\.dfs\.storage\.azure\.net)")

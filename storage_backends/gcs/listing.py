@@ -55,7 +55,9 @@ def _loaded(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _entry(item: dict[str, Any]) -> Listed:
+def _entry(item: object) -> Listed:
+    if not isinstance(item, dict):
+        raise ValueError("an item of the listing is not a JSON object")
     state = _state(item)
     return Listed(_text(item, "name"), state.version, int(_text(item, "size")), state.written_ms)
 

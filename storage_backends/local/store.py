@@ -74,8 +74,8 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(slots=True)
 class _Temporary:
-    """A temporary file on disk that is to become an object, with its open descriptor. `renamed` is whether it has the
-    object's name already."""
+    """A temporary file on disk that is to become an object, with its open descriptor. `renamed` is whether it was
+    renamed to the object's name, so that nothing is left at `path`; a hard link leaves the file there."""
 
     path: str
     descriptor: int
@@ -293,7 +293,7 @@ class LocalStore:
             with suppress(ParentRemoved):
                 return self._put_once(key, body, when)
         raise StoreUnavailable(
-            f"{key!r} was not written: another process removed its empty folder at each of {WRITE_TRIES} tries"
+            f"{key!r} was not written: at each of {WRITE_TRIES} tries a deletion removed its folder, empty at that moment"
         )
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:

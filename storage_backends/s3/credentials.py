@@ -93,6 +93,7 @@ class BotocoreCredentials:
             from botocore.exceptions import (  # type: ignore[import-untyped]
                 BotoCoreError,
                 ClientError,
+                ConnectionError,
                 HTTPClientError,
             )
 
@@ -106,7 +107,7 @@ class BotocoreCredentials:
                     "no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found no profile and no role"
                 )
             keys = self._found.get_frozen_credentials()
-        except HTTPClientError as error:
+        except (HTTPClientError, ConnectionError) as error:
             raise StoreUnavailable(f"no AWS credentials: their provider does not answer: {error}") from error
         except (BotoCoreError, ClientError) as error:
             raise StoreDenied(f"no AWS credentials: {error}") from error

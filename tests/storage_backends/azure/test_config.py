@@ -107,6 +107,11 @@ def test_a_url_names_a_container_and_an_account(url: str, account: str, endpoint
     assert canonical_url(StoreUrl.parse(url), CONFIG) == canonical
 
 
+@pytest.mark.parametrize("container", ["a-b", "a" * 63, f"{'a-' * 31}b"])
+def test_names_of_containers_have_3_to_63_characters_with_their_hyphens(container: str) -> None:
+    assert place_of(StoreUrl.parse(f"az://{container}/a"), CONFIG).container == container
+
+
 def test_another_cloud_is_named_by_its_endpoint() -> None:
     config = replace(CONFIG, endpoint_url="https://account.blob.core.chinacloudapi.cn")
 
@@ -123,6 +128,8 @@ def test_another_cloud_is_named_by_its_endpoint() -> None:
         ("az://Container/a", "must name a container"),
         ("az://a/a", "must name a container"),
         ("az://-container/a", "must name a container"),
+        ("az://con--tainer/a", "must name a container"),
+        (f"az://{'a-' * 31}bc/a", "must name a container"),
         ("abfss://container@account.example.org/a", "names no account"),
         ("abfss://container@account.blob.core.windows.net/a", "names no account"),
         ("abfss://container@account-secondary.dfs.core.windows.net/a", "names no account"),

@@ -171,6 +171,7 @@ async def test_an_answer_without_a_generation_is_ambiguous(play: Play) -> None:
         "<not json",
         "{}",
         '{"kind": "storage#objects", "items": {}}',
+        '{"kind": "storage#objects", "items": [1]}',
         '{"kind": "storage#objects", "items": [{"name": "some/prefix/k"}]}',
         '{"error": {"code": 500}}',
     ],

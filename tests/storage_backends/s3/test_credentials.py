@@ -251,6 +251,22 @@ async def test_an_answer_without_keys_is_a_denial_and_fetched_again(container: C
     assert (await source.current()).token == "token"
 
 
+async def test_a_provider_that_cannot_be_connected_to_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("token")
+    for name, value in {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": f"{tmp_path}/token",
+        "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/catalog",
+        "AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1",
+        "AWS_REGION": "eu-west-1",
+        "AWS_MAX_ATTEMPTS": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StoreUnavailable, match="their provider does not answer"):
+        await BotocoreCredentials(DefaultChain()).current()
+
+
 @pytest.fixture
 def clock() -> FakeRuntime:
     """Begins with the machine's time, which the container goes by."""
