@@ -59,7 +59,8 @@ app = func.FunctionApp(
 @app.function_name("api")
 @app.route(route="{*path}", methods=[*func.HttpMethod])
 async def api(req: func.HttpRequest) -> func.HttpResponse:
-    """Responds to a request of the Iceberg REST API, or of a realm's management API."""
+    """Responds to a request of any API of the catalog: Iceberg's and Polaris's, its own endpoints, and those of a
+    realm."""
     answer = await respond(await _app(), req, _endpoint)
     return func.HttpResponse(answer.body, status_code=answer.status, headers=dict(answer.headers))
 

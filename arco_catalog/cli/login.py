@@ -23,8 +23,9 @@ MAX_SECRET_BYTES = 4 << 10
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """The arguments of `arco login`: at the server `url`, for a client with the secret in `secret_file`, or with an
-    `issuer` for a person, by a `browser` on this machine or by a device code."""
+    """The arguments of `arco login` for the server `url`: for a client with the secret in `secret_file`, at the
+    `issuer` if there is one, else at the server; without a secret for a person at the `issuer`, by a `browser` on this
+    machine or by a device code."""
 
     url: str
     client_id: str

@@ -37,7 +37,7 @@ def accepts_gzip(headers: Mapping[str, str]) -> bool:
 
 def is_compressed(options: HttpOptions, headers: Mapping[str, str], size: int) -> bool:
     """Whether a response of `size` bytes is compressed although the host could carry it as it is: the client accepts
-    gzip, and the size is above `compressed_from`."""
+    gzip, and the size is above what `compressed_from` returns."""
     return size > compressed_from(options) and accepts_gzip(headers)
 
 

@@ -179,7 +179,8 @@ def check_added(manifest: ManifestFile, append: Append, target: AppendTarget) ->
 
 class AddedFiles:
     """The check of one manifest of an append, from its header and then its entries: every file must be a new data file
-    of the append, without any number that the commit assigns. Counts the files, their rows and bytes."""
+    of the append, without the sequence numbers and the row id that a commit assigns. Counts the files, their rows and
+    bytes."""
 
     def __init__(self, manifest: ManifestFile, snapshot_id: int) -> None:
         self._manifest = manifest

@@ -134,7 +134,7 @@ def is_sql(representation: Representation) -> bool:
 
 
 def dialects(version: ViewVersion) -> list[str]:
-    """Returns the dialects of a version's SQL, in lower case, in order."""
+    """Returns the dialects of a version's SQL, in lower case, in the order of its representations."""
     return [each["dialect"].lower() for each in version["representations"] if is_sql(each)]
 
 

@@ -35,7 +35,7 @@ def read_target(append: Append, body: bytes, file: str) -> AppendTarget:
 @dataclass(frozen=True, slots=True)
 class AppendOnTarget:
     """An append, and the state of the table on which it is rebased. `present` are the manifests of the branch's
-    snapshot, `added` those of the append, and `files` the counted files in each of them."""
+    snapshot, `added` those of the append, and `files` the counts of the files in each manifest of `added`."""
 
     append: Append
     target: AppendTarget

@@ -78,8 +78,8 @@ class TransactionPlan:
 
     @property
     def members(self) -> list[JsonObject]:
-        """The tables that the transaction changes or creates, as the stored object lists them: entity id, version of
-        the pointer (None for a new table) and metadata location."""
+        """The tables of the transaction, also those that it leaves as they are, as the stored object lists them: entity
+        id, version of the pointer (None for a new table) and metadata location."""
         changed: list[JsonObject] = [
             {"entity": pointer.entity, "version": pointer.version, "metadata_location": successor.metadata.location}
             for pointer, successor in self.moves

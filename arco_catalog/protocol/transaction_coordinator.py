@@ -137,7 +137,8 @@ class TransactionCoordinator(CommitExecution):
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         """Decides the transaction as committed, and returns `Applied`, also if the write failed because our own had
         applied before. Raises `AttemptAborted` if another process aborted the transaction, `CommitStateUnknown` if the
-        outcome is unknown, and `StoreError`, after it has given up, if nothing was sent."""
+        outcome is unknown, and `StoreError`: if nothing was sent, after it has given up, or if its write had no effect
+        and the decision, which may be to commit, can't be read."""
         if self.pending is None:
             raise InternalError("the commit of a transaction was sent before the transaction was written")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))

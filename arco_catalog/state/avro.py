@@ -2,8 +2,9 @@
 
 Principals that may commit to a table write such files, and purges of other tables read them. So the figures in a file
 are checked: the schema first (`avro_schema`), a block is unpacked no further than the bound, it has no more records
-than bytes, and a file beyond a bound is refused. A thread does the work, in slices of a few milliseconds: fastavro
-takes each value through a method in Python, so the event loop gets its turn between any two.
+than bytes, and a file beyond a bound is refused. A thread does the work, in slices of some thousand records,
+which take tens of milliseconds and more: fastavro takes each value through a method in Python, so the event loop gets
+its turn between any two values.
 
 fastavro is imported with the first file.
 """

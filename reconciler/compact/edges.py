@@ -13,7 +13,7 @@ from reconciler.system.definition import Row
 def edges_of(
     event: RunEvent, history: History, tables: Tables, commits: Mapping[str, Sequence[Commit]]
 ) -> Iterator[Row]:
-    """Iterates over the rows of `lineage` for an event, as `run_edges` has its edges."""
+    """Iterates over the rows of `lineage` for an event: one for each edge that `run_edges` finds."""
     return (_edge(event, edge) for edge in run_edges(event, history, tables, commits))
 
 

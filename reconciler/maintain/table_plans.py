@@ -46,8 +46,8 @@ class TableRef:
 
 
 async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
-    """Iterates over every Iceberg table that has a pointer in this catalog, except those of the namespace `system` and
-    those with a name that an undecided transaction changes."""
+    """Iterates over every Iceberg table that has a pointer in this catalog, except those in the namespace `system` or
+    below it, and new ones of a transaction that has not settled their names, decided or not."""
     index = (await session.state.head()).index
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
         async for key, value in entries:

@@ -293,7 +293,7 @@ class LocalStore:
             with suppress(ParentRemoved):
                 return self._put_once(key, body, when)
         raise StoreUnavailable(
-            f"{key!r} was not written: at each of {WRITE_TRIES} tries a deletion removed its folder, empty at that moment"
+            f"{key!r} was not written: at each of {WRITE_TRIES} tries a deletion removed its folder, which was empty"
         )
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:

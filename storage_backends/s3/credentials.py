@@ -93,9 +93,9 @@ class BotocoreCredentials:
             from botocore.exceptions import (  # type: ignore[import-untyped]
                 BotoCoreError,
                 ClientError,
-                ConnectionError,
                 HTTPClientError,
             )
+            from botocore.exceptions import ConnectionError as NoConnection
 
             session = _session(self._chain)
         except ModuleNotFoundError as error:
@@ -107,7 +107,7 @@ class BotocoreCredentials:
                     "no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found no profile and no role"
                 )
             keys = self._found.get_frozen_credentials()
-        except (HTTPClientError, ConnectionError) as error:
+        except (HTTPClientError, NoConnection) as error:
             raise StoreUnavailable(f"no AWS credentials: their provider does not answer: {error}") from error
         except (BotoCoreError, ClientError) as error:
             raise StoreDenied(f"no AWS credentials: {error}") from error

@@ -206,7 +206,10 @@ class _ChangeCredentials(EntityChange):
         yield Needs(keys=[client_key(new.client_id)])
         owner = name_under(index, client_key(new.client_id))
         if owner is not None and owner != self.name:
-            raise AlreadyExists(f"Another principal has the client id {new.client_id}: choose another")
+            raise AlreadyExists(
+                f"The credentials of {self.name} were not changed: another principal has the client id "
+                f"{new.client_id}, choose another"
+            )
         kept = before.secrets[:1] if self.rotate else ()
         after = before.with_secrets((new.secret, *kept), attempt.now_ms, client_id=new.client_id, must_rotate=False)
         edits = dict(principal_edits(after))

@@ -240,7 +240,8 @@ async def _last_known_head(examination: Examination, commits: Sequence[str]) -> 
 
 
 async def _documents(examination: Examination, commits: Sequence[str]) -> Sequence[JsonObject]:
-    """Reads these registry commits, given by their ids. Returns the documents of those that exist and can be read."""
+    """Reads these registry commits, given by their ids. Returns the documents of those that exist and are not corrupt.
+    Raises `StoreError`."""
     there: list[JsonObject] = []
     for batch in batches(commits, AT_ONCE):
         states = await gather(*(_commit(examination, commit) for commit in batch))
@@ -249,7 +250,8 @@ async def _documents(examination: Examination, commits: Sequence[str]) -> Sequen
 
 
 async def _commit(examination: Examination, commit: str) -> CommitRecord | None:
-    """Reads the registry commit with this id; None if it is missing or can't be read, which is another finding."""
+    """Reads the registry commit with this id; None if it is missing or corrupt, which is another finding. Raises
+    `StoreError`."""
     key = examination.paths.registry_commit(commit)
     found = await examination.read(key)
     try:

@@ -1,7 +1,8 @@
-"""Hands the purge of a table over to a delegation service, and waits until it ends (docs/design/tasks.md#rule-8).
+"""Hands the purge of a table over to a delegation service, and waits until it ends (docs/design/tasks.md#rule-10).
 
-The task's checkpoint has a field `delegated` from before the first request to the service until a terminal status was
-read, or the credentials that the service received have expired. Meanwhile the service may be deleting files.
+The task's checkpoint has a field `delegated` from before the first request to the service until the service has
+succeeded, or its credentials have expired. After a failure of the service's task the field stays, with `ended`. While
+it is there without `ended`, the service may be deleting files.
 """
 
 import uuid
