@@ -71,16 +71,18 @@ async def history(
                     yield operation
 
 
-async def walk_commits(session: Session, listing: CommitRecord, sequence: int) -> AsyncGenerator[HistoryCommit, None]:
+async def walk_commits(
+    session: Session, listing: CommitRecord, sequence: int, *, ahead: int = AHEAD
+) -> AsyncGenerator[HistoryCommit, None]:
     """Yields the commits of the registry from the one with a sequence number back. `listing` is this commit or a later
-    one that lists it, or after whose list it comes. Reads up to `AHEAD` commits concurrently. Ends without an error at
+    one that lists it, or after whose list it comes. Reads up to `ahead` commits concurrently. Ends without an error at
     the first commit that a cleanup has deleted, and at a lost one if no list goes beyond it.
 
     A commit lists the ids of at most 500 commits, and names the one before them, which has the next list.
     """
     while True:
         commits, furthest = listing.listed_from(sequence), listing
-        for batch in batches(commits, AHEAD):
+        for batch in batches(commits, ahead):
             reads = [_commit(session, listing, each, sequence - place) for place, each in enumerate(batch)]
             for name, record in zip(batch, await gather(*reads), strict=True):
                 if record is None and await _is_collected(session, sequence):

@@ -9,7 +9,7 @@ from dataclasses import field
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
-from arco_catalog.operations.history import OWN, HistoryCommit, walk_commits
+from arco_catalog.operations.history import AHEAD, OWN, HistoryCommit, walk_commits
 from arco_catalog.operations.listing import Paging
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.history import DROPS, READS, names_in, requirement_of, undo_of
@@ -69,9 +69,11 @@ async def history_page(session: Session, selection: HistoryFilter, paging: Pagin
     start: tuple[CommitRecord, int, int] = (head, head.sequence, 0)
     if paging.token:
         start = await _start(session, head, await page_tokens.redeem(session, paging.token))
-    reader = _Reader(session, head, selection, min(paging.size or DEFAULT_ROWS, MAX_ROWS))
+    size = min(paging.size or DEFAULT_ROWS, MAX_ROWS)
+    max_commits = MAX_READS if selection.namespace is not None else min(size, MAX_READS)
+    reader = _Reader(session, head, selection, size, max_commits)
     listing, sequence, place = start
-    async with aclosing(walk_commits(session, listing, sequence)) as commits:
+    async with aclosing(walk_commits(session, listing, sequence, ahead=min(AHEAD, max_commits))) as commits:
         async for commit in commits:
             stop = await reader.read(commit, place)
             if stop is not None:
@@ -103,12 +105,13 @@ async def _start(session: Session, head: RegistryState, position: JsonValue) -> 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads at most `size` operations of a page."""
+    """Reads at most `size` operations of a page, and no further commits after `max_commits`."""
 
     session: Session
     head: RegistryState
     selection: HistoryFilter
     size: int
+    max_commits: int
     operations: list[JsonObject] = field(default_factory=list)
     commits: int = 0
     judged: int = 0
@@ -128,7 +131,8 @@ class _Reader:
                 self.judged += 1
                 if await self._may_see(operation):
                     self.operations.append(await self._described(operation))
-        goes_on = self._reads < MAX_READS or commit.sequence <= max(1, commit.listing.before_sequence)
+        may_read = self.commits < self.max_commits and self._reads < MAX_READS
+        goes_on = may_read or commit.sequence <= max(1, commit.listing.before_sequence)
         return None if goes_on else (commit.sequence - 1, 0)
 
     @property

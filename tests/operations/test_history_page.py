@@ -252,6 +252,26 @@ async def test_a_page_of_a_small_catalog_reads_sixteen_commits(fixture: CatalogF
     assert [len(page) for page in await pages(fixture)] == [16, 16, 8]
 
 
+@pytest.mark.parametrize("size", [1, 3, 5])
+async def test_a_short_page_reads_as_many_commits_as_it_has_rows(size: int) -> None:
+    """The first of them is HEAD itself."""
+    fixture = CountingFixture(CountingStore(MemoryStore()))
+    for number in range(20):
+        await fixture.namespace(f"n{number:02}")
+
+    session = fixture.another().session()
+    with fixture.store.measure() as measured:
+        page = await history_page(session, ALL, Paging(None, size))
+
+    assert (len(page.operations), measured.calls) == (size, size)
+
+
+async def test_a_short_page_of_one_name_reads_on_until_it_has_found_it(fixture: CatalogFixture) -> None:
+    page = await history_page(fixture.session(), HistoryFilter(NS, "t30"), Paging(None, 1))
+
+    assert [each["name"] for each in page.operations] == ["t30"]
+
+
 @pytest.mark.parametrize(
     "position", [[], ["../x", 1, 0], ["0" * 26, 0, 0], ["0" * 26, 41, 0], ["0" * 26, 1, -1], ["0" * 26, 1], None]
 )
