@@ -1,4 +1,6 @@
 /** Requests to the APIs of this server, at addresses relative to the page, with the token of this tab. */
+
+import { nameIn } from "./identity";
 import { parseExact } from "./json";
 import { login, type ServerConfig, serverConfig, signIn, signOut } from "./session";
 
@@ -40,6 +42,12 @@ export function readText(path: string, { query = {}, signal }: Call = {}): Promi
   return send(target, { headers: authorized(), ...(signal ? { signal } : {}) });
 }
 
+/** Sends JSON to a path of an API that changes nothing, and returns the JSON of the answer. Throws what `readText` throws. */
+export async function post<T>(path: string, body: unknown, signal: AbortSignal): Promise<T> {
+  const headers = { ...authorized(), "Content-Type": "application/json" };
+  return parsed(await send(`${BASE}${path}`, { method: "POST", headers, body: JSON.stringify(body), signal })) as T;
+}
+
 /** Reads what the server says of itself, and keeps it in `serverConfig`. */
 export async function readServerConfig(): Promise<void> {
   serverConfig.value = parsed(await send("config.json", {})) as ServerConfig;
@@ -56,7 +64,8 @@ export async function signInByCredentials(id: string, secret: string, realm: str
   const text = await send(`${BASE}v1/oauth/tokens`, { method: "POST", body, headers: ofRealm(realm) });
   const answer = parsed(text) as { access_token: string; expires_in?: number };
   const seconds = answer.expires_in;
-  signIn({ token: answer.access_token, name: id, realm, expiresAtMs: seconds ? Date.now() + seconds * 1000 : null });
+  const name = nameIn(answer.access_token) ?? id;
+  signIn({ token: answer.access_token, name, realm, expiresAtMs: seconds ? Date.now() + seconds * 1000 : null });
 }
 
 function authorized(): Record<string, string> {

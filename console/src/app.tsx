@@ -10,8 +10,9 @@ import { HomePage } from "./pages/home";
 import { NotFound } from "./pages/not-found";
 import { PrincipalsPage } from "./pages/principals";
 import { SignInPage } from "./pages/sign-in";
-import { Form, Loaded } from "./parts/basics";
-import { go, type Place, place } from "./router";
+import { Loaded } from "./parts/basics";
+import { SearchBox } from "./parts/search-box";
+import { type Place, place } from "./router";
 import { login, mustSignIn, serverConfig, signOut } from "./session";
 
 export function App() {
@@ -65,7 +66,7 @@ function TopBar({ place: { path, query } }: { place: Place }) {
         Arco
       </a>
       {shown && <CatalogLinks catalog={shown} current={path[2] ?? ""} />}
-      {shown && <SearchBox key={query.q ?? ""} catalog={shown} words={query.q ?? ""} />}
+      {shown && <SearchBox key={query.q ?? ""} catalog={shown} words={query.q ?? ""} label="Search names" />}
       <Session />
     </header>
   );
@@ -95,21 +96,6 @@ function CatalogLinks({ catalog, current }: { catalog: string; current: string }
   );
 }
 
-function SearchBox({ catalog, words }: { catalog: string; words: string }) {
-  return (
-    <Form
-      class="search"
-      role="search"
-      onSend={(data) => {
-        const q = String(data.get("q") ?? "").trim();
-        if (q) go(pages.search(catalog, q));
-      }}
-    >
-      <input type="search" name="q" aria-label="Search names" placeholder="Search names" defaultValue={words} />
-    </Form>
-  );
-}
-
 function Session() {
   const config = serverConfig.value;
   if (config === null) return null;
@@ -122,7 +108,9 @@ function Session() {
   };
   return (
     <span class="who">
-      <bdi title={held.realm ? `realm ${held.realm}` : "Signed in"}>{held.name}</bdi>
+      <span role="group" aria-label="Signed in as">
+        <bdi title={held.realm ? `Signed in, realm ${held.realm}` : "Signed in"}>{held.name}</bdi>
+      </span>
       <button type="button" class="quiet" onClick={leave}>
         Sign out
       </button>

@@ -39,6 +39,11 @@ export function signIn(made: Login): void {
   login.value = made;
 }
 
+/** Names the login of this tab as the catalog names its principal, which a token of another issuer does not. */
+export function nameLogin(name: string): void {
+  if (login.value !== null && login.value.name !== name) signIn({ ...login.value, name });
+}
+
 /** Forgets the login; `because` the server refused its token, or by the user's wish. */
 export function signOut(because: "expired" | "wish"): void {
   sessionStorage.removeItem(KEY);

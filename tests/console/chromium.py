@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.process import serving
-from tests.console.lake import Lake
 from tools.support.environment import PROJECT
 
 CONSOLE = PROJECT / "console"
@@ -27,13 +26,13 @@ def scenarios_in(file: str) -> list[str]:
     return re.findall(r'(?m)^test\("(.+?)"', (CONSOLE / "browser" / file).read_text())
 
 
-async def play(file: str, lake: Lake) -> Mapping[str, str]:
-    """Plays the scenarios of a file at this lake, and at a server without logins. Returns what went wrong in each, an
-    empty text if nothing did."""
+async def play(file: str, settings: Mapping[str, str]) -> Mapping[str, str]:
+    """Plays the scenarios of a file at the server that the settings name, and at one without logins. Returns what went
+    wrong in each, an empty text if nothing did."""
     async with serving("memory:") as plain:
         environment = {
             **os.environ,
-            **lake.settings,
+            **settings,
             "ARCO_PLAIN_URI": plain.uri,
             "CHROMIUM": which("chromium") or "",
         }

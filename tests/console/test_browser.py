@@ -21,7 +21,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 
 async def _play(folder: Path) -> Mapping[str, str]:
     async with served_lake(folder) as lake:
-        return await play(FILE, lake)
+        return await play(FILE, lake.settings)
 
 
 @pytest.mark.parametrize("scenario", scenarios_in(FILE))

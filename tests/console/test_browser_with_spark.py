@@ -31,7 +31,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 async def _play(folder: Path, scratch: Path) -> Mapping[str, str]:
     async with served_lake(folder) as lake:
         await asyncio.to_thread(_write, lake, scratch)
-        return await play(FILE, lake)
+        return await play(FILE, lake.settings)
 
 
 def _write(lake: Lake, scratch: Path) -> None:

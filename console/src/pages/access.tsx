@@ -1,18 +1,10 @@
 import { ApiError, read } from "../api";
 import type { Catalog } from "../catalog";
 import { type Page, usePages } from "../load";
-import { dotted } from "../names";
 import { DataTable, Empty, Failure, Section } from "../parts/basics";
 import { Rest } from "../parts/listing";
-import { href } from "../router";
-
-interface Grant {
-  type: string;
-  namespace?: string[];
-  tableName?: string;
-  viewName?: string;
-  privilege: string;
-}
+import { Because, type Grant, words } from "./grant-parts";
+import { OwnRights, type Securable } from "./own-rights";
 
 interface AccessRow {
   "principal-role": string;
@@ -24,8 +16,17 @@ interface AccessPage extends Page<AccessRow> {
   checked: boolean;
 }
 
-/** Who can do what here, and by which grant. */
-export function Access({ catalog, path }: { catalog: Catalog; path: string }) {
+/** Who can do what here, and by which grant, and what the user may do. */
+export function Access({ catalog, path, on }: { catalog: Catalog; path: string; on: Securable }) {
+  return (
+    <>
+      <AccessOfAll catalog={catalog} path={path} />
+      <OwnRights catalog={catalog} on={on} />
+    </>
+  );
+}
+
+function AccessOfAll({ catalog, path }: { catalog: Catalog; path: string }) {
   const rows = usePages<AccessRow & { checked: boolean }>(
     async (token, signal) => {
       const found = await readAccess(path, token, signal);
@@ -75,21 +76,6 @@ async function readAccess(path: string, token: string | null, signal: AbortSigna
   return { checked: answer.checked, items: answer.access, next: answer["next-page-token"] };
 }
 
-function Because({ catalog, role, grant }: { catalog: string; role: string | null; grant: Grant }) {
-  const where = dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName);
-  return (
-    <>
-      {words(grant.privilege)} on {grant.type} <bdi>{where}</bdi>
-      {role !== null && (
-        <span class="faint">
-          {" "}
-          in <a href={href(["c", catalog, "roles", role])}>{role}</a>
-        </span>
-      )}
-    </>
-  );
-}
-
 function Denied({ error }: { error: ApiError }) {
   return (
     <>
@@ -110,9 +96,4 @@ function NobodyOrUnchecked() {
       everything; with logins, <code>arco grants add</code> makes a grant.
     </>
   );
-}
-
-/** A privilege as people read it. */
-export function words(privilege: string): string {
-  return privilege.toLowerCase().replaceAll("_", " ");
 }

@@ -2,14 +2,15 @@ import type { Catalog } from "../catalog";
 import { pages } from "../names";
 import { Heading, Section } from "../parts/basics";
 import { NamespaceTree } from "./namespaces";
-import { Attention, LastChanges } from "./overview";
+import { FailedTasks, LastChanges, ReadOnly } from "./overview";
 
 /** The first page of a catalog. */
 export function CatalogPage({ catalog }: { catalog: Catalog }) {
   return (
     <>
       <Heading title={catalog.name} kind="Catalog" crumbs={[["Catalogs", pages.home()]]} />
-      <Attention name={catalog.name} />
+      <ReadOnly name={catalog.name} />
+      <FailedTasks name={catalog.name} />
       <div class="halves">
         <Section title="Namespaces">
           <NamespaceTree catalog={catalog} parent={[]} />

@@ -3,9 +3,10 @@ import { read } from "../api";
 import { useLoad } from "../load";
 import { pages } from "../names";
 import { Chip, Empty, Failure, Form, Heading, Loading } from "../parts/basics";
+import { SearchBox } from "../parts/search-box";
 import { go } from "../router";
 import { serverConfig } from "../session";
-import { Attention, LastChanges } from "./overview";
+import { LastChanges, ReadOnly } from "./overview";
 
 interface ListedCatalog {
   name: string;
@@ -15,8 +16,10 @@ interface ListedCatalog {
 
 /** The number of catalogs up to which all is loaded at once. Of more, what was changed is loaded on demand. */
 const WHOLE = 3;
+/** Changes of each: with these few, home keeps to its budget (budgets.json). */
+const LAST = 3;
 
-/** All catalogs that the user may see, each with its last changes and what needs attention. */
+/** All catalogs that the user may see, each with its last changes. */
 export function HomePage() {
   const config = serverConfig.value;
   const listed = useLoad((signal) => catalogs(config?.warehouse ?? null, config?.realms ?? 0, signal), [config]);
@@ -79,17 +82,19 @@ function CatalogCard({ catalog, whole }: { catalog: ListedCatalog; whole: boolea
       <p class="faint">{catalog.properties?.["default-base-location"]}</p>
       {open ? (
         <>
-          <Attention name={catalog.name} />
+          <ReadOnly name={catalog.name} />
+          <SearchBox catalog={catalog.name} label={`Search names in ${catalog.name}`} />
           <h3>Last changes</h3>
-          <LastChanges name={catalog.name} count={5} />
-          <p>
+          <LastChanges name={catalog.name} count={LAST} />
+          <p class="actions">
             <a href={pages.history(catalog.name)}>All changes</a>
+            <a href={pages.tasks(catalog.name)}>What is owed</a>
           </p>
         </>
       ) : (
         <p>
           <button type="button" class="quiet" onClick={() => setOpen(true)}>
-            Last changes, and what needs attention
+            Search and last changes
           </button>
         </p>
       )}

@@ -45,7 +45,13 @@ export function NamespacePage({ catalog, namespace, tab }: Props & { tab: string
       {tab === "" && <Contents key={key} catalog={catalog} namespace={namespace} />}
       {tab === "properties" && <Properties catalog={catalog} namespace={namespace} />}
       {tab === "policies" && <PolicyList catalog={catalog} namespace={namespace} />}
-      {tab === "access" && <Access catalog={catalog} path={apiPath(catalog.prefix, namespace, "access")} />}
+      {tab === "access" && (
+        <Access
+          catalog={catalog}
+          path={apiPath(catalog.prefix, namespace, "access")}
+          on={{ type: "namespace", namespace }}
+        />
+      )}
     </>
   );
 }

@@ -4,6 +4,7 @@ import { openCatalog } from "../catalog";
 import { useLoad } from "../load";
 import { pages } from "../names";
 import { Chip, Empty, Failure, Loaded } from "../parts/basics";
+import { serverConfig } from "../session";
 import { OperationLine, readHistory } from "./operations";
 import { readTasks, type Task, TaskName } from "./task-parts";
 
@@ -15,8 +16,10 @@ export function LastChanges({ name, count }: { name: string; count: number }) {
   );
   return (
     <Loaded of={history}>
-      {({ items }) =>
-        items.length === 0 ? (
+      {({ items, next }) =>
+        items.length === 0 && next !== null ? (
+          <p class="faint">None among the last commits.</p>
+        ) : items.length === 0 ? (
           <Empty>
             Nothing was changed yet. Connect an engine, and create a namespace and a table:{" "}
             <a href={pages.namespaces(name)}>how</a>.
@@ -35,24 +38,28 @@ export function LastChanges({ name, count }: { name: string; count: number }) {
   );
 }
 
-/** Why the catalog takes no changes if it does not, and tasks that need someone. Nothing if all is well. */
-export function Attention({ name }: { name: string }) {
-  const readOnly = useLoad((signal) => readOnlyBecause(name, signal), [name]);
+/** Why the catalog takes no changes if it does not. */
+export function ReadOnly({ name }: { name: string }) {
+  const found = useLoad((signal) => readOnlyBecause(name, signal), [name]);
+  const reason = found.state === "loaded" ? found.value : null;
+  if (reason === null) return null;
+  return (
+    <p class="attention">
+      <Chip kind="warn">read-only</Chip> {reason}
+    </p>
+  );
+}
+
+/** Tasks that failed, which someone must look at. Nothing if there are none. */
+export function FailedTasks({ name }: { name: string }) {
   const failed = useLoad((signal) => failedTasks(name, signal), [name]);
-  const tasks = failed.state === "loaded" ? failed.value : [];
-  const reason = readOnly.state === "loaded" ? readOnly.value : null;
   if (failed.state === "failed") return <Failure error={failed.error} />;
-  if (reason === null && tasks.length === 0) return null;
+  if (failed.state === "loading" || failed.value.length === 0) return null;
   return (
     <div class="attention">
       <h3>Needs attention</h3>
       <ul class="lines">
-        {reason !== null && (
-          <li>
-            <Chip kind="warn">read-only</Chip> {reason}
-          </li>
-        )}
-        {tasks.map((task) => (
+        {failed.value.map((task) => (
           <li key={task.id}>
             <Chip kind="bad">{task.stuck ? "stuck" : "failed"}</Chip> <TaskName catalog={name} task={task} />
           </li>
@@ -62,7 +69,9 @@ export function Attention({ name }: { name: string }) {
   );
 }
 
+/** Why a catalog takes no changes, which servers without realms answer. */
 async function readOnlyBecause(name: string, signal: AbortSignal): Promise<string | null> {
+  if ((serverConfig.value?.realms ?? 0) > 0) return null;
   const health = await read<{ warehouses: { name: string; read_only_because: string | null }[] }>("health", { signal });
   return health.warehouses.find((each) => each.name === name)?.read_only_because ?? null;
 }
@@ -70,7 +79,7 @@ async function readOnlyBecause(name: string, signal: AbortSignal): Promise<strin
 /** Tasks that failed; none for users who may not see tasks. */
 async function failedTasks(name: string, signal: AbortSignal): Promise<Task[]> {
   try {
-    return (await readTasks(await openCatalog(name), "FAILURE", null, signal)).items;
+    return (await readTasks(await openCatalog(name), { status: "FAILURE" }, null, signal)).items;
   } catch (error) {
     if (error instanceof ApiError && [403, 404].includes(error.status)) return [];
     throw error;

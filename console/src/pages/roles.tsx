@@ -6,7 +6,8 @@ import { dotted, pages } from "../names";
 import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
 import { href } from "../router";
 import { serverConfig } from "../session";
-import { words } from "./access";
+import { words } from "./grant-parts";
+import { OwnRights } from "./own-rights";
 
 interface Role {
   name: string;
@@ -41,6 +42,7 @@ export function RolesPage({ catalog, role }: { catalog: Catalog; role: string | 
   return (
     <>
       <Heading title="Roles and grants" crumbs={crumbs} />
+      <OwnRights catalog={catalog} on={{ type: "catalog" }} />
       <RoleList base={base} catalog={catalog.name} />
     </>
   );

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { signInByCredentials } from "../api";
 import { forgetCatalogs } from "../catalog";
+import { nameIn } from "../identity";
 import { Failure, Form, Heading } from "../parts/basics";
 import { expired, serverConfig, signIn } from "../session";
 
@@ -66,7 +67,8 @@ function ByCredentials({ several }: { several: boolean }) {
 function ByToken({ several }: { several: boolean }) {
   const send = (data: FormData) => {
     forgetCatalogs();
-    signIn({ token: text(data, "token"), name: "Token", realm: text(data, "realm"), expiresAtMs: null });
+    const token = text(data, "token");
+    signIn({ token, name: nameIn(token) ?? "Token", realm: text(data, "realm"), expiresAtMs: null });
   };
   return (
     <Form class="stack" aria-label="Sign in by a token" onSend={send}>

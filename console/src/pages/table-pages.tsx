@@ -1,15 +1,18 @@
 /** The pages of a table or view: each part has a link of its own. */
+import { ApiError } from "../api";
 import type { Catalog } from "../catalog";
 import { loadTable } from "../catalog";
 import { type Result, useLoad } from "../load";
-import { apiPath, type Kind, type Namespace, pages } from "../names";
-import { Heading, Loaded, Tabs } from "../parts/basics";
+import { apiPath, type Kind, LEVELS, type Namespace, pages } from "../names";
+import { Empty, Heading, Loaded, Tabs } from "../parts/basics";
 import { Access } from "./access";
 import { ComparePage } from "./compare";
 import { Connect } from "./connect";
 import { type Governance, GovernanceChips, useGovernance } from "./governance";
+import { Health } from "./health";
 import { Lineage } from "./lineage";
 import { crumbsOf } from "./namespace";
+import { OwnRights, type Securable } from "./own-rights";
 import { ApplicablePolicies } from "./policies";
 import { ReceiptPage } from "./receipt";
 import { Snapshots } from "./snapshots";
@@ -40,6 +43,7 @@ const TABLE_TABS: [string, string][] = [
   ["snapshots", "Snapshots"],
   ["timeline", "Timeline"],
   ["lineage", "Lineage"],
+  ["health", "Health"],
   ["access", "Access"],
   ["policies", "Policies"],
   ["connect", "Connect"],
@@ -74,6 +78,7 @@ export function TablePages({ rest, query, ...entity }: Props) {
         version={version ?? null}
         query={query}
       />
+      {tab !== "access" && isRefused(governance) && <Refused entity={entity} />}
     </>
   );
 }
@@ -104,8 +109,10 @@ function Part({
       return <ComparePage entity={entity} from={query.from ?? ""} to={query.to ?? ""} />;
     case "lineage":
       return <Lineage entity={entity} direction={query.direction ?? "both"} depth={query.depth ?? "1"} />;
+    case "health":
+      return <Health entity={entity} governance={governance} />;
     case "access":
-      return <Access catalog={entity.catalog} path={entityPath(entity, "access")} />;
+      return <Access catalog={entity.catalog} path={entityPath(entity, "access")} on={securableOf(entity)} />;
     case "policies":
       return <ApplicablePolicies catalog={entity.catalog} namespace={entity.namespace} table={entity.name} />;
     case "connect":
@@ -117,6 +124,29 @@ function Part({
         <ViewOverview entity={entity} governance={governance} />
       );
   }
+}
+
+function securableOf({ kind, namespace, name }: Entity): Securable {
+  return kind === "t" ? { type: "table", namespace, tableName: name } : { type: "view", namespace, viewName: name };
+}
+
+/** What helps where a table is not shown: what the user may do, and whether it was dropped or renamed. */
+function Refused({ entity }: { entity: Entity }) {
+  const { catalog, namespace, name } = entity;
+  const history = pages.history(catalog.name, { namespace: namespace.join(LEVELS), table: name });
+  return (
+    <>
+      <Empty>
+        It does not exist, or you may not see all of it. <a href={history}>The history of this name</a> shows whether it
+        was dropped or renamed.
+      </Empty>
+      <OwnRights catalog={catalog} on={securableOf(entity)} />
+    </>
+  );
+}
+
+function isRefused(result: Result<unknown>): boolean {
+  return result.state === "failed" && result.error instanceof ApiError && [403, 404].includes(result.error.status);
 }
 
 function ConnectPart({ entity: { catalog, namespace, name } }: { entity: Entity }) {

@@ -24,15 +24,21 @@ export interface Task {
   result: string | null;
 }
 
-/** Returns a page of a catalog's tasks: all, or those of one status. */
+/** Selects tasks: of one status, or those that have not ended. */
+export interface TaskFilter {
+  status?: string;
+  unfinished?: "true";
+}
+
+/** Returns a page of a catalog's tasks: all, or those that are selected. */
 export async function readTasks(
   catalog: Catalog,
-  status: string | null,
+  filter: TaskFilter,
   token: string | null,
   signal: AbortSignal,
 ): Promise<Page<Task>> {
   const found = await read<{ tasks: Task[]; "next-page-token": string | null }>(`v1/${catalog.prefix}/tasks`, {
-    query: { status, pageToken: token },
+    query: { ...filter, pageToken: token },
     signal,
   });
   return { items: found.tasks, next: found["next-page-token"] };

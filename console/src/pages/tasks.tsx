@@ -5,13 +5,14 @@ import { pages } from "../names";
 import { Chip, Code, DataTable, Facts, Form, Heading, Loaded, Section, Time } from "../parts/basics";
 import { Rest } from "../parts/listing";
 import { go, href } from "../router";
-import { readTasks, type Task, TaskName } from "./task-parts";
+import { readTasks, type Task, type TaskFilter, TaskName } from "./task-parts";
 
 const STATES = ["SUBMITTED", "ACQUIRING_RESOURCES", "RUNNING", "RETRY_SCHEDULED", "SUCCESS", "FAILURE"];
+const ALL = "all";
 
-/** Work that outlives requests, such as purges: how far it is, and what failed. */
+/** Work that outlives requests, such as purges: what is owed and what failed, or the tasks of one status, or all. */
 export function TasksPage({ catalog, status }: { catalog: Catalog; status: string }) {
-  const found = usePages((token, signal) => readTasks(catalog, status || null, token, signal), [catalog, status]);
+  const filter = status === ALL ? {} : { status };
   return (
     <>
       <Heading title="Tasks" crumbs={[[catalog.name, pages.catalog(catalog.name)]]} />
@@ -23,8 +24,8 @@ export function TasksPage({ catalog, status }: { catalog: Catalog; status: strin
         <label>
           Status
           <select name="status">
-            <option value="">all</option>
-            {STATES.map((each) => (
+            <option value="">owed or failed</option>
+            {[ALL, ...STATES].map((each) => (
               <option key={each} value={each} selected={each === status}>
                 {words(each)}
               </option>
@@ -33,35 +34,88 @@ export function TasksPage({ catalog, status }: { catalog: Catalog; status: strin
         </label>
         <button type="submit">Filter</button>
       </Form>
-      <Rest of={found} empty="No tasks. A drop with purge makes one, and so does maintenance by policies.">
-        {(items) => (
-          <DataTable label="Tasks" columns={["Task", "Status", ["Attempts", "number"], "Changed", "Last result"]}>
-            {items.map((task) => (
-              <tr key={task.id}>
-                <th scope="row">
-                  <a href={href(["c", catalog.name, "tasks", task.id])}>{task.id.slice(0, 8)}</a>{" "}
-                  <TaskName catalog={catalog.name} task={task} />
-                </th>
-                {task.unreadable ? (
-                  <td colSpan={4}>{task.unreadable}</td>
-                ) : (
-                  <>
-                    <td>
-                      <Status task={task} />
-                    </td>
-                    <td class="number">{task.attempts}</td>
-                    <td>
-                      <Time ms={task["changed-at-ms"]} />
-                    </td>
-                    <td>{task.result}</td>
-                  </>
-                )}
-              </tr>
-            ))}
-          </DataTable>
-        )}
-      </Rest>
+      {status === "" ? (
+        <>
+          <Section title="Owed">
+            <TaskList
+              catalog={catalog}
+              label="Tasks that have not ended"
+              filter={{ unfinished: "true" }}
+              empty="Nothing is owed: no task waits or runs."
+            />
+          </Section>
+          <Section title="Failed">
+            <TaskList catalog={catalog} label="Failed tasks" filter={{ status: "FAILURE" }} empty="No task failed." />
+          </Section>
+        </>
+      ) : (
+        <TaskList
+          catalog={catalog}
+          label="Tasks"
+          filter={filter}
+          empty="No tasks. A drop with purge makes one, and so does maintenance by policies."
+        />
+      )}
     </>
+  );
+}
+
+interface ListProps {
+  catalog: Catalog;
+  label: string;
+  filter: TaskFilter;
+  empty: string;
+}
+
+function TaskList({ catalog, label, filter, empty }: ListProps) {
+  const found = usePages(
+    (token, signal) => readTasks(catalog, filter, token, signal),
+    [catalog, JSON.stringify(filter)],
+  );
+  return (
+    <Rest of={found} empty={empty}>
+      {(items) => (
+        <DataTable
+          label={label}
+          columns={["Task", "Status", ["Attempts", "number"], "Changed", "Next run", "Last result"]}
+        >
+          {items.map((task) => (
+            <TaskRow key={task.id} catalog={catalog} task={task} />
+          ))}
+        </DataTable>
+      )}
+    </Rest>
+  );
+}
+
+function TaskRow({ catalog, task }: { catalog: Catalog; task: Task }) {
+  const named = (
+    <th scope="row">
+      <a href={href(["c", catalog.name, "tasks", task.id])}>{task.id.slice(0, 8)}</a>{" "}
+      <TaskName catalog={catalog.name} task={task} />
+    </th>
+  );
+  if (task.unreadable) {
+    return (
+      <tr>
+        {named}
+        <td colSpan={5}>{task.unreadable}</td>
+      </tr>
+    );
+  }
+  return (
+    <tr>
+      {named}
+      <td>
+        <Status task={task} />
+      </td>
+      <td class="number">{task.attempts}</td>
+      <td>
+        <Time ms={task["changed-at-ms"]} />
+      </td>
+      <td>{task["next-run-at-ms"] && <Time ms={task["next-run-at-ms"]} aged={false} />}</td>
+      <td>{task.result}</td>
+    </tr>
   );
 }
 

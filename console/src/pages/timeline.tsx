@@ -86,7 +86,7 @@ function AtTime({ entity, at }: { entity: Entity; at: string }) {
   const { catalog, kind, namespace, name } = entity;
   const target = (ms?: string) => pages.entity(catalog.name, kind, namespace, name, ["timeline"], { at: ms });
   const local = Number(at) - new Date().getTimezoneOffset() * 60_000;
-  const value = at && isTime(local) ? new Date(local).toISOString().slice(0, 16) : "";
+  const value = at && isTime(local) ? new Date(local).toISOString().slice(0, 23) : "";
   return (
     <Form
       class="row"
@@ -95,7 +95,7 @@ function AtTime({ entity, at }: { entity: Entity; at: string }) {
     >
       <label>
         What was it at
-        <input type="datetime-local" name="at" defaultValue={value} required />
+        <input type="datetime-local" name="at" step="any" defaultValue={value} required />
       </label>
       <button type="submit">Show</button>
       {at && <a href={target()}>Newest</a>}

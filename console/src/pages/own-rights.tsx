@@ -1,0 +1,74 @@
+import { post } from "../api";
+import type { Catalog } from "../catalog";
+import { useLoad } from "../load";
+import type { Namespace } from "../names";
+import { Chip, DataTable, Loaded, Section } from "../parts/basics";
+import { login, nameLogin, serverConfig } from "../session";
+import { Because, type Grant, words } from "./grant-parts";
+
+/** What a privilege is on, in the form of a grant. */
+export interface Securable {
+  type: "catalog" | "namespace" | "table" | "view";
+  namespace?: Namespace;
+  tableName?: string;
+  viewName?: string;
+}
+
+interface Outcome {
+  allowed: boolean;
+  principal: string | null;
+  reason?: string;
+  catalogRole?: string;
+  grant?: Grant;
+}
+
+const ON_NAMES = ["LIST", "READ_PROPERTIES", "WRITE_PROPERTIES", "DROP"];
+const PRIVILEGES: Record<Securable["type"], string[]> = {
+  catalog: ["NAMESPACE_LIST", "NAMESPACE_CREATE", "CATALOG_MANAGE_METADATA", "CATALOG_MANAGE_CONTENT"],
+  namespace: [...ON_NAMES.map((each) => `NAMESPACE_${each}`), "TABLE_CREATE", "VIEW_CREATE"],
+  table: [...ON_NAMES.map((each) => `TABLE_${each}`), "TABLE_READ_DATA", "TABLE_WRITE_DATA"],
+  view: ON_NAMES.map((each) => `VIEW_${each}`),
+};
+
+/** What the user may do to something and by which grant, or which privilege is lacking, in the words of the API. */
+export function OwnRights({ catalog, on }: { catalog: Catalog; on: Securable }) {
+  const known = (serverConfig.value?.realms ?? 0) > 0 && login.value !== null;
+  return known ? <Checked catalog={catalog} on={on} /> : null;
+}
+
+function Checked({ catalog, on }: { catalog: Catalog; on: Securable }) {
+  const privileges = [...PRIVILEGES[on.type], "CATALOG_MANAGE_ACCESS"];
+  const checks = privileges.map((privilege) => ({ ...on, privilege }));
+  const path = `api/management/v1/catalogs/${encodeURIComponent(catalog.name)}/check`;
+  const loaded = useLoad(
+    async (signal) => {
+      const { results } = await post<{ results: Outcome[] }>(path, { checks }, signal);
+      if (results[0]?.principal) nameLogin(results[0].principal);
+      return results;
+    },
+    [path, JSON.stringify(on)],
+  );
+  return (
+    <Section title="What you may do">
+      <Loaded of={loaded}>
+        {(results) => (
+          <DataTable label="What you may do" columns={["To", "You may", "Why"]}>
+            {results.map((each, at) => (
+              <tr key={privileges[at]}>
+                <th scope="row">{words(privileges[at] ?? "")}</th>
+                <td>{each.allowed ? <Chip kind="good">yes</Chip> : <Chip kind="bad">no</Chip>}</td>
+                <td>
+                  {each.grant ? (
+                    <Because catalog={catalog.name} role={each.catalogRole ?? null} grant={each.grant} />
+                  ) : (
+                    <bdi>{each.reason}</bdi>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </DataTable>
+        )}
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,30 @@
+"""Ten questions about a catalog, each answered from the console in at most four clicks
+(console/browser/questions.test.mjs)."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.console.chromium import needs_chromium, play, scenarios_in
+from tests.console.question_lake import served_questions
+
+FILE = "questions.test.mjs"
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module", params=[1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """What went wrong in each scenario, at the catalog of a seed."""
+    return asyncio.run(_play(tmp_path_factory.mktemp("questions"), request.param))
+
+
+async def _play(folder: Path, seed: int) -> Mapping[str, str]:
+    async with served_questions(folder, seed) as lake:
+        return await play(FILE, lake.settings)
+
+
+@pytest.mark.parametrize("scenario", scenarios_in(FILE))
+def test_is_answered(scenario: str, outcomes: Mapping[str, str]) -> None:
+    assert not outcomes[scenario], outcomes[scenario]
