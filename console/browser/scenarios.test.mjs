@@ -276,10 +276,14 @@ test("a long list loads as one scrolls, and holds few rows", async () => {
   await show(root, "/c/arco/n/many");
   const list = root.getByRole("region", { name: "tables of many" });
   await list.getByText("table_000").waitFor();
-  const filled = await list.evaluate((box) => {
-    const last = [...box.querySelectorAll("li")].at(-1);
-    return last.getBoundingClientRect().bottom >= box.getBoundingClientRect().bottom;
-  });
+  let filled = false;
+  for (let look = 0; look < 20 && !filled; look++) {
+    filled = await list.evaluate(async (box) => {
+      await new Promise(requestAnimationFrame); // the box is measured once its first rows are there
+      const last = [...box.querySelectorAll("li")].at(-1);
+      return last.getBoundingClientRect().bottom >= box.getBoundingClientRect().bottom;
+    });
+  }
   assert.ok(filled, "rows fill the box before anyone scrolls");
   let end = false;
   for (let step = 0; step < 60 && !end; step++) {
