@@ -81,7 +81,7 @@ class PointerTurns:
         that writer. Returns what is read then."""
         runtime = self._session.runtime
         began_ms = runtime.boot_ms()
-        younger_s = (turn.waited_ms - self._waited_ms) / 1_000
+        waited_less_s = (turn.waited_ms - self._waited_ms) / 1_000
         while True:
             await runtime.sleep(poll_pause_s(runtime.random(), POLL_S))
             read_set = await self._read()
@@ -90,9 +90,9 @@ class PointerTurns:
             if runtime.boot_ms() - began_ms >= MAX_TURN_MS:
                 self._passed_over.add(turn.move)
                 return read_set
-        if younger_s <= 0 or self._pointer(read_set) is None:
+        if waited_less_s <= 0 or self._pointer(read_set) is None:
             return read_set
-        await runtime.sleep(min(MAX_DELAY_S, younger_s))
+        await runtime.sleep(min(MAX_DELAY_S, waited_less_s))
         return await self._read()
 
     async def _reserve(self, read_set: RelationReadSet, pointer: Pointer) -> bool:
