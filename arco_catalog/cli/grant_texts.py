@@ -2,7 +2,7 @@
 
 from arco_catalog.cli.columns import format_text
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.planning.names import typed
+from arco_catalog.planning.names import format_identifier
 from arco_catalog.state.fields import optional_text, text, texts
 
 
@@ -18,4 +18,4 @@ def format_securable(grant: JsonObject) -> str:
     name = optional_text(grant, f"{kind}Name")
     if not levels:
         return f"the {kind}"
-    return format_text(f"{kind} {typed(levels if name is None else (*levels, name))}")
+    return format_text(f"{kind} {format_identifier(levels if name is None else (*levels, name))}")

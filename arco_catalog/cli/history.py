@@ -14,7 +14,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.as_of import registry_at
 from arco_catalog.operations.history import history
 from arco_catalog.operations.history_page import HistoryFilter
-from arco_catalog.planning.names import typed
+from arco_catalog.planning.names import format_identifier
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, optional_text, texts
 
@@ -106,4 +106,4 @@ def _grant(operation: JsonObject) -> str | None:
 def _name(holder: JsonObject) -> str:
     name = optional_text(holder, "name")
     levels = [*texts(holder, "namespace"), *([] if name is None else [name])]
-    return typed(levels) if levels else "-"
+    return format_identifier(levels) if levels else "-"

@@ -19,7 +19,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.recorded_locations import record_locations
-from arco_catalog.planning.names import typed
+from arco_catalog.planning.names import format_identifier
 from arco_catalog.state.index import Namespace
 from arco_catalog.upkeep.importing import Importer, ImportResult, Outcome, SourceTable
 from arco_catalog.upkeep.pace import Pace
@@ -139,7 +139,7 @@ def as_text(report: Report, limit: int | None) -> str:
         if lines:
             more = len(lines) - len(lines[:limit])
             parts.append(table(HEADINGS, lines[:limit]) + (f"\n... and {more:,} more" if more else ""))
-    made = ", ".join(map(typed, report.namespaces))
+    made = ", ".join(map(format_identifier, report.namespaces))
     if made:
         parts.append(f"Namespaces {'made' if report.apply else 'to make'}: {made}")
     counted = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome]]
@@ -152,7 +152,7 @@ def as_text(report: Report, limit: int | None) -> str:
 
 
 def _line(imported: ImportResult) -> tuple[str, ...]:
-    name = typed((*imported.table.namespace, imported.table.name))
+    name = format_identifier((*imported.table.namespace, imported.table.name))
     return imported.outcome, name, imported.table.metadata_location or "-", imported.reason or ""
 
 
@@ -160,7 +160,7 @@ def as_document(report: Report) -> JsonObject:
     """Returns the report as JSON: counts by outcome, new namespaces, and each table with its outcome."""
     tables: list[JsonValue] = [
         {
-            "name": typed((*each.table.namespace, each.table.name)),
+            "name": format_identifier((*each.table.namespace, each.table.name)),
             "metadata_location": each.table.metadata_location,
             "result": each.outcome,
             "reason": each.reason,
@@ -168,5 +168,5 @@ def as_document(report: Report) -> JsonObject:
         for each in report.tables
     ]
     counts: JsonObject = {outcome: report.counts[outcome] for outcome in Outcome}
-    namespaces: list[JsonValue] = [typed(namespace) for namespace in report.namespaces]
+    namespaces: list[JsonValue] = [format_identifier(namespace) for namespace in report.namespaces]
     return {"dry_run": not report.apply, "counts": counts, "namespaces": namespaces, "tables": tables}

@@ -9,7 +9,7 @@ from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.info import info
-from arco_catalog.planning.names import typed
+from arco_catalog.planning.names import format_identifier
 from arco_catalog.state.fields import mapping, objects, texts
 
 COLUMNS = ("ID", "COLUMN", "TYPE", "NULL", "COMMENT")
@@ -27,7 +27,7 @@ def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) ->
             return await info(session, namespace, table_name, snapshots)
 
     shown = carry_out(read)
-    print(json_text(shown) if as_json else as_text(shown, typed((*namespace, table_name))))
+    print(json_text(shown) if as_json else as_text(shown, format_identifier((*namespace, table_name))))
     return 1 if any(finding.get("level") == "error" for finding in objects(shown, "health")) else 0
 
 

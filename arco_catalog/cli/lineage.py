@@ -10,7 +10,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.lineage_graph import read_lineage
-from arco_catalog.planning.names import typed
+from arco_catalog.planning.names import format_identifier
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, objects, texts
 
@@ -43,7 +43,7 @@ def _name(node: JsonObject) -> str:
     if node["type"] == "dataset":
         dataset = mapping(node, "dataset")
         return f"{format_text(dataset.get('namespace'))} {format_text(dataset.get('name'))}"
-    return typed((*texts(node, "namespace"), str(node["name"])))
+    return format_identifier((*texts(node, "namespace"), str(node["name"])))
 
 
 def _columns(edge: JsonObject, names: dict[str, str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.as_of import Listing, registry_at
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.listing import ListingPage, Paging, list_namespaces, list_relations
-from arco_catalog.planning.names import typed
+from arco_catalog.planning.names import format_identifier
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.entries import DESCRIBED_KINDS
@@ -65,7 +65,7 @@ def run(
         print(json_text([*found]))
     elif not found:
         verb = "is" if at_ms is None else "was"
-        where = escaped(typed(top)) if top else "this catalog"
+        where = escaped(format_identifier(top)) if top else "this catalog"
         print(f"There {verb} nothing in {where}.")
     else:
         print(table(HEADINGS, [(str(entry["type"]), str(entry["full_name"])) for entry in found]))
@@ -102,12 +102,12 @@ async def _refuse_relation(session: Session, levels: Namespace) -> None:
     with suppress(NoSuchTable):
         found = await inspect_relation(session, levels[:-1], levels[-1])
         if found["state"] == "live":
-            name = typed(levels)
+            name = format_identifier(levels)
             raise CliError(f"{name} is a {found['type']}, not a namespace: `arco show {name}` displays it")
 
 
 def _entry(kind: str, levels: Namespace) -> JsonObject:
-    return {"type": kind, "full_name": typed(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
+    return {"type": kind, "full_name": format_identifier(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
 
 
 async def _all(page: Callable[[Paging], Awaitable[ListingPage]]) -> AsyncIterator[JsonValue]:

@@ -9,7 +9,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.search import search
-from arco_catalog.planning.names import typed
+from arco_catalog.planning.names import format_identifier
 from arco_catalog.planning.search import SearchQuery
 from arco_catalog.state.fields import optional_text, text, texts
 
@@ -45,4 +45,4 @@ def run(options: CatalogOptions, words: Sequence[str], kind: str | None, limit: 
 def _columns(found: JsonObject) -> Sequence[str]:
     name = optional_text(found, "name")
     levels = texts(found, "namespace")
-    return text(found, "type"), typed(levels if name is None else (*levels, name))
+    return text(found, "type"), format_identifier(levels if name is None else (*levels, name))

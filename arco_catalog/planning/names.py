@@ -29,7 +29,7 @@ def dotted(namespace: Namespace, name: str | None = None) -> str:
     return ".".join(namespace if name is None else (*namespace, name))
 
 
-def typed(levels: Sequence[str]) -> str:
+def format_identifier(levels: Sequence[str]) -> str:
     """Returns levels joined by dots, as commands take them: a level with a dot or quote is in quotes, and a quote in it
     is written twice."""
     return ".".join('"' + level.replace('"', '""') + '"' if "." in level or '"' in level else level for level in levels)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import CommitFailed
 from arco_catalog.planning.governance import PROTECTED, is_protected
-from arco_catalog.planning.names import called, dotted, typed
+from arco_catalog.planning.names import called, dotted, format_identifier
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry
 from arco_catalog.state.index import Namespace
 
@@ -34,5 +34,5 @@ def _protected(subject: str, levels: Sequence[str], option: str = "") -> CommitF
         f"{subject} is protected, and nothing was changed: it can't be dropped, replaced or renamed while its "
         f"governance has {PROTECTED}=true. To lift that, which takes the privilege CATALOG_MANAGE_ACCESS, POST "
         f'{{"{PROTECTED}": null}} to its governance endpoint, or run: '
-        f"arco governance set {quote(typed(levels))}{option} --remove {PROTECTED}"
+        f"arco governance set {quote(format_identifier(levels))}{option} --remove {PROTECTED}"
     )
