@@ -4,7 +4,7 @@ management API share them."""
 from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
-from arco_catalog.operations.management.privilege_holders import Subject, list_holders
+from arco_catalog.operations.management.privilege_holders import HoldersQuery, list_holders
 from arco_catalog.planning.access import Securable
 
 
@@ -27,6 +27,6 @@ async def of_view(context: RequestContext) -> Response:
 
 
 async def _holders(context: RequestContext, kind: str, on: Securable) -> Response:
-    subject, page = Subject.of(kind, on, context.query.one("privilege")), paging(context)
+    query, page = HoldersQuery.of(kind, on, context.query.one("privilege")), paging(context)
     session = await context.sessions.open_named()
-    return json_response(await list_holders(session, context.sessions.realm, subject, page))
+    return json_response(await list_holders(session, context.sessions.realm, query, page))

@@ -41,16 +41,16 @@ MAX_ROLES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A securable, with its `kind` in terms of the API, and the privileges on it whose holders are listed."""
+class HoldersQuery:
+    """What a list of holders is about: a securable, with its `kind` in terms of the API, and the privileges on it."""
 
     kind: str
     on: Securable
     privileges: Sequence[Privilege]
 
     @classmethod
-    def of(cls, kind: str, on: Securable, privilege: str | None) -> "Subject":
-        """Returns the subject with one privilege, for None with the usual ones. Raises `BadRequest` for a privilege
+    def of(cls, kind: str, on: Securable, privilege: str | None) -> "HoldersQuery":
+        """Returns the query for one privilege, or the usual ones for None. Raises `BadRequest` for a privilege
         that can't be granted on this kind."""
         if privilege is None:
             return cls(kind, on, USUAL[kind])
@@ -59,15 +59,15 @@ class Subject:
         return cls(kind, on, (Privilege(privilege),))
 
 
-async def list_holders(session: Session, realm: Realm | None, subject: Subject, paging: Paging) -> JsonObject:
+async def list_holders(session: Session, realm: Realm | None, query: HoldersQuery, paging: Paging) -> JsonObject:
     """Returns a page of the principals that hold privileges, as the answer that lists them: a row for each principal
     and each of its roles, in order of the roles' names, then of the principals' ids. A role without principals has one
     row. A page may be empty although a later one is not. Without a realm there are no rows. Raises the errors of
     `absent`, and `BadRequest` for a token of another listing, and if another securable has the name now."""
     head = await session.head()
-    chain = await carry_out(session.state, head.index, chain_of(head.index, subject.on))
+    chain = await carry_out(session.state, head.index, chain_of(head.index, query.on))
     if chain is None:
-        raise absent(subject.on)
+        raise absent(query.on)
     answer: JsonObject = {"checked": session.is_restricted, "access": [], "next-page-token": None}
     if realm is None:
         return answer
@@ -78,7 +78,7 @@ async def list_holders(session: Session, realm: Realm | None, subject: Subject, 
     # A session that is restricted has read the realm's HEAD for this request.
     cached = registry.cached_head() if session.is_restricted else None
     page = _Page(
-        session, head, registry, cached or await registry.head(), subject, min(paging.size or MAX_ROWS, MAX_ROWS)
+        session, head, registry, cached or await registry.head(), query, min(paging.size or MAX_ROWS, MAX_ROWS)
     )
     stop = await page.fill(await carry_out(session.state, head.index, roles_on(head.index, chain)), start)
     token = None if stop is None else await page_tokens.issue(session, [chain[-1], *stop])
@@ -103,7 +103,7 @@ class _Page:
     head: RegistryState
     registry: State
     realm_head: RegistryState
-    subject: Subject
+    query: HoldersQuery
     size: int
     rows: list[JsonObject] = field(default_factory=list)
     judged: int = 0
@@ -160,7 +160,7 @@ class _Page:
     @property
     def _flags(self) -> Sequence[bool]:
         """Whether a principal runs the pipeline, for each case that makes a difference."""
-        reserved = any(is_reserved(each, self.subject.on.namespace) for each in self.subject.privileges)
+        reserved = any(is_reserved(each, self.query.on.namespace) for each in self.query.privileges)
         return (False, True) if reserved else (False,)
 
     def _flag_of(self, principal: PrincipalEntry) -> bool:
@@ -168,13 +168,13 @@ class _Page:
 
     async def _privileges(self, role: str, *, runs_pipeline: bool) -> Sequence[JsonValue]:
         """Returns the privileges that a principal has by this role alone, each with a grant."""
-        index, subject = self.head.index, self.subject
-        paths = paths_of(index, role, subject.privileges, subject.on, runs_pipeline=runs_pipeline)
+        index, query = self.head.index, self.query
+        paths = paths_of(index, role, query.privileges, query.on, runs_pipeline=runs_pipeline)
         return [
             {
                 "privilege": privilege,
                 "catalog-role": path.catalog_role,
-                "grant": grant_of(path, subject.kind, subject.on),
+                "grant": grant_of(path, query.kind, query.on),
             }
             for privilege, path in await carry_out(self.session.state, index, paths)
         ]
