@@ -48,9 +48,7 @@ async def check_rights(session: Session, realm: Realm, batch: Sequence[Check]) -
     one of the realm. A principal that does not exist gets the outcome of one without privileges. Raises the errors of
     `Session.head`, and `StoreUnavailable` if the deadline passes."""
     head, registry = await session.head(), realm.lookups()
-    # A session that is restricted has read the realm's HEAD for this request.
-    cached = registry.cached_head() if session.is_restricted else None
-    state = _Batch(session, head, realm, registry, cached or await registry.head())
+    state = _Batch(session, head, realm, registry, await realm_head(session, registry))
     subjects = await state.subjects({check.principal for check in batch})
     results: list[JsonValue] = []
     for check in batch:
@@ -58,6 +56,13 @@ async def check_rights(session: Session, realm: Realm, batch: Sequence[Check]) -
         await asyncio.sleep(0)  # noqa: TID251 - no time passes: a batch may be large
         results.append(await state.result(subjects[check.principal], check))
     return {"results": results}
+
+
+async def realm_head(session: Session, registry: State) -> RegistryState:
+    """Returns the HEAD of the realm, whose records are in `registry`, after `Session.head` has judged the request:
+    that has read it already, if access is restricted."""
+    cached = registry.cached_head() if session.is_restricted else None
+    return cached or await registry.head()
 
 
 @dataclass(frozen=True, slots=True)

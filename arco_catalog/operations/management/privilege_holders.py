@@ -10,7 +10,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
 from arco_catalog.operations.listing import Paging
-from arco_catalog.operations.management.privilege_check import grant_of
+from arco_catalog.operations.management.privilege_check import grant_of, realm_head
 from arco_catalog.operations.realms import Realm
 from arco_catalog.planning.access import Securable, absent, chain_of
 from arco_catalog.planning.privilege_holders import USUAL, paths_of, roles_on
@@ -75,11 +75,8 @@ async def list_holders(session: Session, realm: Realm | None, query: HoldersQuer
     if paging.token:
         start = _start(await page_tokens.redeem(session, paging.token), chain[-1])
     registry = realm.lookups()
-    # A session that is restricted has read the realm's HEAD for this request.
-    cached = registry.cached_head() if session.is_restricted else None
-    page = _Page(
-        session, head, registry, cached or await registry.head(), query, min(paging.size or MAX_ROWS, MAX_ROWS)
-    )
+    size = min(paging.size or MAX_ROWS, MAX_ROWS)
+    page = _Page(session, head, registry, await realm_head(session, registry), query, size)
     stop = await page.fill(await carry_out(session.state, head.index, roles_on(head.index, chain)), start)
     token = None if stop is None else await page_tokens.issue(session, [chain[-1], *stop])
     return {**answer, "access": [*page.rows], "next-page-token": token}
