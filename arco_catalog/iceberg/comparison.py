@@ -17,7 +17,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.metadata import TableMetadata, complete, current_schema
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Schema
-from arco_catalog.iceberg.snapshot_lines import compare_snapshots
+from arco_catalog.iceberg.snapshot_ancestry import compare_snapshots
 from arco_catalog.iceberg.snapshot_summary import summary_counts
 from arco_catalog.iceberg.sort import UNSORTED_ID, SortOrder
 from arco_catalog.iceberg.summary import column_names, format_partition_field, format_sort_field

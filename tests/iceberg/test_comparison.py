@@ -9,7 +9,7 @@ from arco_catalog.iceberg.comparison import compare_tables, compare_views
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.iceberg.metadata import complete, current_schema
 from arco_catalog.iceberg.schema import columns_by_id
-from arco_catalog.iceberg.snapshot_lines import MAX_LISTED, compare_snapshots
+from arco_catalog.iceberg.snapshot_ancestry import MAX_LISTED, compare_snapshots
 from tests.iceberg.engine_updates import Step, histories_of
 from tests.iceberg.strategies import new_tables
 from tests.iceberg.test_laws import after

@@ -36,18 +36,19 @@ def compare_snapshots(
 def _relate(known: Snapshots, old: int | None, new: int | None) -> tuple[str, Sequence[int]]:
     if old == new:
         return "equal", []
-    forward, backward = [*_line(known, new)], [*_line(known, old)]
+    forward, backward = [*_ancestors_of(known, new)], [*_ancestors_of(known, old)]
     if old in forward:
         return "ahead", forward[: forward.index(old)][::-1]
     if new in backward:
         return "behind", backward[: backward.index(new)][::-1]
-    if old is None or new is None:
-        whole = new if old is None else old
-        return ("ahead" if old is None else "behind"), [*_line(known, whole)][::-1]
+    if old is None:
+        return "ahead", forward[::-1]
+    if new is None:
+        return "behind", backward[::-1]
     return ("diverged" if _is_whole(known, forward) and _is_whole(known, backward) else "unknown"), []
 
 
-def _line(known: Snapshots, snapshot: int | None) -> Iterator[int]:
+def _ancestors_of(known: Snapshots, snapshot: int | None) -> Iterator[int]:
     """Yields a snapshot and its ancestors, latest first, as far as they are known."""
     passed: set[int] = set()
     while snapshot is not None and snapshot in known and snapshot not in passed:
