@@ -8,8 +8,6 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.schema import Column, Schema, columns_by_id, type_name
 
 T = TypeVar("T")
-COLUMN_FIELDS = ("name", "type", "required", "doc", "initial-default", "write-default")
-"""What may differ between two columns with one id."""
 
 
 def compare_value(before: JsonValue, after: JsonValue) -> JsonObject | None:
@@ -75,7 +73,7 @@ def _column(column: Column) -> JsonObject:
 
 
 def _change(before: JsonObject, after: JsonObject) -> JsonObject:
-    differs: list[JsonValue] = [name for name in COLUMN_FIELDS if before[name] != after[name]]
+    differs: list[JsonValue] = [name for name in before if before[name] != after[name]]
     return {"id": before["id"], "from": before, "to": after, "differs": differs}
 
 
