@@ -15,7 +15,7 @@ from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, objects, text
 from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.pointer import MetadataFile, list_logged_files
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_RECEIPT_READS = 16
@@ -84,11 +84,7 @@ async def read_history(session: Session, namespace: Namespace, name: str, kind: 
     current, origin = state.pointer.metadata, _origin(state)
 
     def outline(document: JsonObject) -> RelationHistory:
-        earlier = [
-            MetadataFile(text(logged, "metadata-file"), integer(logged, "timestamp-ms"))
-            for logged in reversed(objects(document, "metadata-log"))
-        ]
-        files = [current, *earlier]
+        files = [current, *reversed(list_logged_files(document))]
         here = next((place for place, file in enumerate(files) if file.location == origin), len(files))
         snapshots = {integer(snapshot, "snapshot-id"): snapshot for snapshot in objects(document, "snapshots")}
         return RelationHistory(session, kind, state, document, files[: here + 1], snapshots)

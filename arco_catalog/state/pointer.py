@@ -12,7 +12,7 @@ from typing import Self
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
+from arco_catalog.state.fields import integer, mapping, objects, optional_text, parse_record, sequence, text, texts
 from storage_backends import Version
 from storage_backends.lazy_dataclass import dataclass
 
@@ -28,6 +28,15 @@ class MetadataFile:
 
     location: str
     ms: int
+
+
+def list_logged_files(document: JsonObject) -> list[MetadataFile]:
+    """Returns the earlier metadata files in the field `metadata-log` of a table's metadata, oldest first; none if the
+    metadata has no log. Raises `InternalError` for an entry that lacks its file or time."""
+    return [
+        MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
+        for each in objects(document, "metadata-log")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, objects, optional_text, text, texts
+from arco_catalog.state.fields import optional_text, text, texts
 from arco_catalog.state.floors import read_floor
 from arco_catalog.state.late_receipts import mark_late
 from arco_catalog.state.paths import commit_key, day_of
-from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.pointer import MetadataFile, Pointer, list_logged_files
 from storage_backends import ABSENT, Applied, PreconditionFailed, StoreUnavailable, Unknown
 
 MAX_TRIES = 10
@@ -118,15 +118,6 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
         return receipt.pending(entity=pointer.entity, metadata=file, base=base, details=fields)
 
     return await session.files.extract(file.location, restore, current=True)
-
-
-def list_logged_files(document: JsonObject) -> list[MetadataFile]:
-    """Returns the earlier metadata files in the field `metadata-log` of a table's metadata, oldest first; none if the
-    metadata has no log. Raises `InternalError` for an entry that lacks its file or time."""
-    return [
-        MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
-        for each in objects(document, "metadata-log")
-    ]
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:

@@ -22,8 +22,8 @@ from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.state.checkpoints import Span, WalkCheckpoint
-from arco_catalog.state.pointer import MetadataFile, Pointer
-from arco_catalog.upkeep.ensure_receipt import ensure_receipt, list_logged_files
+from arco_catalog.state.pointer import MetadataFile, Pointer, list_logged_files
+from arco_catalog.upkeep.ensure_receipt import ensure_receipt
 from storage_backends import StoreError, StoreUnavailable
 
 _LOG = logging.getLogger(__name__)
