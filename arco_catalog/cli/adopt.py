@@ -7,17 +7,14 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
-from arco_catalog.cli.left_out import LeftOut
+from arco_catalog.cli.left_out import LeftOut, run_on_each
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, open_session, operator_request
-from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.adopt import adopt
-from arco_catalog.operations.catalogs import DeployedCatalog
-from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.catalog import Session
 
 HEADINGS = ("CATALOG", "COPY OF", "STATE")
-TIMEOUT_MS = 60_000
 
 
 def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
@@ -25,19 +22,13 @@ def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
     which are copies. Prints the copies as text or JSON. Returns 1 if there is a copy and it was not adopted because
     `confirmed` is false, or if a catalog can't be read, else 0. Raises `CliError`."""
 
-    async def work() -> tuple[list[JsonObject], list[LeftOut]]:
+    step = adopt if confirmed else _original
+
+    async def work() -> tuple[list[JsonObject], Sequence[LeftOut]]:
         async with open_session(options, "adopt", find_inventory, writes=confirmed) as inventory:
-            found: list[JsonObject] = []
-            left_out: list[LeftOut] = []
-            for each in inventory.catalogs:
-                try:
-                    copy_of = await _adopt(each, confirmed=confirmed)
-                except InternalError as error:
-                    left_out.append(LeftOut.of(each, error))
-                    continue
-                if copy_of is not None:
-                    found.append({"name": each.name, "copy_of": copy_of, "adopted": confirmed})
-            return found, left_out
+            read, left_out = await run_on_each(inventory.catalogs, "adopt", step)
+            copies = [(owner.name, copy_of) for owner, copy_of in read if copy_of is not None]
+            return [{"name": name, "copy_of": copy_of, "adopted": confirmed} for name, copy_of in copies], left_out
 
     found, left_out = carry_out(work)
     if as_json:
@@ -50,11 +41,9 @@ def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
     return 1 if left_out or (found and not confirmed) else 0
 
 
-async def _adopt(owner: DeployedCatalog, *, confirmed: bool) -> str | None:
-    """Returns the place of the original if a catalog is a copy, and adopts it if that is `confirmed`."""
-    opened = owner.open()
-    session = opened.session(operator_request(opened.runtime, "adopt", TIMEOUT_MS), ALLOW_ALL)
-    return await adopt(session) if confirmed else (await session.state.head()).copy_of
+async def _original(session: Session) -> str | None:
+    """Returns the place of the original of a copy; None for a catalog that is no copy."""
+    return (await session.state.head()).copy_of
 
 
 def _print(found: Sequence[JsonObject], *, confirmed: bool) -> None:

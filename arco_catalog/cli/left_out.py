@@ -1,12 +1,22 @@
 """Registries that a command over several ones leaves out because they can't be read, and names before it ends."""
 
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
+from typing import TypeVar
 
+from arco_catalog.cli.session import operator_request
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
+
+T = TypeVar("T")
+
+TIMEOUT_MS = 60_000
+"""The time of a command for each registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +47,20 @@ class LeftOut:
     def to_json(self) -> JsonObject:
         """Returns the owner's kind and name, and the error."""
         return {"name": self.name, "owner": self.owner, "error": self.error}
+
+
+async def run_on_each(
+    owners: Iterable[DeployedCatalog], command: str, work: Callable[[Session], Awaitable[T]]
+) -> tuple[Sequence[tuple[DeployedCatalog, T]], Sequence[LeftOut]]:
+    """Calls `work` with an operator's session on each registry, one after another. Returns the results with their
+    owners, and the registries whose read fails by `InternalError`. Raises the other errors of `work`."""
+    results: list[tuple[DeployedCatalog, T]] = []
+    left_out: list[LeftOut] = []
+    for each in owners:
+        try:
+            opened = each.open()
+            session = opened.session(operator_request(opened.runtime, command, TIMEOUT_MS), ALLOW_ALL)
+            results.append((each, await work(session)))
+        except InternalError as error:
+            left_out.append(LeftOut.of(each, error))
+    return results, left_out

@@ -3,21 +3,18 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_inventory
-from arco_catalog.cli.left_out import LeftOut
-from arco_catalog.cli.session import carry_out, open_session, operator_request
-from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.cli.left_out import LeftOut, run_on_each
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.upgrade import Upgrade, preview_upgrade, upgrade
-from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.state.commit_record import NEWEST_VERSION
-
-TIMEOUT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +53,13 @@ def run(options: CatalogOptions, *, dry: bool, force: bool, as_json: bool) -> in
     reads them. Prints a line for each, or JSON. Returns 1 if an upgrade is prevented, or a registry of several can't be
     read, else 0. Raises `CliError`."""
 
+    step = preview_upgrade if dry else upgrade
+
     async def work() -> tuple[Sequence[_RegistryUpgrade], Sequence[LeftOut]]:
         async with open_session(options, "upgrade", find_inventory, writes=not dry) as inventory:
-            upgraded: list[_RegistryUpgrade] = []
-            left_out: list[LeftOut] = []
-            for each in (*inventory.registries, *inventory.catalogs):
-                try:
-                    upgraded.append(_RegistryUpgrade(each, await _upgrade(each, dry=dry, force=force)))
-                except InternalError as error:
-                    left_out.append(LeftOut.of(each, error))
-            return upgraded, left_out
+            owners = (*inventory.registries, *inventory.catalogs)
+            found, left_out = await run_on_each(owners, "upgrade", partial(step, force=force))
+            return [_RegistryUpgrade(owner, made) for owner, made in found], left_out
 
     upgraded, left_out = carry_out(work)
     is_prevented = any(each.upgrade.prevented_by is not None for each in upgraded)
@@ -84,9 +78,3 @@ def run(options: CatalogOptions, *, dry: bool, force: bool, as_json: bool) -> in
             "after the last commit. With --force it upgrades at once, and older programs fail from then on."
         )
     return int(is_prevented or bool(left_out))
-
-
-async def _upgrade(owner: DeployedCatalog, *, dry: bool, force: bool) -> Upgrade:
-    opened = owner.open()
-    session = opened.session(operator_request(opened.runtime, "upgrade", TIMEOUT_MS), ALLOW_ALL)
-    return await (preview_upgrade if dry else upgrade)(session, force=force)
