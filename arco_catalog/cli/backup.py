@@ -13,7 +13,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.restore import NEXT
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import mapping, objects, sequence, text
+from arco_catalog.state.fields import mapping, objects, sequence
 from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
 from arco_catalog.upkeep.recovery.backup import backup
 from arco_catalog.upkeep.recovery.unpack import restore_backup
@@ -43,9 +43,7 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
                 archive.abandon()
 
     made = carry_out(work)
-    left_out = [
-        LeftOut(*(text(each, name) for name in ("owner", "name", "error"))) for each in objects(made, "left_out")
-    ]
+    left_out = [LeftOut.parse(each) for each in objects(made, "left_out")]
     missing = [str(entity) for each in objects(made, "registries") for entity in sequence(each, "pointers_missing")]
     if as_json:
         print(json_text(made))

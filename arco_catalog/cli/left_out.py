@@ -12,6 +12,7 @@ from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
+from arco_catalog.state.fields import text
 
 T = TypeVar("T")
 
@@ -31,6 +32,11 @@ class LeftOut:
     def of(cls, deployed: DeployedCatalog, error: InternalError) -> "LeftOut":
         """Returns the registry of an owner of state whose read has failed by this error."""
         return cls(str(deployed.owner), deployed.name, error.message)
+
+    @classmethod
+    def parse(cls, document: JsonObject) -> "LeftOut":
+        """Reads what `to_json` returns."""
+        return cls(text(document, "owner"), text(document, "name"), text(document, "error"))
 
     def describe(self) -> str:
         """Returns the line that a command prints for the registry."""
