@@ -41,9 +41,6 @@ PAGE = 100
 AT_ONCE = 16
 """Tasks that are read concurrently."""
 RETRY_AFTER_S = 10
-_SUCCEEDED: TaskEnd = "succeeded"
-_FAILED: TaskEnd = "failed"
-_STOPPED: TaskEnd = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +187,15 @@ class DelegationService:
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
         """Executes attempts of a task to its end, with the stores that `mounts` open for it, and closes these
         stores."""
-        start_ms, end = self._state.runtime.now_ms(), _STOPPED
+        start_ms = self._state.runtime.now_ms()
+        end: TaskEnd = "stopped"
         self._observer.started()
         catalog = replace(self._state, mounts=mounts, files=FileCache(CACHE_BYTES))
         worker = self._worker(catalog, {TABLE_PURGE: DelegatedPurgeExecutor(purge, storage, self._access.places)})
         try:
             while (status := await self._attempt(worker, task, purge)) is None:
                 await self._state.runtime.sleep(POLL_SECONDS)
-            end = _SUCCEEDED if status is Status.SUCCESS else _FAILED
+            end = "succeeded" if status is Status.SUCCESS else "failed"
         finally:
             self._observer.ended(end, (self._state.runtime.now_ms() - start_ms) / 1000)
             del self._running[task]
