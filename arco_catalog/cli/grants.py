@@ -12,6 +12,7 @@ from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
 from arco_catalog.cli.management import Management, open_management
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
+from arco_catalog.http.options import UNIT_SEPARATOR
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, objects, optional_text, text, texts
@@ -146,7 +147,7 @@ async def _holders(
 
 def _path_of(grant: JsonObject) -> Sequence[str]:
     """Returns the segments of a path that name the securable of a grant."""
-    kind, namespace = text(grant, "type"), "\x1f".join(texts(grant, "namespace"))
+    kind, namespace = text(grant, "type"), UNIT_SEPARATOR.join(texts(grant, "namespace"))
     below = () if kind == "namespace" else (f"{kind}s", text(grant, f"{kind}Name"))
     return ("namespaces", namespace, *below)
 
