@@ -20,7 +20,7 @@ IDLE_SECONDS = 5.0
 connection is closed can't know whether the request arrived, so new connections rather wait in the kernel's queue."""
 
 
-Refusal = Literal["malformed", "head-too-large", "head-too-slow", "pipelined", "buffers-full"]
+RefusalReason = Literal["malformed", "head-too-large", "head-too-slow", "pipelined", "buffers-full"]
 """Why a connection refused a request that the app never got: it is not HTTP; its target and headers are too large, or
 took too long; too many requests waited behind another; all connections together buffered too much."""
 
@@ -52,7 +52,7 @@ class Crowd:
         self.when_one_leaves: Callable[[], None] = lambda: None
         self.when_size_changes: Callable[[int], None] = lambda count: None
         """Gets the number of connections whenever that changes."""
-        self.when_one_is_refused: Callable[[Refusal], None] = lambda reason: None
+        self.when_one_is_refused: Callable[[RefusalReason], None] = lambda reason: None
         """Gets the reason for each request that a connection has refused."""
 
     @property

@@ -6,7 +6,7 @@ from typing import get_args
 
 from prometheus_client import CollectorRegistry
 
-from arco_catalog.cli.crowd import Crowd, Refusal
+from arco_catalog.cli.crowd import Crowd, RefusalReason
 from arco_catalog.telemetry.collectors import Collectors, Page, count_in_files, count_in_memory, page_of
 from arco_catalog.telemetry.metrics import OF_PROCESSES
 from arco_catalog.telemetry.purge_counts import PurgeCounts
@@ -35,7 +35,7 @@ class ServerMetrics:
         self._connections = collectors.gauge("arco_connections")
         self._limit = collectors.gauge("arco_connections_limit")
         refused = collectors.counter("arco_refused_requests_total")
-        self._refused = {reason: refused.labels(reason) for reason in get_args(Refusal)}
+        self._refused = {reason: refused.labels(reason) for reason in get_args(RefusalReason)}
 
     def task_counts(self) -> TaskCounts:
         """Returns the counts of tasks. A process that does not work on tasks has none of these metrics."""

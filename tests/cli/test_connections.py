@@ -17,7 +17,7 @@ from arco_catalog.cli.connections import (
     READ_SECONDS,
     BoundedProtocol,
 )
-from arco_catalog.cli.crowd import Crowd, Refusal
+from arco_catalog.cli.crowd import Crowd, RefusalReason
 
 
 class Timer:
@@ -181,8 +181,8 @@ REFUSED: dict[str, Sequence[bytes]] = {
 """What clients send for each reason to refuse a request."""
 
 
-@pytest.mark.parametrize("reason", get_args(Refusal))
-def test_a_request_that_the_app_never_gets_is_counted_with_its_reason(reason: Refusal) -> None:
+@pytest.mark.parametrize("reason", get_args(RefusalReason))
+def test_a_request_that_the_app_never_gets_is_counted_with_its_reason(reason: RefusalReason) -> None:
     refused: list[str] = []
     crowd = Crowd(10, lambda: 0.0, 80_000 if reason == "buffers-full" else 4 << 20)
     crowd.when_one_is_refused = refused.append
