@@ -15,6 +15,7 @@ from arco_catalog.cli.listening import listen, uri_of
 from arco_catalog.cli.serve import (
     Server,
     followed,
+    metrics_of,
     open_served,
     parsed_each,
     run_server,
@@ -79,7 +80,7 @@ def run(options: DelegationOptions) -> int:
 async def _serve(options: DelegationOptions) -> None:
     hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
     certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
-    metrics = _metrics_of(options)
+    metrics = metrics_of(options)
     telemetry = telemetry_of(options, [] if metrics is None else [metrics.requests])
     crowd = Crowd(max_connections(options.max_connections), asyncio.get_running_loop().time)
     if metrics is not None:
@@ -108,15 +109,6 @@ def _announce(uri: str, page: str | None) -> None:
     print(f"Arco's delegation service is at {uri} (Ctrl-C stops it)", flush=True)
     if page is not None:
         print(f"Metrics for Prometheus are at {page}", flush=True)
-
-
-def _metrics_of(options: DelegationOptions) -> "ServerMetrics | None":
-    """Returns the metrics for Prometheus of this process; None without --metrics-port."""
-    if options.metrics_port is None:
-        return None
-    from arco_catalog.cli.server_metrics import ServerMetrics
-
-    return ServerMetrics(None, SystemRuntime().now_ms)
 
 
 @asynccontextmanager

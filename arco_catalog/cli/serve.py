@@ -112,7 +112,7 @@ class _Inputs:
     @classmethod
     def of(cls, options: ServeOptions) -> "_Inputs":
         """Parses the options of a server. Raises `CliError` for the first wrong one."""
-        metrics = _metrics_of(options)
+        metrics = metrics_of(options, options.listener)
         return cls(
             parsed_each("--allowed-host", parse_host, options.allowed_hosts),
             parsed_each("--allowed-origin", parse_origin, options.allowed_origins),
@@ -163,8 +163,8 @@ async def _serve(options: ServeOptions) -> None:
             server = Server(config, crowd, lambda: _announce(options, report, listener, uri), parsed.certificate)
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
-            answering = scraped(options, parsed.metrics if options.listener is None else None)  # a supervisor does
-            async with answering as uri, work:
+            metrics = parsed.metrics if options.listener is None else None  # a worker's supervisor answers scrapes
+            async with scraped(options, metrics) as uri, work:
                 await server.serve([listener])
 
 
@@ -325,13 +325,14 @@ def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str])
         raise CliError(f"{option}: {error}") from error
 
 
-def _metrics_of(options: ServeOptions) -> "ServerMetrics | None":
-    """Returns the metrics for Prometheus of this process; None without --metrics-port."""
+def metrics_of(options: ServerOptions, place: int | None = None) -> "ServerMetrics | None":
+    """Returns the metrics for Prometheus of this process, at this place among the workers of its supervisor; None
+    without --metrics-port."""
     if options.metrics_port is None:
         return None
     from arco_catalog.cli.server_metrics import ServerMetrics
 
-    return ServerMetrics(options.listener, SystemRuntime().now_ms)
+    return ServerMetrics(place, SystemRuntime().now_ms)
 
 
 @asynccontextmanager
