@@ -18,7 +18,7 @@ async def get_config(context: RequestContext) -> Response:
     `NoSuchWarehouse`, `BadRequest` if the query names no warehouse and there is no default, and the errors of
     `Session.head`."""
     service = context.service
-    name = context.query.one("warehouse") or service.default_warehouse()
+    name = context.query.one("warehouse") or service.require_default_warehouse()
     if context.sessions.realm is not None:
         await context.sessions.select_catalog(name)
     elif name in service.warehouses:

@@ -145,7 +145,7 @@ class Dispatch:
             check_media_type(request.headers, route.body_types, needs_body=route.has_body)
         catalog = None
         if route.has_prefix:
-            prefix = params.get("prefix") or self._service.default_warehouse()
+            prefix = params.get("prefix") or self._service.require_default_warehouse()
             params = {**params, "prefix": prefix}
             catalog = await self._catalog(prefix, realm, request)
             request.warehouse, request.catalog = prefix, catalog

@@ -49,19 +49,24 @@ class Service:
     authentication: Authentication | None = None
     console: "Console | None" = None
 
-    def default_warehouse(self) -> str:
-        """Returns the warehouse of requests that name none: the configured one or, on a server without realms, the only
-        one. Raises `BadRequest` if there is neither."""
-        if self.options.default_warehouse is not None:
+    @property
+    def default_warehouse(self) -> str | None:
+        """The warehouse of requests that name none: the configured one or, on a server without realms, the only one;
+        None if there is neither."""
+        if self.options.default_warehouse is not None or self.realms is not None or len(self.warehouses) != 1:
             return self.options.default_warehouse
+        return next(iter(self.warehouses))
+
+    def require_default_warehouse(self) -> str:
+        """Returns the warehouse of requests that name none. Raises `BadRequest` if there is none."""
+        if self.default_warehouse is not None:
+            return self.default_warehouse
         if self.realms is not None:
             raise BadRequest(
                 "The request names no catalog, and this server has no default one: name one in the query parameter "
                 "'warehouse' of /v1/config, and use the prefix in the response"
             )
-        if len(self.warehouses) != 1:
-            raise BadRequest(
-                "The request names no warehouse, and this server has several: name one in the query parameter "
-                "'warehouse' of /v1/config, and use the prefix in the response"
-            )
-        return next(iter(self.warehouses))
+        raise BadRequest(
+            "The request names no warehouse, and this server has several: name one in the query parameter "
+            "'warehouse' of /v1/config, and use the prefix in the response"
+        )

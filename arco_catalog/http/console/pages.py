@@ -63,14 +63,13 @@ async def static_file(context: RequestContext) -> Response:
 
 
 async def config(context: RequestContext) -> Response:
-    """Returns what the console needs before anyone has signed in: the version of the server, its usual or only
-    warehouse, the number of its realms, and the ways to sign in, none if callers are not authenticated."""
+    """Returns what the console needs before anyone has signed in: the version of the server, its default warehouse, the
+    number of its realms, and the ways to sign in, none if callers are not authenticated."""
     service = context.service
-    only = [*service.warehouses] if len(service.warehouses) == 1 else [None]
     return json_response(
         {
             "version": version("arco-catalog"),
-            "warehouse": service.options.default_warehouse or only[0],
+            "warehouse": service.default_warehouse,
             "realms": 0 if service.realms is None else len(service.realms.realms),
             "logins": _logins(service),
         },
