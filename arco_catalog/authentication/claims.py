@@ -24,12 +24,12 @@ MAX_ROLE = 256
 MAX_TIME_S = 1 << 40
 """Seconds since 1970; later times are malformed."""
 
-_NOT_FOR_BEARERS = {
-    "cnf": "it is bound to a key, and this server can't verify that its bearer has that key",
-    "events": "it reports an event, such as the end of a session, and is no access token",
+_NOT_OF_BEARER_TOKENS = {
+    "cnf": "it is bound to a key, and this server can't verify that the client has that key. Send a bearer token",
+    "events": "it reports an event, such as the end of a session, and is no access token. Send an access token",
 }
-"""Claims that no access token for every bearer has (RFC 7800, RFC 8417), and why a token with one is refused. The token
-about the end of a session has the client as its audience, as ID tokens do (docs/decisions/0095)."""
+"""Claims that no bearer token has (RFC 7800, RFC 8417), and why a token with one is refused. The token about the end of
+a session has the client as its audience, as ID tokens do (docs/decisions/0095)."""
 
 _PART = re.compile(r"[A-Za-z0-9_-]+")
 _ROLE = re.compile(r"[A-Za-z0-9_.:-]{1,256}")
@@ -106,9 +106,9 @@ def _time(claims: JsonObject, name: str) -> float | None:
     return value
 
 
-def check_for_every_bearer(claims: Container[str]) -> None:
-    """Raises `NotAuthorized` for the claims of a token that is not for every bearer, or no access token at all."""
-    for name, reason in _NOT_FOR_BEARERS.items():
+def check_bearer_token(claims: Container[str]) -> None:
+    """Raises `NotAuthorized` for the claims of a token that is bound to a key, or is no access token."""
+    for name, reason in _NOT_OF_BEARER_TOKENS.items():
         if name in claims:
             raise NotAuthorized(f"The token has the claim '{name}': {reason}")
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
-from arco_catalog.authentication.claims import check_for_every_bearer, role_names, text_claim
+from arco_catalog.authentication.claims import check_bearer_token, role_names, text_claim
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.planning.access import Identity
 from storage_backends.lazy_dataclass import dataclass
@@ -59,9 +59,9 @@ class GatewayAuthenticator:
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:
         """The result for the principal of a token, given by the claims that the gateway has verified. Raises
-        `NotAuthorized` if a claim is missing or malformed, the issuer is not an HTTPS URL, or the token is not for
-        every bearer."""
-        check_for_every_bearer(claims)
+        `NotAuthorized` if a claim is missing or malformed, the issuer is not an HTTPS URL, or the token is no bearer
+        token."""
+        check_bearer_token(claims)
         texts = {name: value for name, value in claims.items() if isinstance(value, str)}
         issuer, subject = text_claim(texts, "iss"), text_claim(texts, self.principal_claim)
         if not issuer.startswith("https://") or " " in issuer:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import (
     UnverifiedToken,
-    check_for_every_bearer,
+    check_bearer_token,
     claim_at,
     expiry_ms,
     read_unverified,
@@ -128,9 +128,8 @@ def key_id(unverified: UnverifiedToken) -> str:
 
 def result_of(claims: JsonObject, issuer: Issuer) -> AuthenticationResult:
     """Returns the result for a token of an issuer, given by its verified claims: the principal, its roles and the
-    token's scopes. Raises `NotAuthorized` if a claim is missing or malformed, and for a token that is not for every
-    bearer."""
-    check_for_every_bearer(claims)
+    token's scopes. Raises `NotAuthorized` if a claim is missing or malformed, or the token is no bearer token."""
+    check_bearer_token(claims)
     subject = text_claim({issuer.principal_claim: claim_at(claims, issuer.principal_claim)}, issuer.principal_claim)
     identity = Identity(f"{issuer.url} {subject}", roles_in(claims, issuer.roles_claim), issued=True)
     return AuthenticationResult(issuer.realm, identity, printable(subject), scopes=scopes_in(claims))
