@@ -146,7 +146,8 @@ async def _without_catalogs(state: State, known: RegistryState, names: Sequence[
     """Returns the changes of the index of a realm's restored HEAD that remove these catalogs."""
     changes: dict[str, JsonObject | None] = {}
     index = known.index
-    for key, name in ((catalog_key(name), name) for name in names):
+    for name in names:
+        key = catalog_key(name)
         await load(state, index, Needs(keys=[key]))
         found = find_catalog(index, name)
         if found is not None:
