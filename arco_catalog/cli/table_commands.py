@@ -113,7 +113,7 @@ def _add_search(parser: argparse.ArgumentParser, environment: Mapping[str, str])
         "--type",
         choices=KINDS,
         metavar="TYPE",
-        help="only objects of this type: namespace, table, view, generic-table or semantic-model",
+        help=f"only objects of this type: {', '.join(KINDS[:-1])} or {KINDS[-1]}",
     )
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, default=50, metavar="N", help="list this many [default 50]")
