@@ -35,7 +35,7 @@ class AuthenticationResult:
     scopes: frozenset[str] = frozenset()
 
     @property
-    def names(self) -> int:
+    def name_count(self) -> int:
         """The number of names of roles and scopes in the result."""
         return len(self.identity.activated or ()) + len(self.scopes)
 

@@ -110,7 +110,7 @@ class OidcAuthenticator:
         until_ms = expiry_ms(claims, self._now_ms())
         found = result_of(claims, issuer)
         trusted.recall(token)  # the keys that it was verified by are the newest
-        trusted.cache.put(token, found, until_ms, found.names)
+        trusted.cache.put(token, found, until_ms, found.name_count)
         return found
 
 

@@ -146,7 +146,7 @@ class InternalAuthenticator:
             token_claims.actor,
             frozenset({EXECUTE_TASKS} if token_claims.executes_tasks else ()),
         )
-        self._cache.put(token, (found, key), until_ms, found.names)
+        self._cache.put(token, (found, key), until_ms, found.name_count)
         return found
 
 
