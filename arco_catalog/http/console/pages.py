@@ -1,5 +1,6 @@
 """HTTP handlers of the console: its files, and the public configuration that its pages start with."""
 
+from functools import cache
 from importlib.metadata import version
 
 from arco_catalog.http.compression import accepts_gzip, compressed
@@ -68,13 +69,19 @@ async def config(context: RequestContext) -> Response:
     service = context.service
     return json_response(
         {
-            "version": version("arco-catalog"),
+            "version": _version(),
             "warehouse": service.default_warehouse,
             "realms": 0 if service.realms is None else len(service.realms.realms),
             "logins": _logins(service),
         },
         headers={**HEADERS, "Cache-Control": "no-store"},
     )
+
+
+@cache
+def _version() -> str:
+    """Returns the version of the installed package, which is read from its files once."""
+    return version("arco-catalog")
 
 
 def _logins(service: Service) -> list[JsonValue]:
