@@ -1,88 +1,60 @@
-"""The operations by which people look at a catalog, as the OpenAPI document describes them: no specification has
-them."""
+"""The parts of the OpenAPI document about search, history, tasks, and who has access, which no specification has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from arco_catalog.operations.search import KINDS, MAX_RESULTS
 from arco_catalog.planning.privileges import GRANTABLE
 from arco_catalog.planning.search import MAX_QUERY
 from arco_catalog.state.task import Status
+from tools.openapi.builders import (
+    INTEGER,
+    TEXT,
+    list_of,
+    nullable,
+    object_of,
+    parameter_references,
+    query,
+    read_operation,
+    reference,
+)
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
-TAG = "Arco API"
-_TEXT: Json = {"type": "string"}
-_LEVELS: Json = {"type": "array", "items": _TEXT}
-_TOKEN: Json = {"type": ["string", "null"]}
-
-
-def _reference(kind: str, name: str) -> Json:
-    return {"$ref": f"#/components/{kind}/{name}"}
-
-
-def _nullable(kind: str) -> Json:
-    return {"type": [kind, "null"]}
-
-
-def _object(**properties: Json) -> Json:
-    """An object that has all of these fields, whose names have hyphens for underscores."""
-    named = {name.replace("_", "-"): schema for name, schema in properties.items()}
-    return {"type": "object", "required": [*named], "properties": named}
-
-
-def _list(items: Json) -> Json:
-    return {"type": "array", "items": items}
-
-
-def _query(name: str, schema: Json, *, required: bool = False) -> Json:
-    return {"name": name, "in": "query", "required": required, "schema": schema}
-
-
-def _reads(name: str, answer: str, parameters: Sequence[Json], path: Sequence[str] = ("prefix",)) -> Json:
-    """An operation that reads, with the schema of its answer. `path` has the parameters of its path."""
-    answered: Json = {"content": {"application/json": {"schema": _reference("schemas", answer)}}}
-    return {
-        "tags": [TAG],
-        "operationId": name,
-        "parameters": [*(_reference("parameters", each) for each in path), *parameters],
-        "responses": {"200": answered},
-    }
-
-
-_PAGE_TOKEN, _PAGE_SIZE = _reference("parameters", "page-token"), _reference("parameters", "page-size")
-_NAME: Json = _object(namespace=_LEVELS, name=_nullable("string"))
+_LEVELS = list_of(TEXT)
+_PAGE_TOKEN, _PAGE_SIZE = parameter_references("page-token", "page-size")
+_NAME: Json = object_of(namespace=_LEVELS, name=nullable(TEXT))
 _TASK: Json = {"name": "task", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 _TASK_FIELDS: Mapping[str, Json] = {
-    "id": _TEXT,
-    "type": _TEXT,
-    "namespace": {**_LEVELS, "type": ["array", "null"]},
-    "name": _nullable("string"),
+    "id": TEXT,
+    "type": TEXT,
+    "namespace": nullable(_LEVELS),
+    "name": nullable(TEXT),
     "status": {"enum": [*Status]},
-    "version": {"type": "integer"},
-    "attempts": {"type": "integer"},
-    "created_at_ms": {"type": "integer"},
-    "changed_at_ms": {"type": "integer"},
-    "next_run_at_ms": {"type": "integer"},
+    "version": INTEGER,
+    "attempts": INTEGER,
+    "created_at_ms": INTEGER,
+    "changed_at_ms": INTEGER,
+    "next_run_at_ms": INTEGER,
     "held": {"description": "Whether a worker has it now.", "type": "boolean"},
     "undone": {"description": "Whether the drop was undone: nothing will be deleted.", "type": "boolean"},
     "stuck": {"description": "Whether it failed half-way, and holds the table's locations.", "type": "boolean"},
     "retriable": {"type": "boolean"},
     "progress": {"type": "object"},
-    "result": _nullable("string"),
-    "correlation_id": _nullable("string"),
+    "result": nullable(TEXT),
+    "correlation_id": nullable(TEXT),
 }
 _UNDO: Json = {
     "description": "Of a drop: whether an undrop would undo it, as far as the registry shows.",
-    **_object(
+    **object_of(
         possible={"type": "boolean"},
         state={"enum": ["dropped", "purging", "purged", "restored", "gone"]},
-        until_ms=_nullable("integer"),
-        purge_task=_nullable("string"),
+        until_ms=nullable(INTEGER),
+        purge_task=nullable(TEXT),
         blocked_by={
-            **_object(
+            **object_of(
                 reason={"enum": ["name-taken", "dropped-later", "namespace-missing"]},
-                type=_TEXT,
+                type=TEXT,
                 namespace=_LEVELS,
-                name=_nullable("string"),
+                name=nullable(TEXT),
             ),
             "type": ["object", "null"],
         },
@@ -96,8 +68,8 @@ def _holders(of: str, catalog: str, prefix: str) -> Mapping[str, Json]:
     namespace, found = f"{catalog}/namespaces/{{namespace}}", dict[str, Json]()
     for kind, path in (("namespace", ""), ("table", "/tables/{table}"), ("view", "/views/{view}")):
         names = (prefix, "namespace", *(() if kind == "namespace" else (kind,)))
-        parameters = [_query("privilege", {"enum": sorted(GRANTABLE[kind])}), _PAGE_TOKEN, _PAGE_SIZE]
-        found[f"GET {namespace}{path}/access"] = _reads(
+        parameters = [query("privilege", {"enum": sorted(GRANTABLE[kind])}), _PAGE_TOKEN, _PAGE_SIZE]
+        found[f"GET {namespace}{path}/access"] = read_operation(
             f"list{of}{kind.capitalize()}Access", "Access", parameters, names
         )
     return found
@@ -106,36 +78,36 @@ def _holders(of: str, catalog: str, prefix: str) -> Mapping[str, Json]:
 OPERATIONS: Mapping[str, Json] = {
     **_holders("", "/v1/{prefix}", "prefix"),
     **_holders("Catalog", f"{MANAGEMENT_BASE}/catalogs/{{catalog}}", "catalog"),
-    "GET /v1/{prefix}/search": _reads(
+    "GET /v1/{prefix}/search": read_operation(
         "search",
         "SearchResults",
         [
-            _query("q", {"type": "string", "minLength": 1, "maxLength": MAX_QUERY}, required=True),
-            _query("type", {"enum": [*KINDS]}),
-            _query("limit", {"type": "integer", "minimum": 1}),
+            query("q", {"type": "string", "minLength": 1, "maxLength": MAX_QUERY}, required=True),
+            query("type", {"enum": [*KINDS]}),
+            query("limit", {"type": "integer", "minimum": 1}),
             _PAGE_TOKEN,
         ],
     ),
-    "GET /v1/{prefix}/tasks": _reads(
+    "GET /v1/{prefix}/tasks": read_operation(
         "listTasks",
         "Tasks",
         [
-            _query("status", {"enum": [*Status]}),
-            _query("stuck", {"type": "boolean"}),
-            _query("unfinished", {"type": "boolean"}),
+            query("status", {"enum": [*Status]}),
+            query("stuck", {"type": "boolean"}),
+            query("unfinished", {"type": "boolean"}),
             _PAGE_TOKEN,
             _PAGE_SIZE,
         ],
     ),
-    "GET /v1/{prefix}/tasks/{task}": _reads("getTask", "TaskDetails", [_TASK]),
+    "GET /v1/{prefix}/tasks/{task}": read_operation("getTask", "TaskDetails", [_TASK]),
     "POST /v1/{prefix}/tasks/{task}/retry": {
-        **_reads("retryTask", "TaskDetails", [_TASK]),
+        **read_operation("retryTask", "TaskDetails", [_TASK]),
         "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
     },
-    "GET /v1/{prefix}/history": _reads(
+    "GET /v1/{prefix}/history": read_operation(
         "listHistory",
         "History",
-        [_PAGE_TOKEN, _PAGE_SIZE, _query("namespace", _TEXT), _query("table", _TEXT)],
+        [_PAGE_TOKEN, _PAGE_SIZE, query("namespace", TEXT), query("table", TEXT)],
     ),
 }
 """Whole operations, by their endpoints."""
@@ -143,61 +115,61 @@ OPERATIONS: Mapping[str, Json] = {
 SCHEMAS: Mapping[str, Json] = {
     "Task": {
         "description": "A background task.",
-        **_object(**_TASK_FIELDS),
+        **object_of(**_TASK_FIELDS),
     },
     "TaskDetails": {
         "description": "A background task with its payload and the details of its last result.",
-        **_object(**_TASK_FIELDS, result_details=_nullable("string"), payload={"type": "object"}),
+        **object_of(**_TASK_FIELDS, result_details=nullable(TEXT), payload={"type": "object"}),
     },
-    "UnreadableTask": {"description": "A task whose record is damaged.", **_object(id=_TEXT, unreadable=_TEXT)},
+    "UnreadableTask": {"description": "A task whose record is damaged.", **object_of(id=TEXT, unreadable=TEXT)},
     "Tasks": {
         "description": "A page of tasks. It may be empty although there is a next page.",
-        **_object(
-            tasks=_list({"anyOf": [_reference("schemas", "Task"), _reference("schemas", "UnreadableTask")]}),
-            next_page_token=_TOKEN,
+        **object_of(
+            tasks=list_of({"anyOf": [reference("schemas", "Task"), reference("schemas", "UnreadableTask")]}),
+            next_page_token=nullable(TEXT),
         ),
     },
     "SearchResults": {
         "description": "A page of what a search found. It may be empty although there is a next page.",
-        **_object(
+        **object_of(
             results={
-                **_list(_object(type={"enum": [*KINDS]}, namespace=_LEVELS, name=_nullable("string"))),
+                **list_of(object_of(type={"enum": [*KINDS]}, namespace=_LEVELS, name=nullable(TEXT))),
                 "maxItems": MAX_RESULTS,
             },
-            scanned={"type": "integer"},
-            next_page_token=_TOKEN,
+            scanned=INTEGER,
+            next_page_token=nullable(TEXT),
         ),
     },
     "Access": {
         "description": "A page of the principals that have access, each by one of its principal roles.",
-        **_object(
+        **object_of(
             checked={"description": "Whether this server checks grants.", "type": "boolean"},
-            access=_list(
-                _object(
-                    principal_role=_TEXT,
-                    principal={"description": "Null for a role that no principal has.", **_nullable("string")},
-                    privileges=_list(
-                        _object(privilege=_TEXT, catalog_role=_nullable("string"), grant={"type": "object"})
+            access=list_of(
+                object_of(
+                    principal_role=TEXT,
+                    principal={"description": "Null for a role that no principal has.", **nullable(TEXT)},
+                    privileges=list_of(
+                        object_of(privilege=TEXT, catalog_role=nullable(TEXT), grant={"type": "object"})
                     ),
                 )
             ),
-            next_page_token=_TOKEN,
+            next_page_token=nullable(TEXT),
         ),
     },
     "HistoryOperation": {
         "description": "An operation on the names, roles and grants of a catalog, by one registry commit.",
-        **_object(
-            id=_nullable("string"),
-            commit=_TEXT,
-            sequence={"type": "integer"},
-            at_ms=_nullable("integer"),
-            kind=_TEXT,
-            principal=_nullable("string"),
-            session=_nullable("string"),
-            source=_nullable("object"),
-            namespace={**_LEVELS, "type": ["array", "null"]},
-            name=_nullable("string"),
-            entity=_nullable("string"),
+        **object_of(
+            id=nullable(TEXT),
+            commit=TEXT,
+            sequence=INTEGER,
+            at_ms=nullable(INTEGER),
+            kind=TEXT,
+            principal=nullable(TEXT),
+            session=nullable(TEXT),
+            source=nullable({"type": "object"}),
+            namespace=nullable(_LEVELS),
+            name=nullable(TEXT),
+            entity=nullable(TEXT),
             to={**_NAME, "type": ["object", "null"]},
             detail={"type": "object"},
             undo=_UNDO,
@@ -205,6 +177,6 @@ SCHEMAS: Mapping[str, Json] = {
     },
     "History": {
         "description": "A page of operations, newest first. It may be empty although there is a next page.",
-        **_object(operations=_list(_reference("schemas", "HistoryOperation")), next_page_token=_TOKEN),
+        **object_of(operations=list_of(reference("schemas", "HistoryOperation")), next_page_token=nullable(TEXT)),
     },
 }

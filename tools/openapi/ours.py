@@ -15,35 +15,23 @@ from arco_catalog.planning.governance import (
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from tools.openapi import discovery, inspection
+from tools.openapi.builders import TAG, TEXT, json_content, list_of, parameter_references, query, reference
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
-TAG = "Arco API"
 _NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
 _GOVERNED = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/namespaces/{{namespace}}"
 
 
-def _reference(kind: str, name: str) -> Json:
-    return {"$ref": f"#/components/{kind}/{name}"}
-
-
-def _json(schema: Json) -> Json:
-    return {"content": {"application/json": {"schema": schema}}}
-
-
-def _in_path(*names: str) -> list[Json]:
-    return [_reference("parameters", name) for name in names]
-
-
 def _health(name: str) -> Json:
-    described = _json(_reference("schemas", "Health")) if name == "health" else {}
+    described = json_content(reference("schemas", "Health")) if name == "health" else {}
     return {"tags": [TAG], "operationId": name, "parameters": [], "responses": {"200": described}}
 
 
-_GOVERNANCE = _reference("schemas", "Governance")
+_GOVERNANCE = reference("schemas", "Governance")
 _MERGE_PATCH: Json = {
     "content": {
-        kind: {"schema": _reference("schemas", "GovernancePatch")}
+        kind: {"schema": reference("schemas", "GovernancePatch")}
         for kind in ("application/merge-patch+json", "application/json")
     }
 }
@@ -51,8 +39,8 @@ _MERGE_PATCH: Json = {
 
 def _governance(of: str, path: str, *parameters: str) -> Mapping[str, Json]:
     """The two operations on the governance of something."""
-    named: Json = {"tags": [TAG], "parameters": _in_path(*parameters)}
-    responses: Json = {"200": _json(_GOVERNANCE)}
+    named: Json = {"tags": [TAG], "parameters": parameter_references(*parameters)}
+    responses: Json = {"200": json_content(_GOVERNANCE)}
     return {
         f"GET {path}/governance": {**named, "operationId": f"get{of}Governance", "responses": responses},
         f"POST {path}/governance": {
@@ -75,51 +63,41 @@ OPERATIONS: Mapping[str, Json] = {
     f"POST {MANAGEMENT_BASE}/catalogs/{{catalog}}/check": {
         "tags": [TAG],
         "operationId": "checkPrivileges",
-        "parameters": _in_path("catalog"),
-        "requestBody": _json(_reference("schemas", "PrivilegeChecks")),
-        "responses": {"200": _json(_reference("schemas", "PrivilegeCheckResults"))},
+        "parameters": parameter_references("catalog"),
+        "requestBody": json_content(reference("schemas", "PrivilegeChecks")),
+        "responses": {"200": json_content(reference("schemas", "PrivilegeCheckResults"))},
     },
     "GET /health": _health("health"),
     "HEAD /health": _health("healthExists"),
     "GET /openapi.json": {
         "tags": [TAG],
         "operationId": "getOpenApi",
-        "parameters": [_reference("parameters", "if-none-match")],
+        "parameters": [reference("parameters", "if-none-match")],
         "responses": {
-            "200": {"headers": {"ETag": {"schema": {"type": "string"}}}, **_json({"type": "object"})},
+            "200": {"headers": {"ETag": {"schema": {"type": "string"}}}, **json_content({"type": "object"})},
             "304": {},
         },
     },
     f"POST {_TABLE}/undrop": {
         "tags": [TAG],
         "operationId": "undropTable",
-        "parameters": _in_path("prefix", "namespace", "table"),
+        "parameters": parameter_references("prefix", "namespace", "table"),
         "responses": {"204": {}},
     },
     "POST /api/v1/{prefix}/lineage": {
         "tags": [TAG],
         "operationId": "postEvent",
-        "parameters": _in_path("prefix"),
-        "requestBody": _json(_reference("schemas", "LineageEvent")),
+        "parameters": parameter_references("prefix"),
+        "requestBody": json_content(reference("schemas", "LineageEvent")),
         "responses": {"201": {}},
     },
     **inspection.OPERATIONS,
 }
 """Whole operations, by their endpoints."""
 
-_DELETED: Json = {
-    "name": "deleted",
-    "in": "query",
-    "required": False,
-    "description": "List tables that were dropped and can be restored.",
-    "schema": {"type": "boolean"},
-}
+_DELETED = query("deleted", {"type": "boolean"}, "List tables that were dropped and can be restored.")
 _STAGED_LOCATION: Json = {
-    "name": "staged-location",
-    "in": "query",
-    "required": False,
-    "description": "Where the files of a staged table lie, once for each place.",
-    "schema": {"type": "array", "items": {"type": "string"}},
+    **query("staged-location", list_of(TEXT), "Where the files of a staged table lie, once for each place."),
     "explode": True,
 }
 QUERIES: Mapping[str, Sequence[Json]] = {
@@ -249,7 +227,7 @@ SCHEMAS: Mapping[str, Json] = {
         "type": "object",
         "properties": {
             "object-labels": _STRINGS,
-            "fields": {"type": "array", "items": _reference("schemas", "FieldLabels")},
+            "fields": {"type": "array", "items": reference("schemas", "FieldLabels")},
         },
     },
     "LineageEvent": {
@@ -296,7 +274,7 @@ SCHEMAS: Mapping[str, Json] = {
 }
 
 FIELDS: Mapping[str, Mapping[str, Json]] = {
-    "LoadTableResult": {"labels": _reference("schemas", "Labels")},
-    "LoadViewResult": {"labels": _reference("schemas", "Labels")},
+    "LoadTableResult": {"labels": reference("schemas", "Labels")},
+    "LoadViewResult": {"labels": reference("schemas", "Labels")},
 }
 """What schemas of the specifications have besides: Iceberg's has labels since the version that is extracted."""
