@@ -1,16 +1,16 @@
 """The timeline over HTTP: the versions of a table or view, who made them, and from when."""
 
-import base64
 from collections.abc import Sequence
 from itertools import chain
 
 import pytest
 
-from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.relation_history import MAX_RECEIPT_READS
 from arco_catalog.state.fields import objects
 from arco_catalog.state.memory import Allocation, Hold
 from tests.support.http_service import HttpService
+from tests.support.page_tokens import encode_token
 from tools.support.asgi_client import Client
 from tools.support.request_bodies import append_snapshot, set_property
 from tools.support.wrapped_stores import CountingStore, DelayingStore
@@ -275,7 +275,7 @@ async def test_a_view_has_one_too(service: HttpService) -> None:
 
 
 def token(*position: JsonValue) -> str:
-    return base64.urlsafe_b64encode(dumps([*position])).decode().rstrip("=")
+    return encode_token([*position])
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,9 @@
 """Where the objects of registry commits have only edits, everything that reads an earlier HEAD finds it
 (docs/design/registry.md#whole-commit-objects)."""
 
-import base64
-
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
-from arco_catalog.iceberg.json import JsonValue, dumps, loads
 from arco_catalog.operations.as_of import Listing, registry_at
 from arco_catalog.operations.history import history
 from arco_catalog.operations.listing import Paging, list_relations
@@ -21,6 +18,7 @@ from storage_backends import Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from tests.operations import registry_bytes
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.page_tokens import decode_token, encode_token
 from tests.support.past_heads import head_as_of
 from tests.support.registry_versions import raise_version
 from tools.support.catalog_fixture import NS, CountingFixture
@@ -284,9 +282,9 @@ async def test_pages_write_nothing(fixture: CountingFixture) -> None:
 
 def renamed(token: str, name: str) -> str:
     """The token, as if it named another HEAD."""
-    decoded: JsonValue = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    decoded = decode_token(token)
     assert isinstance(decoded, list)
-    return base64.urlsafe_b64encode(dumps([name, *decoded[1:]])).decode().rstrip("=")
+    return encode_token([name, *decoded[1:]])
 
 
 async def test_a_token_that_names_no_commit_is_refused(fixture: CountingFixture) -> None:

@@ -1,12 +1,11 @@
 """Pages of the history add up to the whole, within bounds of reads, and tell of each drop whether it can be undone."""
 
-import base64
 from collections.abc import Sequence
 
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.history import HistoryCommit, history
@@ -22,6 +21,7 @@ from arco_catalog.state.registry import RECENT_COMMITS
 from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.page_tokens import encode_token
 from tools.support.catalog_fixture import NS, CatalogFixture, CountingFixture
 from tools.support.request_bodies import view_request
 from tools.support.wrapped_stores import CountingStore
@@ -276,7 +276,7 @@ async def test_a_short_page_of_one_name_reads_on_until_it_has_found_it(fixture: 
     "position", [[], ["../x", 1, 0], ["0" * 26, 0, 0], ["0" * 26, 41, 0], ["0" * 26, 1, -1], ["0" * 26, 1], None]
 )
 async def test_a_token_of_another_listing_is_refused(fixture: CatalogFixture, position: JsonValue) -> None:
-    token = base64.urlsafe_b64encode(dumps(position)).decode().rstrip("=")
+    token = encode_token(position)
     with pytest.raises(BadRequest, match="another listing"):
         await history_page(fixture.session(), ALL, Paging(token, None))
 
@@ -284,6 +284,6 @@ async def test_a_token_of_another_listing_is_refused(fixture: CatalogFixture, po
 async def test_a_token_whose_commits_were_collected_has_expired(fixture: CatalogFixture) -> None:
     for number in range(RECENT_COMMITS + 10):
         await fixture.namespace(f"n{number:03}")
-    token = base64.urlsafe_b64encode(dumps(["0" * 26, 1, 0])).decode().rstrip("=")
+    token = encode_token(["0" * 26, 1, 0])
     with pytest.raises(BadRequest, match="expired"):
         await history_page(fixture.session(), ALL, Paging(token, None))

@@ -1,7 +1,6 @@
 """Pages show one frozen state, however large the level is and whatever happens meanwhile."""
 
 import asyncio
-import base64
 import math
 import random
 from collections.abc import AsyncIterator
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
-from arco_catalog.iceberg.json import JsonValue, dumps, loads
+from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.operations import listing
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
@@ -19,6 +18,7 @@ from arco_catalog.operations.listing import Paging, list_namespaces, list_relati
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.index import relations_in
 from arco_catalog.state.spilling import Limits
+from tests.support.page_tokens import decode_token, encode_token
 from tests.support.registry_builder import RegistryBuilder, spread
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema
@@ -179,17 +179,22 @@ async def test_a_token_whose_segment_was_collected_has_expired(spilled: CatalogF
 @pytest.mark.parametrize("commit", ["A" * 2_000, "é" * 26, "../" * 9])
 async def test_a_token_that_names_no_commit_is_refused(spilled: CatalogFixture, commit: str) -> None:
     with pytest.raises(BadRequest, match="page token"):
-        await ask(spilled, _text([commit, relations_in(NS)]))
+        await ask(spilled, encode_token([commit, relations_in(NS)]))
 
 
-def _text(value: JsonValue) -> str:
-    return base64.urlsafe_b64encode(dumps(value)).decode().rstrip("=")
+MALFORMED = [
+    "x",
+    "%%%",
+    "e30",
+    "=",
+    encode_token(None),
+    encode_token([1, 2]),
+    encode_token(["c"]),
+    encode_token(["../x", "relation\ndb\n"]),
+]
 
 
-MALFORMED = ["x", "%%%", "e30", "=", _text(None), _text([1, 2]), _text(["c"]), _text(["../x", "relation\ndb\n"])]
-
-
-@pytest.mark.parametrize("token", [*MALFORMED, _text(["c", "relation\nother\nt"]), _text(["c", ""])])
+@pytest.mark.parametrize("token", [*MALFORMED, encode_token(["c", "relation\nother\nt"]), encode_token(["c", ""])])
 async def test_a_token_that_is_not_ours_is_refused(spilled: CatalogFixture, token: str) -> None:
     with pytest.raises(BadRequest, match="page token"):
         await ask(spilled, token)
@@ -197,7 +202,7 @@ async def test_a_token_that_is_not_ours_is_refused(spilled: CatalogFixture, toke
 
 async def test_a_token_leads_where_it_was_made_for_and_nowhere_else(spilled: CatalogFixture) -> None:
     token = await token_of(spilled)
-    decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    decoded = decode_token(token)
     assert decoded == [(await spilled.session().state.head()).id, "relation\ndb\nt02"]
     with pytest.raises(BadRequest, match="belongs to another listing"):
         await list_namespaces(spilled.session(), (), Paging(token, 2))

@@ -1,7 +1,6 @@
 """What a listing shows was so at one instant, though it reads HEAD and the decisions of transactions one after the
 other, and its pages with minutes in between."""
 
-import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
@@ -9,7 +8,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, Unavailable
-from arco_catalog.iceberg.json import JsonValue, dumps, loads
+from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import ListingPage, Paging, list_relations
 from arco_catalog.planning.name_intents import pending_transactions
@@ -19,6 +18,7 @@ from arco_catalog.protocol.internal_commits import settle_decided
 from arco_catalog.state.transaction import Decision
 from tests.operations.test_intents_on_names import dies_before_its_decision
 from tests.operations.test_transactions import creation
+from tests.support.page_tokens import decode_token, encode_token
 from tests.support.scripted_store import Rule, ScriptedStore, get
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.wrapped_stores import CountingStore, DelayingStore
@@ -273,27 +273,23 @@ async def test_another_namespace_and_views_wait_for_no_decision() -> None:
         assert measured.calls == 1
 
 
-def text_of(*parts: JsonValue) -> str:
-    return base64.urlsafe_b64encode(dumps([*parts])).decode().rstrip("=")
-
-
 async def test_a_token_grows_by_a_bit_for_each_transaction() -> None:
     scenario = await built()
     await scenario.commits("b2", "y2")
     token = (await page(scenario, "", 1)).next_page_token
     assert token is not None
-    decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    decoded = decode_token(token)
     assert isinstance(decoded, list)
     commit, start, bits = decoded
     assert (start, bits) == ("relation\ndb\nm", "2")
     malformed: list[JsonValue] = ["", "0", "02", "-1", "0x2", "G", 2, None, ["2"]]
     for wrong in malformed:
         with pytest.raises(BadRequest, match="page token"):
-            await page(scenario, text_of(commit, start, wrong))
+            await page(scenario, encode_token([commit, start, wrong]))
     with pytest.raises(BadRequest, match="page token"):
-        await page(scenario, text_of(commit, start, "2", "2"))
-    assert names(await page(scenario, text_of(commit, start, "f" * 5_000))) == ["m", "y2", "z1"]
-    assert names(await page(scenario, text_of(commit, start))) == ["m"]
+        await page(scenario, encode_token([commit, start, "2", "2"]))
+    assert names(await page(scenario, encode_token([commit, start, "f" * 5_000]))) == ["m", "y2", "z1"]
+    assert names(await page(scenario, encode_token([commit, start]))) == ["m"]
 
 
 async def test_a_list_that_finds_no_instant_may_be_retried(

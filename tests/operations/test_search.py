@@ -1,6 +1,5 @@
 """A search finds what its words name, whatever the size of the index, within bounds of work for each page."""
 
-import base64
 from collections.abc import Sequence
 
 import pytest
@@ -18,6 +17,7 @@ from arco_catalog.state.spilling import Limits
 from storage_backends import ANY
 from storage_backends.memory import MemoryStore
 from tests.operations.test_listing_transactions import built
+from tests.support.page_tokens import encode_token
 from tests.support.registry_builder import RegistryBuilder, spread
 from tools.support.catalog_fixture import CatalogFixture, CountingFixture
 from tools.support.wrapped_stores import CountingStore
@@ -180,7 +180,7 @@ async def test_a_type_that_a_later_version_stored_is_not_shown(spilled: CatalogF
 
 @pytest.mark.parametrize("position", [[], ["relation\ndb\nx", 1], ["tombstone\ndb\nx"], [7], "relation\n", None])
 async def test_a_token_of_another_listing_is_refused(spilled: CatalogFixture, position: JsonValue) -> None:
-    token = base64.urlsafe_b64encode(dumps(position)).decode().rstrip("=")
+    token = encode_token(position)
     with pytest.raises(BadRequest, match="another listing"):
         await search(spilled.session(), SearchQuery.parse("x"), token=token)
 

@@ -1,12 +1,11 @@
 """Pages of tasks add up to the whole, also with purges that wait for their first worker, within a bound of reads."""
 
-import base64
 from collections.abc import Sequence
 
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Unsupported
-from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging
 from arco_catalog.operations.task_page import MAX_TASKS, TaskFilter, get_task, retry, task_page
@@ -16,6 +15,7 @@ from arco_catalog.state.task import TABLE_MAINTENANCE, TABLE_PURGE, Status, Task
 from arco_catalog.state.task_log import append_task, put_hint
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
+from tests.support.page_tokens import encode_token
 from tools.support.catalog_fixture import NS, CatalogFixture, CountingFixture
 from tools.support.wrapped_stores import CountingStore
 
@@ -194,6 +194,6 @@ async def test_a_page_keeps_to_its_budget(fixture: CountingFixture) -> None:
 
 @pytest.mark.parametrize("position", [[], [1, "x"], ["a"], [None, None], "x"])
 async def test_a_token_of_another_listing_is_refused(fixture: CountingFixture, position: JsonValue) -> None:
-    token = base64.urlsafe_b64encode(dumps(position)).decode().rstrip("=")
+    token = encode_token(position)
     with pytest.raises(BadRequest, match="another listing"):
         await task_page(fixture.session(), EVERY, Paging(token, None))
