@@ -73,7 +73,7 @@ class Workspace:
     @classmethod
     def copy_of(cls, module: str, scratch: Path) -> "Workspace":
         """A copy of the whole of `infra/`, with `module` in it (`.` or an example) as what Terraform works on."""
-        workspace = cls(_copy(scratch) / module)
+        workspace = cls(copy_module(INFRA, scratch) / module)
         workspace.initialise()
         return workspace
 
@@ -82,7 +82,7 @@ class Workspace:
         """Many deployments of the module in one configuration: Terraform takes long to start, and less for each."""
         shown = {"realm_settings": "local.realm_settings", "jobs": "[local.job_arguments, local.job_submission]"}
         outputs = [f'output "{name}" {{\n  value = {value}\n}}\n' for name, value in shown.items()]
-        (_copy(scratch) / "shown.tf").write_text("".join(outputs))
+        (copy_module(INFRA, scratch) / "shown.tf").write_text("".join(outputs))
         blocks = [
             f'{module_block(name, variables)}output "{name}" {{\n  value = module.{name}.realm_settings\n}}\n'
             f'output "{name}-jobs" {{\n  value = module.{name}.jobs\n}}\n'
@@ -98,7 +98,7 @@ class Workspace:
         refuses them stands there. Those in `by_resources` are whole; where there are none, no provider is needed."""
         variables_alone = scratch / "variables"
         variables_alone.mkdir()
-        for file in _copy(scratch).iterdir():
+        for file in copy_module(INFRA, scratch).iterdir():
             if file.name in VARIABLES:
                 text = file.read_text()
                 (variables_alone / file.name).write_text(text if by_resources else _without_provider(text))
@@ -111,7 +111,7 @@ class Workspace:
     @classmethod
     def of_examples(cls, examples: Mapping[str, Variables], scratch: Path) -> "Workspace":
         """The examples beside `infra/`, each as a module."""
-        _copy(scratch)
+        copy_module(INFRA, scratch)
         blocks = [module_block(name, given, f"./infra/examples/{name}") for name, given in examples.items()]
         return cls._of_blocks(blocks, scratch)
 
@@ -207,9 +207,10 @@ def _without_provider(text: str) -> str:
     return re.sub(r'(?m)^data "aws_\w+" "current" {}\n|(?s:^  required_providers {.*?^  }\n)', "", text)
 
 
-def _copy(scratch: Path) -> Path:
+def copy_module(module: Path, scratch: Path) -> Path:
+    """Makes a copy of a module's folder, with its name, without what Terraform has left there."""
     left_out = shutil.ignore_patterns(".terraform*", "*.tfstate*")
-    return Path(shutil.copytree(INFRA, scratch / "infra", ignore=left_out))
+    return Path(shutil.copytree(module, scratch / module.name, ignore=left_out))
 
 
 def module_block(name: str, variables: Variables, source: str = "./infra") -> str:
@@ -245,6 +246,15 @@ class Plan:
             if resource["mode"] == "managed"
         ]
 
+    def of_type(self, deployment: str, kind: str) -> list[Resource]:
+        """The resources of one type that a deployment has."""
+        return [resource for resource in self.deployment(deployment) if resource.type == kind]
+
+    def output(self, name: str) -> Any:
+        """The value of an output that is known before the apply."""
+        document: Any = self.document
+        return document["planned_values"]["outputs"][name]["value"]
+
     def data(self, deployment: str, address: str) -> Mapping[str, Any]:
         """The values of a data source of a deployment: its results, or its arguments if it is read by the apply."""
         document: Any = self.document
@@ -268,6 +278,5 @@ class Plan:
 
     def jobs(self, deployment: str) -> tuple[Mapping[str, list[str]], Mapping[str, str]]:
         """The arguments of each job of the pipeline, and those with which it is submitted."""
-        document: Any = self.document
-        arguments, submission = document["planned_values"]["outputs"][f"{deployment}-jobs"]["value"]
+        arguments, submission = self.output(f"{deployment}-jobs")
         return arguments, submission

@@ -11,7 +11,7 @@ from reconciler.maintain import job as maintain
 from tests.infra.deployments import ACCEPTED, KEY, WITH_JOBS
 from tests.infra.evaluation import Policies, Request
 from tests.infra.policies import LATER, Statement, of_roles, statements, to_be_written
-from tests.infra.terraform import Plan, Resource
+from tests.infra.terraform import Plan
 
 ACCOUNT = "arn:aws:iam::123456789012"
 ROLE = f"{ACCOUNT}:role/lake-pipeline"
@@ -28,10 +28,6 @@ WRITES = ("s3:PutObject", "s3:DeleteObject")
 PASSED = {"own-files": (ROLE,), "signed": (ROLE, f"{ROLE}-collect", f"{ROLE}-fsck")}
 
 deployment = pytest.mark.parametrize("deployment", WITH_JOBS)
-
-
-def of_type(plan: Plan, deployment: str, kind: str) -> list[Resource]:
-    return [resource for resource in plan.deployment(deployment) if resource.type == kind]
 
 
 def document(plan: Plan, deployment: str, name: str) -> list[Statement]:
@@ -63,7 +59,7 @@ def test_nothing_runs_unless_it_is_asked_for(plan: Plan) -> None:
 
 
 def test_each_job_has_its_schedule_and_starts_once_a_time(plan: Plan) -> None:
-    jobs = [found.values for found in of_type(plan, "signed", "aws_scheduler_schedule") if ".job[" in found.address]
+    jobs = [found.values for found in plan.of_type("signed", "aws_scheduler_schedule") if ".job[" in found.address]
 
     assert {job["name"]: job["schedule_expression"] for job in jobs} == {
         "lake-pipeline-compact": "rate(1 hour)",
@@ -239,14 +235,14 @@ def test_a_key_is_used_where_one_is_given_to_the_module(plan: Plan) -> None:
 @deployment
 def test_a_job_that_fails_ends_among_the_dead_letters(plan: Plan, deployment: str) -> None:
     """As one that could not start: an alarm looks at that queue."""
-    [rule] = of_type(plan, deployment, "aws_cloudwatch_event_rule")
-    [target] = of_type(plan, deployment, "aws_cloudwatch_event_target")
+    [rule] = plan.of_type(deployment, "aws_cloudwatch_event_rule")
+    [target] = plan.of_type(deployment, "aws_cloudwatch_event_target")
     [queue] = [
         found.values["name"]
-        for found in of_type(plan, deployment, "aws_sqs_queue")
+        for found in plan.of_type(deployment, "aws_sqs_queue")
         if found.address.startswith("aws_sqs_queue.pipeline_dead")
     ]
-    [policy] = of_type(plan, deployment, "aws_sqs_queue_policy")
+    [policy] = plan.of_type(deployment, "aws_sqs_queue_policy")
     [let_in] = json.loads(policy.values["policy"])["Statement"]
 
     assert (rule.values["name"], target.values["rule"]) == ("lake-pipeline-failed", "lake-pipeline-failed")

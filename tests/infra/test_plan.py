@@ -10,7 +10,7 @@ from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, IDEMPOTENCY
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.emf import COLLECTIONS, REQUESTS, TASKS
 from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC, WITH_JOBS
-from tests.infra.terraform import UNKNOWN, Plan, Resource
+from tests.infra.terraform import UNKNOWN, Plan
 from tools.bench import cost
 
 deployment = pytest.mark.parametrize("deployment", ACCEPTED)
@@ -18,12 +18,8 @@ API = 'aws_lambda_function.function["api"]'
 FRESH = [name for name, given in ACCEPTED.items() if "bucket" not in given]
 
 
-def of_type(resources: list[Resource], kind: str) -> list[Resource]:
-    return [resource for resource in resources if resource.type == kind]
-
-
 def only(plan: Plan, deployment: str, kind: str) -> dict[str, Any]:
-    [resource] = of_type(plan.deployment(deployment), kind)
+    [resource] = plan.of_type(deployment, kind)
     return dict(resource.values)
 
 
@@ -69,7 +65,7 @@ def test_an_existing_bucket_is_left_as_it_is(plan: Plan) -> None:
 @deployment
 def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) -> None:
     given = ACCEPTED[deployment]
-    functions = of_type(plan.deployment(deployment), "aws_lambda_function")
+    functions = plan.of_type(deployment, "aws_lambda_function")
     store = "/".join(
         str(part) for part in (given.get("bucket", "lake-123456789012-us-east-1"), given.get("prefix")) if part
     )
@@ -102,7 +98,7 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
 
 
 def test_functions_run_the_handlers_of_the_package_on_arm(plan: Plan) -> None:
-    functions = of_type(plan.deployment("fresh"), "aws_lambda_function")
+    functions = plan.of_type("fresh", "aws_lambda_function")
 
     assert {function.values["handler"] for function in functions} == {
         "lambda.api.handler",
@@ -115,7 +111,7 @@ def test_functions_run_the_handlers_of_the_package_on_arm(plan: Plan) -> None:
 
 
 def test_the_api_ends_before_its_gateway_gives_up(plan: Plan) -> None:
-    [api] = [found for found in of_type(plan.deployment("fresh"), "aws_lambda_function") if "api" in found.address]
+    [api] = [found for found in plan.of_type("fresh", "aws_lambda_function") if "api" in found.address]
 
     assert api.values["timeout"] * 1000 < only(plan, "fresh", "aws_apigatewayv2_integration")["timeout_milliseconds"]
 
@@ -124,7 +120,7 @@ def test_the_api_starts_from_a_snapshot_only_where_asked(plan: Plan) -> None:
     snapshots = {
         (name, function.values["function_name"])
         for name in ACCEPTED
-        for function in of_type(plan.deployment(name), "aws_lambda_function")
+        for function in plan.of_type(name, "aws_lambda_function")
         if function.values["snap_start"]
     }
 
@@ -132,14 +128,14 @@ def test_the_api_starts_from_a_snapshot_only_where_asked(plan: Plan) -> None:
 
 
 def test_processes_are_kept_warm_only_where_asked(plan: Plan) -> None:
-    kept = {name for name in ACCEPTED if of_type(plan.deployment(name), "aws_lambda_provisioned_concurrency_config")}
+    kept = {name for name in ACCEPTED if plan.of_type(name, "aws_lambda_provisioned_concurrency_config")}
 
     assert kept == {"rest"}
 
 
 @deployment
 def test_every_log_group_has_a_retention(plan: Plan, deployment: str) -> None:
-    groups = of_type(plan.deployment(deployment), "aws_cloudwatch_log_group")
+    groups = plan.of_type(deployment, "aws_cloudwatch_log_group")
 
     assert len(groups) >= 3
     assert {group.values["retention_in_days"] for group in groups} == {
@@ -177,7 +173,7 @@ def test_there_is_one_front_door_and_it_is_the_one_asked_for(plan: Plan, deploym
 def test_nobody_comes_in_unasked_unless_that_was_said(
     plan: Plan, deployment: str, kind: str, authorization: str
 ) -> None:
-    doors = of_type(plan.deployment(deployment), kind)
+    doors = plan.of_type(deployment, kind)
 
     assert doors
     for door in doors:
@@ -230,7 +226,7 @@ def test_the_gateway_logs_who_called(plan: Plan, deployment: str, kind: str, cal
 
 def test_a_token_needs_one_of_the_scopes_unless_it_was_said_that_any_will_do(plan: Plan) -> None:
     def scopes(deployment: str) -> list[object]:
-        routes = of_type(plan.deployment(deployment), "aws_apigatewayv2_route")
+        routes = plan.of_type(deployment, "aws_apigatewayv2_route")
         return [route.values["authorization_scopes"] for route in routes]
 
     assert scopes("existing") == [["catalog"]] * 4  # what begins with /v1, /polaris and /api, and the document
@@ -296,7 +292,7 @@ def test_the_api_reads_each_setting_that_it_gets(plan: Plan, deployment: str) ->
 
 def test_gateways_pass_on_what_there_is_and_have_a_limit_where_clients_log_in(plan: Plan) -> None:
     def routes(deployment: str) -> dict[str, str]:
-        found = of_type(plan.deployment(deployment), "aws_apigatewayv2_route")
+        found = plan.of_type(deployment, "aws_apigatewayv2_route")
         return {route.values["route_key"]: route.values["authorization_type"] for route in found}
 
     everything = ("ANY /v1/{proxy+}", "ANY /polaris/{proxy+}", "ANY /api/{proxy+}", "GET /openapi.json")
@@ -312,11 +308,11 @@ def test_gateways_pass_on_what_there_is_and_have_a_limit_where_clients_log_in(pl
 
 def test_a_rest_api_passes_on_the_same(plan: Plan) -> None:
     def paths(deployment: str) -> set[str]:
-        return {found.values["path_part"] for found in of_type(plan.deployment(deployment), "aws_api_gateway_resource")}
+        return {found.values["path_part"] for found in plan.of_type(deployment, "aws_api_gateway_resource")}
 
     assert paths("rest") == {"v1", "polaris", "api", "openapi.json", "{proxy+}"}
     assert paths("clients-at-a-rest-api") == {"v1", "polaris", "api", "openapi.json", "{proxy+}"}
-    methods = of_type(plan.deployment("clients-at-a-rest-api"), "aws_api_gateway_method")
+    methods = plan.of_type("clients-at-a-rest-api", "aws_api_gateway_method")
     assert {(each.address, each.values["http_method"], each.values["authorization"]) for each in methods} == {
         (f'aws_api_gateway_method.api["{path}"]', "GET" if path == "openapi.json" else "ANY", "NONE")
         for path in ("v1", "polaris", "api", "openapi.json")
@@ -332,13 +328,13 @@ def test_the_reconciler_runs_every_15_minutes_and_failures_are_kept(plan: Plan) 
 
     assert schedule["schedule_expression"] == "rate(15 minutes)"
     assert (retries["maximum_retry_attempts"], retries["maximum_event_age_in_seconds"]) == (2, 900)
-    configs = of_type(plan.deployment("fresh"), "aws_lambda_function_event_invoke_config")
+    configs = plan.of_type("fresh", "aws_lambda_function_event_invoke_config")
     assert {config.values["function_name"] for config in configs} == {"lake-reconcile", "lake-collect"}
     assert {config.values["maximum_retry_attempts"] for config in configs} == {0}
 
 
 def schedules(plan: Plan) -> dict[str, Mapping[str, Any]]:
-    return {found.values["name"]: found.values for found in of_type(plan.deployment("fresh"), "aws_scheduler_schedule")}
+    return {found.values["name"]: found.values for found in plan.of_type("fresh", "aws_scheduler_schedule")}
 
 
 def test_tasks_are_looked_for_every_5_minutes_and_state_is_collected_every_day(plan: Plan) -> None:
@@ -363,12 +359,8 @@ def test_tasks_are_looked_for_every_5_minutes_and_state_is_collected_every_day(p
 def test_each_message_has_a_function_s_whole_time(plan: Plan) -> None:
     """A purge takes what there is of it: another message of its batch would find none left, and fail."""
     mapping = only(plan, "fresh", "aws_lambda_event_source_mapping")
-    [work] = [found for found in of_type(plan.deployment("fresh"), "aws_lambda_function") if '"work"' in found.address]
-    [queue] = [
-        found.values
-        for found in of_type(plan.deployment("fresh"), "aws_sqs_queue")
-        if found.values["name"] == "lake-work"
-    ]
+    [work] = [found for found in plan.of_type("fresh", "aws_lambda_function") if '"work"' in found.address]
+    [queue] = [found.values for found in plan.of_type("fresh", "aws_sqs_queue") if found.values["name"] == "lake-work"]
 
     assert (mapping["batch_size"], work.values["timeout"]) == (1, 900)
     assert queue["visibility_timeout_seconds"] == 6 * work.values["timeout"]
@@ -376,7 +368,7 @@ def test_each_message_has_a_function_s_whole_time(plan: Plan) -> None:
 
 @deployment
 def test_every_queue_is_encrypted(plan: Plan, deployment: str) -> None:
-    queues = of_type(plan.deployment(deployment), "aws_sqs_queue")
+    queues = plan.of_type(deployment, "aws_sqs_queue")
 
     assert {queue.values["name"] for queue in queues} == {
         "lake-work",
@@ -393,7 +385,7 @@ def test_one_message_that_fails_does_not_fail_its_batch(plan: Plan) -> None:
 
 
 def test_spark_is_there_only_where_asked(plan: Plan) -> None:
-    with_spark = {name for name in ACCEPTED if of_type(plan.deployment(name), "aws_emrserverless_application")}
+    with_spark = {name for name in ACCEPTED if plan.of_type(name, "aws_emrserverless_application")}
 
     assert with_spark == {name for name, given in ACCEPTED.items() if "emr" in given}
 
@@ -404,7 +396,7 @@ def test_spark_is_there_only_where_asked(plan: Plan) -> None:
 @deployment
 def test_alarms_tell_of_errors_throttles_stale_receipts_and_dead_letters(plan: Plan, deployment: str) -> None:
     given = ACCEPTED[deployment]
-    alarms = of_type(plan.deployment(deployment), "aws_cloudwatch_metric_alarm")
+    alarms = plan.of_type(deployment, "aws_cloudwatch_metric_alarm")
     functions = ("api", "reconcile", "work", "collect")
     own = ("reconcile-age", "collect-age", "tasks-age", "tasks-due", "tasks-failed", "leases-lost", "state-size")
     expected = {

@@ -6,12 +6,11 @@ and nothing that it would ask of Azure is.
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.infra.terraform import INFRA, Workspace
+from tests.infra.terraform import INFRA, Workspace, copy_module
 
 MODULE = INFRA / "azure"
 CLIENT = "11111111-2222-3333-4444-555555555555"
@@ -217,8 +216,6 @@ def _expression(value: object) -> str:
 
 
 def _workspace(scratch: Path, module: str) -> Workspace:
-    left_out = shutil.ignore_patterns(".terraform*", "*.tfstate*")
-    shutil.copytree(MODULE, scratch / "azure", ignore=left_out)
-    workspace = Workspace(scratch / "azure" / module)
+    workspace = Workspace(copy_module(MODULE, scratch) / module)
     workspace.initialise("azurerm")
     return workspace

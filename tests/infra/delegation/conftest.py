@@ -1,13 +1,11 @@
 """The delegation service's module, planned for some deployments at once, against a moto."""
 
-import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.infra.terraform import INFRA, Plan, Variables, Workspace, module_block
+from tests.infra.terraform import INFRA, Plan, Variables, Workspace, copy_module, module_block
 from tools.support.s3_servers import S3Server
 
 TLS = "arn:aws:secretsmanager:us-east-1:123456789012:secret:lake-tls-AbCdEf"
@@ -44,8 +42,7 @@ ACCEPTED: Mapping[str, Variables] = {
 
 def workspace(deployments: Mapping[str, Variables], scratch: Path) -> Workspace:
     """A configuration with these deployments of the module."""
-    left_out = shutil.ignore_patterns(".terraform*", "*.tfstate*")
-    shutil.copytree(INFRA / "delegation", scratch / "delegation", ignore=left_out)
+    copy_module(INFRA / "delegation", scratch)
     blocks = [module_block(name, given, "./delegation") for name, given in deployments.items()]
     outputs = [
         f'output "{name}-{output}" {{\n  value = module.{name}.{output}\n}}\n'
@@ -63,9 +60,3 @@ def service_plan(aws: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Pla
     made = workspace(ACCEPTED, tmp_path_factory.mktemp("delegation"))
     made.use(aws)
     return made.plan()
-
-
-def outputs(plan: Plan) -> Mapping[str, str]:
-    """The outputs of all deployments, by deployment and name."""
-    planned = json.loads(json.dumps(plan.document))["planned_values"]["outputs"]
-    return {name: output["value"] for name, output in planned.items()}

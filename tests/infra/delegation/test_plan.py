@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from arco_catalog.config.variables import DELEGATION_PORT, DELEGATION_SERVICE, PORT
-from tests.infra.delegation.conftest import ACCEPTED, LEAST, TLS, TOKEN_KEY, outputs, workspace
+from tests.infra.delegation.conftest import ACCEPTED, LEAST, TLS, TOKEN_KEY, workspace
 from tests.infra.policies import statements
-from tests.infra.terraform import Plan, Resource, Variables
+from tests.infra.terraform import Plan, Variables
 from tests.packaging.dockerfile import instruction
 from tools.support.s3_servers import S3Server
 
@@ -27,12 +27,8 @@ REFUSED: Mapping[str, tuple[Variables, str]] = {
 }
 
 
-def of_type(plan: Plan, deployment: str, kind: str) -> list[Resource]:
-    return [found for found in plan.deployment(deployment) if found.type == kind]
-
-
 def container(plan: Plan, deployment: str) -> Mapping[str, Any]:
-    [task] = of_type(plan, deployment, "aws_ecs_task_definition")
+    [task] = plan.of_type(deployment, "aws_ecs_task_definition")
     [found] = json.loads(task.values["container_definitions"])
     return dict(found)
 
@@ -41,7 +37,7 @@ def container(plan: Plan, deployment: str) -> Mapping[str, Any]:
 def test_only_the_security_groups_of_callers_can_connect_and_only_to_the_port(
     service_plan: Plan, deployment: str
 ) -> None:
-    rules = of_type(service_plan, deployment, "aws_vpc_security_group_ingress_rule")
+    rules = service_plan.of_type(deployment, "aws_vpc_security_group_ingress_rule")
 
     assert {rule.values["referenced_security_group_id"] for rule in rules} == {
         *ACCEPTED[deployment]["caller_security_group_ids"]  # type: ignore[misc]
@@ -49,9 +45,9 @@ def test_only_the_security_groups_of_callers_can_connect_and_only_to_the_port(
     for rule in rules:
         assert rule.values["from_port"] == rule.values["to_port"] == int(DELEGATION_PORT.default or 0)
         assert (rule.values["cidr_ipv4"], rule.values["cidr_ipv6"], rule.values["prefix_list_id"]) == (None,) * 3
-    [out] = of_type(service_plan, deployment, "aws_vpc_security_group_egress_rule")
+    [out] = service_plan.of_type(deployment, "aws_vpc_security_group_egress_rule")
     assert (out.values["from_port"], out.values["to_port"]) == (443, 443)
-    [service] = of_type(service_plan, deployment, "aws_ecs_service")
+    [service] = service_plan.of_type(deployment, "aws_ecs_service")
     [network] = service.values["network_configuration"]
     assert network["assign_public_ip"] is False
 
@@ -89,13 +85,13 @@ def test_secrets_are_named_and_never_in_the_plan_and_a_token_is_needed_where_the
 
 @ALL
 def test_callers_find_it_by_its_name_and_operators_its_roles(service_plan: Plan, deployment: str) -> None:
-    [namespace] = of_type(service_plan, deployment, "aws_service_discovery_private_dns_namespace")
-    [found] = of_type(service_plan, deployment, "aws_service_discovery_service")
-    roles = {role.values["name"] for role in of_type(service_plan, deployment, "aws_iam_role")}
+    [namespace] = service_plan.of_type(deployment, "aws_service_discovery_private_dns_namespace")
+    [found] = service_plan.of_type(deployment, "aws_service_discovery_service")
+    roles = {role.values["name"] for role in service_plan.of_type(deployment, "aws_iam_role")}
 
     host = f"{found.values['name']}.{namespace.values['name']}"
-    assert outputs(service_plan)[f"{deployment}-url"] == f"https://{host}:{DELEGATION_PORT.default}"
-    shown = {outputs(service_plan)[f"{deployment}-{name}"] for name in ("role_arn", "start_role_arn")}
+    assert service_plan.output(f"{deployment}-url") == f"https://{host}:{DELEGATION_PORT.default}"
+    shown = {service_plan.output(f"{deployment}-{name}") for name in ("role_arn", "start_role_arn")}
     assert shown == {f"arn:aws:iam::123456789012:role/{role}" for role in roles}
 
 
@@ -103,7 +99,7 @@ def test_callers_find_it_by_its_name_and_operators_its_roles(service_plan: Plan,
 def test_no_role_has_a_right_on_files_or_a_wildcard_in_an_action(service_plan: Plan, deployment: str) -> None:
     allowed = [
         statement
-        for policy in of_type(service_plan, deployment, "aws_iam_role_policy")
+        for policy in service_plan.of_type(deployment, "aws_iam_role_policy")
         for statement in statements(policy.address, policy.values["policy"])
     ]
 

@@ -1,14 +1,13 @@
 """The module as Google's provider reads it: validity, and plans of accepted deployments, which ask Google nothing."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.infra.google.conftest import Values
 from tests.infra.google.values import ACCEPTED, GOOGLE, SPARK, named
-from tests.infra.terraform import Plan, Resource, Workspace, module_block
+from tests.infra.terraform import Plan, Resource, Workspace, copy_module, module_block
 
 pytestmark = pytest.mark.optional("terraform-provider-google")
 
@@ -29,14 +28,10 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 def copied(scratch: Path, module: str) -> Workspace:
     """A workspace in a copy of the module, or beside it."""
-    shutil.copytree(GOOGLE, scratch / "google", ignore=shutil.ignore_patterns(".terraform*"))
+    copy_module(GOOGLE, scratch)
     workspace = Workspace(scratch / module)
     workspace.initialise("google")
     return workspace
-
-
-def of_type(plan: Plan, deployment: str, kind: str) -> list[Resource]:
-    return [found for found in plan.deployment(deployment) if found.type == kind]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -49,7 +44,7 @@ def test_an_example_is_valid(example: str, tmp_path: Path) -> None:
 
 @deployment
 def test_the_service_runs_the_container_as_its_own_account(plan: Plan, values: Values, deployment: str) -> None:
-    [service] = of_type(plan, deployment, "google_cloud_run_v2_service")
+    [service] = plan.of_type(deployment, "google_cloud_run_v2_service")
     [template] = service.values["template"]
     [container] = template["containers"]
 
@@ -62,7 +57,7 @@ def test_the_service_runs_the_container_as_its_own_account(plan: Plan, values: V
 
 def test_the_service_costs_nothing_unless_it_is_asked(plan: Plan) -> None:
     def template(deployment: str) -> tuple[int, bool]:
-        [service] = of_type(plan, deployment, "google_cloud_run_v2_service")
+        [service] = plan.of_type(deployment, "google_cloud_run_v2_service")
         [found] = service.values["template"]
         return found["scaling"][0]["min_instance_count"], found["containers"][0]["resources"][0]["cpu_idle"]
 
@@ -76,7 +71,7 @@ def test_each_job_runs_by_its_schedule_as_its_own_account(
     plan: Plan, values: Values, name: str, deployment: str
 ) -> None:
     def of_job(kind: str) -> Resource:
-        return next(each for each in of_type(plan, deployment, kind) if each.values["name"] == f"lake-{name}")
+        return next(each for each in plan.of_type(deployment, kind) if each.values["name"] == f"lake-{name}")
 
     job, schedule = of_job("google_cloud_run_v2_job"), of_job("google_cloud_scheduler_job")
     [task] = job.values["template"][0]["template"]
@@ -101,7 +96,7 @@ def test_nobody_calls_unasked_unless_that_was_said(plan: Plan, deployment: str) 
     anyone = ACCEPTED[deployment].get("authorization") == "none"
     callers = [
         (found.values["role"], found.values["member"])
-        for found in of_type(plan, deployment, "google_cloud_run_v2_service_iam_member")
+        for found in plan.of_type(deployment, "google_cloud_run_v2_service_iam_member")
     ]
 
     assert callers == [("roles/run.invoker", "allUsers" if anyone else SPARK)]
@@ -111,7 +106,7 @@ def test_nobody_calls_unasked_unless_that_was_said(plan: Plan, deployment: str) 
 def test_bindings_are_those_that_were_decided(plan: Plan, values: Values, deployment: str) -> None:
     made = {
         (found.values["bucket"], found.values["member"], *(each["expression"] for each in found.values["condition"]))
-        for found in of_type(plan, deployment, "google_storage_bucket_iam_member")
+        for found in plan.of_type(deployment, "google_storage_bucket_iam_member")
     }
 
     assert made == {
@@ -121,18 +116,18 @@ def test_bindings_are_those_that_were_decided(plan: Plan, values: Values, deploy
 
 
 def test_a_bucket_that_is_made_is_private_and_keeps_what_is_replaced(plan: Plan) -> None:
-    [bucket] = of_type(plan, "fresh", "google_storage_bucket")
+    [bucket] = plan.of_type("fresh", "google_storage_bucket")
     values = bucket.values
 
     assert (values["uniform_bucket_level_access"], values["public_access_prevention"]) == (True, "enforced")
     assert (values["versioning"][0]["enabled"], values["force_destroy"]) == (True, False)
     assert values["soft_delete_policy"][0]["retention_duration_seconds"] == 7 * 86400
-    assert not of_type(plan, "folder", "google_storage_bucket")
+    assert not plan.of_type("folder", "google_storage_bucket")
 
 
 @pytest.mark.parametrize("deployment", ["fresh", "anyone"])
 def test_nothing_current_expires_but_probes(plan: Plan, deployment: str) -> None:
-    [bucket] = of_type(plan, deployment, "google_storage_bucket")
+    [bucket] = plan.of_type(deployment, "google_storage_bucket")
     deleting = [
         rule["condition"][0]
         for rule in bucket.values["lifecycle_rule"]
@@ -146,7 +141,7 @@ def test_nothing_current_expires_but_probes(plan: Plan, deployment: str) -> None
 
 
 def test_alerts_go_where_it_was_said(plan: Plan) -> None:
-    alerts = of_type(plan, "anyone", "google_monitoring_alert_policy")
+    alerts = plan.of_type("anyone", "google_monitoring_alert_policy")
 
     assert {alert.values["display_name"] for alert in alerts} == {
         *("lake-5xx", "lake-no-instance", "lake-reconcile-failed", "lake-reconcile-age", "lake-collect-age"),
