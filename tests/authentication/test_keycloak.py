@@ -21,7 +21,7 @@ from arco_catalog.authentication.setup import load_authentication
 from arco_catalog.iceberg.errors import NotAuthorized
 from tests.authentication.test_real_issuer import Ahead, who
 from tests.cli.process import Server, arco, finished, serving, start
-from tests.support.keycloak import INSTALLED, Keycloak, keycloak, walk
+from tests.support.keycloak import INSTALLED, Keycloak, keycloak, log_in
 from tests.support.keycloak_realm import AUDIENCE, OTHER_ROLES, PASSWORD, SECRET, make_realm
 from tests.support.served_realms import bootstrapped
 
@@ -288,7 +288,7 @@ class TestLogins:
             shown = (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
             url = re.match(r"Open (http://\S+)", shown)
             assert url is not None, shown
-            page = await asyncio.to_thread(walk, url[1], "ada", PASSWORD)
+            page = await asyncio.to_thread(log_in, url[1], "ada", PASSWORD)
             ended = await finished(process)
             assert ended.code == 0, (ended, page)
 

@@ -3,7 +3,6 @@ files lead to."""
 
 import asyncio
 import base64
-import http.cookiejar
 import json
 import os
 import re
@@ -14,9 +13,8 @@ import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from html import unescape
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
@@ -28,6 +26,7 @@ from arco_catalog.cli.oauth import Issuer, device_tokens, discover, request_toke
 from arco_catalog.cli.saved_logins import SavedLogin, forget_login, locked, login_path, read_login, write_login
 from tests.cli.in_process import arco
 from tests.cli.process import CompletedProcess, Server, finished, serving, start
+from tests.support.login_pages import submit_forms
 from tests.support.oidc_provider import OidcProvider, oidc_provider
 from tests.support.served_realms import LOGINS, bootstrapped
 
@@ -129,21 +128,14 @@ class TestSecrets:
         assert not (person.folder / "config").exists()
 
 
-def walk(url: str) -> str:
-    """Confirms every form of the issuer's pages, as a person in a browser would, and returns the text at the end."""
-    jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
-    browser = urllib.request.build_opener(jar)
-    answer = browser.open(url, timeout=60)
-    for _ in range(8):
-        with answer:
-            page, here = answer.read().decode(), answer.geturl()
-        form = re.search(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page, re.DOTALL)
-        if form is None:
-            return str(page)
-        fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form[2]))
-        filled = {"login": "ada", "password": "x"} if 'name="login"' in form[2] else {"confirm": "yes"}
-        answer = browser.open(urljoin(here, unescape(form[1])), urlencode({**fields, **filled}).encode(), timeout=60)
-    raise AssertionError(f"the pages do not end: {page}")
+def log_in(url: str) -> str:
+    """Logs in as `ada`, confirms every form of the issuer's pages, and returns the text at the end."""
+
+    def fill_in(form: str) -> Mapping[str, str]:
+        hidden = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form))
+        return {**hidden, **({"login": "ada", "password": "x"} if 'name="login"' in form else {"confirm": "yes"})}
+
+    return submit_forms(url, fill_in)
 
 
 @asynccontextmanager
@@ -189,7 +181,7 @@ class TestPeople:
             shown = (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
             url = re.search(r"http://\S+", shown)
             assert url is not None, shown
-            end = await asyncio.to_thread(walk, url[0])
+            end = await asyncio.to_thread(log_in, url[0])
             out, err = await asyncio.wait_for(process.communicate(), 60)
             assert process.returncode == 0, (out, err, end)
 

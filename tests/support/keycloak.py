@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import unescape
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 
+from tests.support.login_pages import submit_forms
 from tools.demo.java import java_home
 from tools.support.environment import PROJECT
 from tools.support.ports import free_port
@@ -147,21 +147,9 @@ def _answer(request: urllib.request.Request) -> bytes:
         return content
 
 
-def walk(url: str, name: str, password: str) -> str:
-    """Fills in every form of Keycloak's pages, as a person in a browser would, and returns the text at the end."""
-    # Its cookies are for secure contexts, which for browsers this machine is.
-    jar = CookieJar(DefaultCookiePolicy(secure_protocols=("https", "http")))
-    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
-    answer = browser.open(url, timeout=ANSWER_S)
-    for _ in range(8):
-        with answer:
-            page, here = answer.read().decode(), answer.geturl()
-        form = re.search(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page, re.DOTALL)
-        if form is None:
-            return str(page)
-        fields = _filled(form[2], {"username": name, "password": password})
-        answer = browser.open(urljoin(here, unescape(form[1])), urlencode(fields).encode(), timeout=ANSWER_S)
-    raise AssertionError(f"the pages do not end: {page}")
+def log_in(url: str, name: str, password: str) -> str:
+    """Logs a user in, confirms every form of Keycloak's pages, and returns the text at the end."""
+    return submit_forms(url, lambda form: _filled(form, {"username": name, "password": password}))
 
 
 def _filled(form: str, known: Mapping[str, str]) -> Mapping[str, str]:
