@@ -22,11 +22,10 @@ from arco_catalog.iceberg.errors import NotAuthorized
 from tests.authentication.test_real_issuer import Ahead, who
 from tests.cli.process import Server, arco, finished, serving, start
 from tests.support.keycloak import INSTALLED, Keycloak, keycloak, log_in
-from tests.support.keycloak_realm import AUDIENCE, OTHER_ROLES, PASSWORD, SECRET, make_realm
-from tests.support.served_realms import bootstrapped
+from tests.support.keycloak_realm import AUDIENCE, BUILT_IN_ROLES, OTHER_ROLES, PASSWORD, SECRET, make_realm
+from tests.support.served_realms import bootstrapped, manage
 
 pytestmark = [pytest.mark.slow, pytest.mark.optional(INSTALLED)]
-BUILT_IN = {"offline_access", "uma_authorization", "default-roles-lake"}
 LIFETIME_S, SKEW_S = 300, 60
 
 
@@ -81,7 +80,7 @@ class TestTokens:
         account = provider.user("lake", "service-account-spark")
         assert found is not None
         assert found.identity.principal == f"{provider.issuer('lake')} {account}"
-        assert found.identity.activated == frozenset({"writer", *BUILT_IN})
+        assert found.identity.activated == frozenset({"writer", *BUILT_IN_ROLES})
 
     async def test_a_user_has_the_roles_of_its_groups_and_names_that_no_role_has_do_no_harm(
         self, provider: Keycloak
@@ -94,7 +93,7 @@ class TestTokens:
             without = await who(authenticator, (await by_person(provider, "bob"))["access_token"])
 
         assert by_roles is not None
-        assert by_roles.identity.activated == frozenset({"reader", *OTHER_ROLES, *BUILT_IN})
+        assert by_roles.identity.activated == frozenset({"reader", *OTHER_ROLES, *BUILT_IN_ROLES})
         assert by_groups is not None
         assert by_groups.identity.activated == frozenset({"analysts"})
         assert without is not None
@@ -237,21 +236,16 @@ async def catalog(folder: Path, provider: Keycloak) -> AsyncIterator[Server]:
     principals = {"ada": "ada", "bob": "bob", "spark": "service-account-spark"}
     for principal, user in principals.items():
         subject = f"arco.subject={provider.issuer('lake')} {provider.user('lake', user)}"
-        await _manage(store, "principals", "create", principal, "--property", subject)
+        await manage(store, "principals", "create", principal, "--property", subject)
     for role, privilege in {"reader": "NAMESPACE_LIST", "writer": "CATALOG_MANAGE_CONTENT"}.items():
-        await _manage(store, "roles", "create", role)
-        await _manage(store, "roles", "create", f"{role}s", "--catalog-role")
-        await _manage(store, "roles", "assign", f"{role}s", "--catalog-role", "--to", role)
-        await _manage(store, "grants", "add", f"{role}s", privilege)
+        await manage(store, "roles", "create", role)
+        await manage(store, "roles", "create", f"{role}s", "--catalog-role")
+        await manage(store, "roles", "assign", f"{role}s", "--catalog-role", "--to", role)
+        await manage(store, "grants", "add", f"{role}s", privilege)
         for principal in principals:
-            await _manage(store, "roles", "assign", role, "--to", principal)
+            await manage(store, "roles", "assign", role, "--to", principal)
     async with serving(store, "--quiet", **settings(provider)) as server:
         yield server
-
-
-async def _manage(store: str, *arguments: str) -> None:
-    ended = await arco(*arguments, "--store", store)
-    assert ended.code == 0, ended
 
 
 class TestLogins:
@@ -347,8 +341,10 @@ class TestLogins:
 def _disabled(provider: Keycloak, user: str) -> Iterator[None]:
     path = f"/lake/users/{provider.user('lake', user)}"
     provider.manage("PUT", path, {"enabled": False})
-    yield
-    provider.manage("PUT", path, {"enabled": True})
+    try:
+        yield
+    finally:
+        provider.manage("PUT", path, {"enabled": True})
 
 
 async def _age(folder: Path) -> str:

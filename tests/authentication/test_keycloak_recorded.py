@@ -22,11 +22,10 @@ from arco_catalog.iceberg.json import dumps
 from tests.authentication.record_keycloak import RECORDED
 from tests.authentication.test_real_issuer import who
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.keycloak_realm import AUDIENCE, OTHER_ROLES
+from tests.support.keycloak_realm import AUDIENCE, BUILT_IN_ROLES, OTHER_ROLES
 
 RECORDING: dict[str, Any] = json.loads(RECORDED.read_text())
 TOKENS: dict[str, str] = RECORDING["tokens"]
-BUILT_IN = {"offline_access", "uma_authorization", "default-roles-lake"}
 
 
 class Replay:
@@ -75,7 +74,7 @@ async def test_tokens_of_clients_and_users_are_accepted_with_their_roles(
 
     assert found is not None
     assert found.identity.principal == f"{RECORDING['issuer']} {RECORDING['users'][user]}"
-    assert found.identity.activated == frozenset(roles | BUILT_IN)
+    assert found.identity.activated == frozenset(roles | BUILT_IN_ROLES)
     assert "arco-catalog" in found.scopes
 
 

@@ -18,7 +18,7 @@ from arco_catalog.iceberg.json import JsonObject
 from tests.authentication.issuer import private_key, public_jwk
 from tests.cli.process import CompletedProcess, arco, serving
 from tests.support.certificates import Authority
-from tests.support.served_realms import bootstrapped
+from tests.support.served_realms import bootstrapped, manage
 from tests.support.stub_server import StubServer, stub_server
 
 AUDIENCE = "arco-catalog"
@@ -113,8 +113,7 @@ async def pod(folder: Path, running: Cluster, subject: str, **settings: str) -> 
         ("roles", "assign", "loading", "--to", "loader"),
         ("roles", "assign", "catalog_admin", "--catalog-role", "--to", "loading"),
     ):
-        ended = await arco(*command, "--store", store)
-        assert ended.code == 0, ended
+        await manage(store, *command)
     trusting = {
         "ARCO_AUTH": "oidc",
         "ARCO_OIDC_ISSUERS": running.server.uri,

@@ -28,7 +28,7 @@ from tests.cli.in_process import arco
 from tests.cli.process import CompletedProcess, Server, finished, serving, start
 from tests.support.login_pages import submit_forms
 from tests.support.oidc_provider import OidcProvider, oidc_provider
-from tests.support.served_realms import LOGINS, bootstrapped
+from tests.support.served_realms import LOGINS, bootstrapped, manage
 
 AUDIENCE = "arco-of-this-test"
 TOKEN = "an-access-token"
@@ -151,7 +151,7 @@ async def catalog_of_people(person: Person, issuer: OidcProvider) -> AsyncIterat
         ("roles", "assign", "lists", "--catalog-role", "--to", "reader"),
         ("grants", "add", "lists", "NAMESPACE_LIST"),
     ):
-        await person.run(*command, "--store", store)
+        await manage(store, *command)
     accepts = {
         "ARCO_AUTH": "oidc",
         "ARCO_OIDC_ISSUERS": issuer.issuer,

@@ -8,27 +8,21 @@ import aiohttp
 import pytest
 
 from tests.cli.process import serving
-from tests.support.served_realms import LOGINS, Root, bootstrapped
+from tests.support.served_realms import LOGINS, Root, bootstrapped, token_of
 
 REQUESTS = 20
 
 
-async def token(uri: str, client_id: str, secret: str) -> str:
-    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
-    async with aiohttp.ClientSession() as client, client.post(f"{uri}/v1/oauth/tokens", data=form) as answer:
-        return str((await answer.json())["access_token"])
-
-
 async def stranger(uri: str, root: Root) -> str:
     """The token of a new principal without rights."""
-    login = {"authorization": f"Bearer {await token(uri, root.client_id, root.secret)}"}
+    login = {"authorization": f"Bearer {await token_of(uri, root.client_id, root.secret)}"}
     made = {"principal": {"name": "stranger"}}
     async with (
         aiohttp.ClientSession(headers=login) as client,
         client.post(f"{uri}/api/management/v1/principals", json=made) as answer,
     ):
         credentials = (await answer.json())["credentials"]
-    return await token(uri, credentials["clientId"], credentials["clientSecret"])
+    return await token_of(uri, credentials["clientId"], credentials["clientSecret"])
 
 
 async def denied(uri: str, bearer: str) -> int:

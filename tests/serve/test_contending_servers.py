@@ -6,7 +6,6 @@ import subprocess
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from tests.support.contending_clients import (
@@ -18,7 +17,7 @@ from tests.support.contending_clients import (
     grant_and_revoke,
 )
 from tests.support.counted_s3 import BUCKET, counted_s3
-from tests.support.served_realms import LOGINS, Root, bootstrapped
+from tests.support.served_realms import LOGINS, bootstrapped, token_of
 from tools.support.arco_server import ARCO, WAREHOUSE, ArcoServer
 from tools.support.environment import exported
 
@@ -72,7 +71,7 @@ async def test_servers_of_a_realm_that_grant_at_once_get_their_turns(servers: in
         await arco("upgrade", CATALOG)
         async with AsyncExitStack() as stack:
             started = [stack.enter_context(ArcoServer(STORE, tmp_path / f"{n}.log")) for n in range(servers)]
-            headers = {"Authorization": f"Bearer {await token(started[0].uri, root)}"}
+            headers = {"Authorization": f"Bearer {await token_of(started[0].uri, root.client_id, root.secret)}"}
             clients = await Clients.of(stack, [server.uri for server in started], CATALOG, headers)
             before = objects.calls
             took = await clients.work(grant_and_revoke, 4.0 if servers == 3 else 10.0)
@@ -83,16 +82,3 @@ async def test_servers_of_a_realm_that_grant_at_once_get_their_turns(servers: in
     assert all(len(client.seconds) >= 2 for client in clients.each)
     assert each <= 25
     assert took[-1] < STARVED_S
-
-
-async def token(uri: str, root: Root) -> str:
-    """Logs a principal in, and returns its token."""
-    form = {
-        "grant_type": "client_credentials",
-        "client_id": root.client_id,
-        "client_secret": root.secret,
-        "scope": "PRINCIPAL_ROLE:ALL",
-    }
-    async with aiohttp.ClientSession() as session, session.post(f"{uri}/v1/oauth/tokens", data=form) as answer:
-        assert answer.status == 200, await answer.text()
-        return str((await answer.json())["access_token"])

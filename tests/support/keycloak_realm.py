@@ -8,6 +8,8 @@ from tests.support.keycloak import Keycloak
 AUDIENCE = "arco-catalog"
 SECRET = "a-secret-of-this-test"
 PASSWORD = "a-password-of-this-test"
+BUILT_IN_ROLES = frozenset({"offline_access", "uma_authorization", "default-roles-lake"})
+"""Roles that Keycloak gives to every user and client of the realm `lake`."""
 OTHER_ROLES = ("Data Engineers", "Administratör/in")
 """Roles of the realm that are no roles of the catalog, and whose names no such role may have."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.rest import RestCatalog
 
@@ -36,6 +37,21 @@ class Root:
         catalog = load_catalog("arco", type="rest", **settings)
         assert isinstance(catalog, RestCatalog)
         return catalog
+
+
+async def manage(store: str, *command: str) -> None:
+    """Runs a command that changes a realm at its store, which must succeed."""
+    ended = await arco(*command, "--store", store)
+    assert ended.code == 0, ended
+
+
+async def token_of(uri: str, client_id: str, secret: str) -> str:
+    """A token of a server for all roles of a principal."""
+    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
+    data = {**form, "scope": "PRINCIPAL_ROLE:ALL"}
+    async with aiohttp.ClientSession() as client, client.post(f"{uri}/v1/oauth/tokens", data=data) as answer:
+        assert answer.status == 200, await answer.text()
+        return str((await answer.json())["access_token"])
 
 
 async def bootstrapped(store: str, realm: str | None = None) -> Root:
