@@ -51,9 +51,14 @@ def largest(gauge: str) -> str:
     return f"max({gauge}{{{SERVER}}})"
 
 
+def by_store(gauge: str) -> str:
+    """The largest value of a job's gauge for each store; jobs are scraped elsewhere than the chosen servers."""
+    return f"max by (store) ({gauge})"
+
+
 def since(time: str) -> str:
-    """The seconds since the last end of a job, whose metrics are scraped elsewhere than those of servers."""
-    return f"time() - max by (store) ({time})"
+    """The seconds since the last end of a job, for each store."""
+    return f"time() - {by_store(time)}"
 
 
 def total(gauge: str, by: str = "") -> str:
@@ -139,9 +144,9 @@ ROWS: Mapping[str, Sequence[Graph]] = {
             "The last walk",
             "none",
             {
-                "receipts written: {{store}}": "max by (store) (arco_reconcile_receipts_written)",
-                "pointers walked: {{store}}": "max by (store) (arco_reconcile_pointers_walked)",
-                "pointers unreadable: {{store}}": "max by (store) (arco_reconcile_pointers_unreadable)",
+                "receipts written: {{store}}": by_store("arco_reconcile_receipts_written"),
+                "pointers walked: {{store}}": by_store("arco_reconcile_pointers_walked"),
+                "pointers unreadable: {{store}}": by_store("arco_reconcile_pointers_unreadable"),
             },
         ),
         Graph("Since the last collection", "s", {"{{store}}": since("arco_collection_completed_timestamp_seconds")}),
@@ -149,8 +154,8 @@ ROWS: Mapping[str, Sequence[Graph]] = {
             "The last collection",
             "none",
             {
-                "collected: {{store}}": "max by (store) (arco_collection_objects)",
-                "left: {{store}}": "max by (store) (arco_state_objects)",
+                "collected: {{store}}": by_store("arco_collection_objects"),
+                "left: {{store}}": by_store("arco_state_objects"),
             },
         ),
     ),

@@ -39,10 +39,8 @@ def script(made: Project, name: str, program: Path) -> tuple[list[str], Mapping[
     """The entry point of an engine with this program in place of the image's, and its variables."""
     service = resolved("engines")[name]
     shell, option, text = service["entrypoint"]
-    image_own = text.rpartition("exec ")[2]
-    return [shell, option, text.replace(image_own, str(program)).replace("/logins", f"{made.folder}/logins")], service[
-        "environment"
-    ]
+    before, _, _ = text.replace("/logins", f"{made.folder}/logins").rpartition("exec ")
+    return [shell, option, f"{before}exec {program}"], service["environment"]
 
 
 def program(file: Path, *words: str) -> Path:
