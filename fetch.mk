@@ -25,11 +25,11 @@ MISSING := $(strip $(foreach tool,java mvn go node npm chromium terraform,$(if $
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
 FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
-RECIPES := $(if $(filter go,$(MISSING)),,.tools/helm .tools/crds/httproutes.yaml .tools/crds/servicemonitors.yaml .tools/compose-spec)
+DEPLOYMENT_TOOLS := $(if $(filter go,$(MISSING)),,.tools/helm .tools/crds/httproutes.yaml .tools/crds/servicemonitors.yaml .tools/compose-spec)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
 CONSOLE := arco_catalog/http/console/built/index.html
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(RECIPES) $(AZURITE) $(OIDC_PROVIDER) $(if $(AZURITE),$(CONSOLE)) .venv-polaris/.complete
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(DEPLOYMENT_TOOLS) $(AZURITE) $(OIDC_PROVIDER) $(if $(AZURITE),$(CONSOLE)) .venv-polaris/.complete
 
 # Every list of pinned Python packages.
 LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
@@ -149,7 +149,7 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
 	@touch $@
 
-# The loader of Docker Compose, as a program that prints what it loaded. Go names it by its folder.
+# The loader of Docker Compose, as a program that prints what it loaded. Go names the program after its folder, `cmd`.
 .tools/compose-spec: requirements/go.txt
 	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$(@F)" { print $$2 }' $<)
 	mv .tools/cmd $@

@@ -1,6 +1,6 @@
 # What the catalog of compose.yaml needs before its first start, in the volume `logins`: the key that signs tokens, the
-# credentials of root, and a file NAME.env with the login of each principal. Makes nothing that is there, and goes on where
-# it was stopped.
+# credentials of root, and a file NAME.env with the login of each principal. It changes nothing
+# that exists, so it may be stopped and run again.
 set -eu
 umask 077
 cd /var/lib/arco

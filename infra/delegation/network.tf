@@ -1,4 +1,4 @@
-# The fence of the port: whoever submits a task can delete files, so only the named groups can connect at all.
+# A caller that may submit tasks can delete files, so only the named groups can connect to the port at all.
 
 resource "aws_security_group" "delegation" {
   name        = local.label

@@ -56,7 +56,7 @@ variable "image" {
 }
 
 variable "architecture" {
-  description = "That of the image: ARM64 or X86_64."
+  description = "Processor architecture of the image: ARM64 or X86_64."
   type        = string
   default     = "X86_64"
 
@@ -67,19 +67,19 @@ variable "architecture" {
 }
 
 variable "cpu" {
-  description = "Units of CPU of a task of Fargate: 1024 is one vCPU."
+  description = "CPU units of the Fargate task: 1024 are one vCPU."
   type        = number
   default     = 512
 }
 
 variable "memory" {
-  description = "MB of a task of Fargate."
+  description = "Memory of the Fargate task in MB."
   type        = number
   default     = 1024
 }
 
 variable "replicas" {
-  description = "How many containers there are. Each executes up to 64 purges."
+  description = "Number of containers. Each executes up to 64 purges."
   type        = number
   default     = 1
 }
