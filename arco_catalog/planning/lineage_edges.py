@@ -121,7 +121,7 @@ def run_edges(
     inputs, the inputs of the run's other events count. A RUNNING event has only edges with a commit that was found by
     the snapshot. A COMPLETE event of a failed run has no edges: Spark sends one after the FAIL event of a statement.
     Events of other states have none, either."""
-    if event.state not in ("COMPLETE", "RUNNING") or (event.state == "COMPLETE" and history.failed):
+    if not reports_writes(event, history):
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)
     found: dict[str, Sequence[Match | None]] = {}
@@ -133,10 +133,27 @@ def run_edges(
         key = str(written)
         if key not in found:
             of_table = () if target is None else commits.get(target.entity, ())
-            found[key] = matches(event, written, history.started_ms, of_table) or (None,)
+            found[key] = edge_matches(event, written, history.started_ms, of_table)
         for match in found[key]:
-            if event.state == "COMPLETE" or (match is not None and match.by == "snapshot"):
-                yield RunEdge(_as_read(read, written, match, snapshots), written, source, target, match)
+            yield RunEdge(_as_read(read, written, match, snapshots), written, source, target, match)
+
+
+def reports_writes(event: RunEvent, history: History) -> bool:
+    """Whether an event states that its run has written its outputs: the run goes on, or is complete and did not fail.
+    Spark sends a COMPLETE event after the FAIL event of a statement."""
+    return event.state == "RUNNING" or (event.state == "COMPLETE" and not history.failed)
+
+
+def edge_matches(
+    event: RunEvent, written: DatasetRef, started_ms: int | None, commits: Sequence[Commit]
+) -> Sequence[Match | None]:
+    """Returns a match for each edge to an output, of an event that `reports_writes`: the commits that `matches` finds,
+    or None for the one edge without a commit. A RUNNING event has only edges with a commit that was found by the
+    snapshot."""
+    found = matches(event, written, started_ms, commits)
+    if event.state == "RUNNING":
+        return [match for match in found if match.by == "snapshot"]
+    return found or [None]
 
 
 def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:

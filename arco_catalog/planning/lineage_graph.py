@@ -8,7 +8,17 @@ from itertools import islice
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.planning.lineage_datasets import DatasetRef, KnownTable, Tables, locations_of, names_of
-from arco_catalog.planning.lineage_edges import Commit, History, Match, RunEvent, RunKey, histories, matches, run_key
+from arco_catalog.planning.lineage_edges import (
+    Commit,
+    History,
+    Match,
+    RunEvent,
+    RunKey,
+    edge_matches,
+    histories,
+    reports_writes,
+    run_key,
+)
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.fields import optional_text, text, texts
 from arco_catalog.state.index import Index, Namespace, relation_key
@@ -160,7 +170,7 @@ class _Search:
 
         for event in self._query.events:
             history = self._histories[run_key(event)]
-            if not _writes(event, history):
+            if not reports_writes(event, history):
                 continue
             inputs = event.inputs or history.inputs
             for written in event.outputs if self._query.upstream else ():
@@ -195,10 +205,8 @@ class _Search:
                 self._add_edge(event, history, source, target, written)
 
     def _add_edge(self, event: RunEvent, history: History, source: str, target: str, written: DatasetRef) -> None:
-        found = matches(event, written, history.started_ms, self._query.commits.get(target, ()))
-        for match in found or (None,):
-            if event.state != "COMPLETE" and (match is None or match.by != "snapshot"):
-                continue
+        commits = self._query.commits.get(target, ())
+        for match in edge_matches(event, written, history.started_ms, commits):
             snapshot_id = written.snapshot_id if match is None else match.commit.added[-1]
             edge = GraphEdge(source, target, event, match, snapshot_id)
             identity = source, target, event.job_namespace, event.job_name
@@ -239,12 +247,6 @@ class _Search:
         if table is None:
             return GraphNode(str(dataset), None, dataset, distance)
         return GraphNode(table.entity, table, None, distance)
-
-
-def _writes(event: RunEvent, history: History) -> bool:
-    """Whether an event states that its run has written its outputs: the run goes on, or is complete and did not fail,
-    as Spark reports failed statements as complete, too."""
-    return event.state == "RUNNING" or (event.state == "COMPLETE" and not history.failed)
 
 
 def find_table(index: Index, dataset: DatasetRef, catalogs: Collection[str]) -> Steps[GraphTable | None]:
