@@ -5,16 +5,16 @@ from functools import partial
 
 from arco_catalog.iceberg.comparison import compare_tables, compare_views
 from arco_catalog.iceberg.errors import BadRequest, NotFound
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.snapshots import ONE_MINUTE_MS
 from arco_catalog.iceberg.table import current_snapshot_id
 from arco_catalog.operations.receipt_cursor import read_receipt
 from arco_catalog.operations.relation_history import MAX_LOOKUP_READS, RelationHistory, find_version, read_history
-from arco_catalog.operations.version_entries import version_reference
+from arco_catalog.operations.version_entries import added_snapshot_ids, version_reference
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, sequence
+from arco_catalog.state.fields import integer
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.worker_threads import off_loop
@@ -82,8 +82,7 @@ async def _version_of_snapshot(history: RelationHistory, snapshot_id: int) -> Me
     later = [file for file in reversed(history.files) if file.ms >= since][:MAX_LOOKUP_READS]
     session, entity = history.session, history.entity
     receipts = await gather(*(read_receipt(session, entity, file, receipt.COMMITTED) for file in later))
-    added: JsonValue = snapshot_id
     for file, found in zip(later, receipts, strict=True):
-        if found is not None and added in sequence(found, "added_snapshot_ids"):
+        if found is not None and snapshot_id in added_snapshot_ids(found):
             return file
     raise NotFound(f"The version that added the snapshot was not found: give a version of the timeline ({snapshot_id})")

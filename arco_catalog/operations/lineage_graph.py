@@ -8,8 +8,9 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.lineage_events import EventSample, read_events
 from arco_catalog.operations.receipt_cursor import PastCommit, ReceiptCursor
 from arco_catalog.operations.relation_history import read_history
-from arco_catalog.operations.version_entries import version_reference
+from arco_catalog.operations.version_entries import added_snapshot_ids, version_reference
 from arco_catalog.planning.access import Requirement, Securable
+from arco_catalog.planning.confidence import is_servo
 from arco_catalog.planning.lineage_edges import Commit
 from arco_catalog.planning.lineage_graph import (
     GraphEdge,
@@ -24,7 +25,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import carry_out, relation_entry
-from arco_catalog.state.fields import mapping, optional_text, sequence
+from arco_catalog.state.fields import mapping, optional_text
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import day_of
@@ -70,7 +71,7 @@ async def read_lineage(
     history = await read_history(session, namespace, name, "table")
     head = session.judged_on or session.state.cached_head() or await session.state.head()
     written = _CommitLog({}, {})
-    written.add(history.entity, await _steps(history.cursor(history.current)))
+    written.add(history.entity, await _commits_of(history.cursor(history.current)))
     sample = await read_events(session, _days(session, written.commits[history.entity]))
     root = GraphTable.of(namespace, name, history.state.entry)
 
@@ -97,7 +98,7 @@ async def read_lineage(
     }
 
 
-async def _steps(cursor: ReceiptCursor) -> list[PastCommit]:
+async def _commits_of(cursor: ReceiptCursor) -> list[PastCommit]:
     """Returns the commits of a cursor that have receipts, back to the first without one, as many as it may read."""
     found: list[PastCommit] = []
     while cursor.may_read and (commit := await cursor.step()) is not None and commit.receipt is not None:
@@ -111,13 +112,13 @@ async def _read_commits(session: Session, entity: str, written: _CommitLog) -> N
     if pointer is not None:
         newest = (await resolve_for_read(session.state, pointer)).metadata
         cursor = ReceiptCursor(session, entity, newest, origin=pointer.registered_from, max_reads=MAX_OTHER_READS)
-        written.add(entity, await _steps(cursor))
+        written.add(entity, await _commits_of(cursor))
 
 
 def _commit(entity: str, made: PastCommit) -> Commit | None:
     """Returns a commit by its receipt; None if it added no snapshot, or is not certain."""
     receipt = made.receipt or {}
-    added = [number for number in sequence(receipt, "added_snapshot_ids") if isinstance(number, int)]
+    added = added_snapshot_ids(receipt)
     if not added or receipt.get("state") != COMMITTED:
         return None
     source = mapping(receipt, "source")
@@ -129,7 +130,7 @@ def _commit(entity: str, made: PastCommit) -> Commit | None:
         made.file.ms,
         added,
         optional_text(receipt, "principal"),
-        source.get("kind") == "Servo" and source.get("claimed") is not True,
+        is_servo(source),
         optional_text(source, "run_id"),
         optional_text(source, "task_id"),
     )

@@ -38,7 +38,7 @@ def version_entry(entity: str, commit: PastCommit, snapshots: SnapshotsById, *, 
     """Returns the entry of a version in the timeline of an entity. `snapshots` are those that the current metadata
     still has; `current` is whether it is the current version."""
     receipt = commit.receipt or {}
-    added = [number for number in sequence(receipt, "added_snapshot_ids") if isinstance(number, int)]
+    added = added_snapshot_ids(receipt)
     described: list[JsonValue] = [_snapshot(number, snapshots.get(number)) for number in added[:MAX_SNAPSHOTS]]
     return {
         **version_reference(entity, commit.file),
@@ -62,6 +62,11 @@ def version_reference(entity: str, file: MetadataFile) -> JsonObject:
         "metadata-location": file.location,
         "at-ms": file.ms,
     }
+
+
+def added_snapshot_ids(receipt: JsonObject) -> list[int]:
+    """Returns the ids of the snapshots that a commit added, by its receipt; empty if the receipt is."""
+    return [number for number in sequence(receipt, "added_snapshot_ids") if isinstance(number, int)]
 
 
 def _receipt_state(commit: PastCommit) -> str:

@@ -13,11 +13,15 @@ class Confidence:
     quality: str
 
 
+def is_servo(source: JsonObject) -> bool:
+    """Whether a commit of this source was made by Servo: the source is not only claimed by an anonymous client."""
+    return source.get("kind") == "Servo" and source.get("claimed") is not True
+
+
 def confidence_in(source: JsonObject) -> Confidence:
     """Returns the confidence in a commit of this source. One by Servo is `Verified` and `Checked`, unless an anonymous
     client claimed the source. All others are `NotChecked`; the lineage of claimed Servo and of clients of Iceberg REST
     is `DeclaredUnverified`."""
-    kind, claimed = source.get("kind"), source.get("claimed") is True
-    if kind == "Servo" and not claimed:
+    if is_servo(source):
         return Confidence("Verified", "Checked")
-    return Confidence("DeclaredUnverified" if kind in ("Servo", "IcebergRest") else None, "NotChecked")
+    return Confidence("DeclaredUnverified" if source.get("kind") in ("Servo", "IcebergRest") else None, "NotChecked")
