@@ -86,9 +86,9 @@ def _who(parsed: argparse.Namespace) -> int:
 
     what, privilege = (*parsed.words, None)[:2]
     if parsed.kind == "policy" or parsed.cascade:
-        parsed.parser.error("who takes --namespace or --view alone")
-    grant = grants.parse_grant(privilege or "", what, parsed.kind)
-    return grants.run_who(ManagementOptions.of(parsed), grant, selects=privilege is not None, as_json=parsed.json)
+        parsed.parser.error("who takes neither --policy nor --cascade")
+    securable = grants.parse_securable(what, parsed.kind)
+    return grants.run_who(ManagementOptions.of(parsed), securable, privilege, as_json=parsed.json)
 
 
 COMMAND = Command(

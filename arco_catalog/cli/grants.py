@@ -15,7 +15,7 @@ from arco_catalog.cli.session import carry_out
 from arco_catalog.http.options import UNIT_SEPARATOR
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
-from arco_catalog.state.fields import mapping, objects, optional_text, text, texts
+from arco_catalog.state.fields import mapping, objects, optional_text, text
 
 HEADINGS = ("CATALOG ROLE", "PRIVILEGE", "ON")
 WHO_HEADINGS = ("PRIVILEGE", "PRINCIPAL", "PRINCIPAL ROLE", "CATALOG ROLE", "GRANT")
@@ -34,6 +34,15 @@ def parse_grant(privilege: str, what: str | None, kind: str | None) -> JsonObjec
     levels, name = parse_identifier(what)
     kind = kind or "table"
     return {"type": kind, "namespace": [*levels], f"{kind}Name": name, "privilege": privilege}
+
+
+def parse_securable(what: str, kind: str | None) -> Sequence[str]:
+    """Returns the segments of a path that name a securable: of the `kind` namespace or view, or by default a table.
+    Raises `CliError` for a malformed name."""
+    if kind == "namespace":
+        return "namespaces", UNIT_SEPARATOR.join(parse_namespace(what))
+    levels, name = parse_identifier(what)
+    return "namespaces", UNIT_SEPARATOR.join(levels), f"{kind or 'table'}s", name
 
 
 def run_list(options: ManagementOptions, role: str | None, *, as_json: bool) -> int:
@@ -112,14 +121,13 @@ def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_jso
     return 0 if allowed else 1
 
 
-def run_who(options: ManagementOptions, grant: JsonObject, *, selects: bool, as_json: bool) -> int:
-    """Displays which principals have access to the table, view or namespace of a grant, by which roles and grants; if
-    it `selects`, only those that have the privilege of the grant. Returns 0. Raises `CliError`, as `NotThere` if there
-    is no such catalog."""
+def run_who(options: ManagementOptions, securable: Sequence[str], privilege: str | None, *, as_json: bool) -> int:
+    """Displays which principals have access to a table, view or namespace, by which roles and grants; if a `privilege`
+    is given, only those that have it. Returns 0. Raises `CliError`, as `NotThere` if there is no such catalog."""
 
     async def work() -> str:
         async with open_management(options, "grants who", writes=False) as api:
-            found = await _holders(api, options, grant, selects=selects)
+            found = await _holders(api, options, securable, privilege)
             if as_json:
                 return json_text([*found])
             lines = [line for row in found for line in _who(row)]
@@ -130,11 +138,11 @@ def run_who(options: ManagementOptions, grant: JsonObject, *, selects: bool, as_
 
 
 async def _holders(
-    api: Management, options: ManagementOptions, grant: JsonObject, *, selects: bool
+    api: Management, options: ManagementOptions, securable: Sequence[str], privilege: str | None
 ) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
-    path = ("catalogs", options.catalog.warehouse, *_path_of(grant), "access")
-    query = {"privilege": text(grant, "privilege")} if selects else {}
+    path = ("catalogs", options.catalog.warehouse, *securable, "access")
+    query = {} if privilege is None else {"privilege": privilege}
     token: str | None = ""
     while token is not None:
         answer = await api.send("GET", *path, has="access", query={**query, "pageToken": token})
@@ -143,13 +151,6 @@ async def _holders(
         found += objects(answer, "access")
         token = optional_text(answer, "next-page-token")
     return found
-
-
-def _path_of(grant: JsonObject) -> Sequence[str]:
-    """Returns the segments of a path that name the securable of a grant."""
-    kind, namespace = text(grant, "type"), UNIT_SEPARATOR.join(texts(grant, "namespace"))
-    below = () if kind == "namespace" else (f"{kind}s", text(grant, f"{kind}Name"))
-    return ("namespaces", namespace, *below)
 
 
 def _who(row: JsonObject) -> Iterator[Sequence[str]]:
