@@ -35,4 +35,4 @@ def run(parsed: argparse.Namespace) -> int:
     return lineage.run(CatalogOptions.of(parsed), parsed.table, parsed.direction, parsed.depth, as_json=parsed.json)
 
 
-COMMAND = Command("lineage", "show what a table was made from, and what from it", EXAMPLES, add_arguments, run)
+COMMAND = Command("lineage", "show what a table was made from, and what was made from it", EXAMPLES, add_arguments, run)

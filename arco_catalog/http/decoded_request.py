@@ -53,7 +53,7 @@ class DecodedRequest:
     _parsed: dict[Callable[["DecodedRequest"], object], object] = field(default_factory=dict, init=False, repr=False)
 
     def parsed(self, parse: Callable[["DecodedRequest"], T]) -> T:
-        """Returns what `parse` returns for this request, and calls it once, however many ask. Raises what it raises."""
+        """Returns what `parse` returns for this request, computed by the first call. Raises what `parse` raises."""
         if parse not in self._parsed:
             self._parsed[parse] = parse(self)
         return cast(T, self._parsed[parse])
