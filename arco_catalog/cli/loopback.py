@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qs, urlencode
 
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.oauth import Issuer, Tokens, request_tokens
+from arco_catalog.cli.oauth import Issuer, Tokens, error_reason, request_tokens
 from arco_catalog.cli.pkce import proof_key, url_text
 from arco_catalog.iceberg.json import MalformedJson, loads
 from arco_catalog.state.characters import escaped
@@ -102,8 +102,7 @@ def _code(issuer: Issuer, answer: Mapping[str, str]) -> str:
         raise CliError(f"the browser brought an answer of another issuer than {issuer.name}: log in again")
     code = answer.get("code")
     if code is None:
-        reason = escaped(f"{answer.get('error', 'no code')} {answer.get('error_description', '')}".strip()[:300])
-        raise CliError(f"the issuer {issuer.name} answered: {reason}")
+        raise CliError(f"the issuer {issuer.name} answered: {error_reason({**answer}, 'no code')}")
     return code
 
 

@@ -96,7 +96,7 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
     if response.status != 200:
         status = f"status {response.status}"
         reason = optional_text(answer, "error") or status
-        raise TokenFailure(reason, f"{endpoint} answered: {_reason(answer, status)}")
+        raise TokenFailure(reason, f"{endpoint} answered: {error_reason(answer, status)}")
     token, seconds = optional_text(answer, "access_token"), _whole(answer.get("expires_in", 300))
     if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token) or seconds is None:
         raise CliError(f"the answer of {endpoint} has no bearer token of at most {MAX_TOKEN:,} printable characters")
@@ -128,7 +128,7 @@ async def device_tokens(
     code, user_code = optional_text(answer, "device_code"), optional_text(answer, "user_code")
     where = optional_text(answer, "verification_uri_complete") or optional_text(answer, "verification_uri")
     if not code or not user_code or not where:
-        raise CliError(f"the issuer {issuer.name} gave no device code: {_reason(answer, 'no device code')}")
+        raise CliError(f"the issuer {issuer.name} gave no device code: {error_reason(answer, 'no device code')}")
     show(escaped(f"Open {where[:2_000]} in a browser and confirm the code {user_code[:100]}"))
     form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id, "code_verifier": verifier}
     lifetime, interval = _seconds(answer, "expires_in", MAX_DEVICE_S), _seconds(answer, "interval", MAX_INTERVAL_S, 5)
@@ -205,7 +205,7 @@ def _object(response: Response) -> JsonObject:
     return document if isinstance(document, dict) else {}
 
 
-def _reason(answer: JsonObject, otherwise: str) -> str:
+def error_reason(answer: JsonObject, otherwise: str) -> str:
     """Formats the error code and the description of an error answer, `otherwise` if it has no code."""
     reason, described = optional_text(answer, "error") or otherwise, optional_text(answer, "error_description") or ""
     return escaped(f"{reason} {described}".strip()[:300])
