@@ -66,7 +66,9 @@ def test_the_container_runs_as_the_image_does_and_gets_variables_that_there_are(
     assert [mapping["containerPort"] for mapping in made["portMappings"]] == [int(DELEGATION_PORT.default or 0)]
     assert variables["ARCO_STORE"] == given["store"]
     assert variables["ARCO_DELEGATION_ALLOWED_LOCATIONS"].split(",") == given["allowed_locations"]
-    assert variables["ARCO_TLS_CLIENT_CA"] == f"{instruction('VOLUME').text}/ca.crt", "no variable may replace the authority of callers"
+    assert variables["ARCO_TLS_CLIENT_CA"] == f"{instruction('VOLUME').text}/ca.crt", (
+        "no variable may replace the authority of callers"
+    )
     assert variables.get("ARCO_REALM", "").split(",") == given.get("realm", [""])
 
 
