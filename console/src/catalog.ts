@@ -2,7 +2,7 @@
 import { read } from "./api";
 import type { Long } from "./json";
 import type { Page } from "./load";
-import { apiPath, LEVELS, type Namespace } from "./names";
+import { apiPath, joined, type Namespace } from "./names";
 import type { Field } from "./schema";
 
 export interface Catalog {
@@ -122,7 +122,7 @@ export async function listNamespaces(
   token: string | null,
   signal: AbortSignal,
 ): Promise<Page<string[]>> {
-  const query = { parent: parent.join(LEVELS) || null, pageToken: token ?? "", pageSize: PAGE_SIZE };
+  const query = { parent: joined(parent) || null, pageToken: token ?? "", pageSize: PAGE_SIZE };
   const found = await read<Listing>(`v1/${catalog.prefix}/namespaces`, { query, signal });
   return { items: found.namespaces ?? [], next: found["next-page-token"] ?? null };
 }

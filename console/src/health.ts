@@ -1,7 +1,7 @@
 /** What the catalog itself knows of the health of a table: what was declared, the last write, and its totals. */
 import type { TableMetadata } from "./catalog";
 import { bytes, count, plural } from "./format";
-import { dotted, type Namespace } from "./names";
+import { joined, type Namespace } from "./names";
 
 export interface Finding {
   about: string;
@@ -40,7 +40,7 @@ export function workOf(namespace: Namespace, name: string, tasks: readonly Waiti
   const about = "Waiting work";
   const found = tasks.filter(
     (each) =>
-      each.type === "TABLE_MAINTENANCE" && each.name === name && dotted(each.namespace ?? []) === dotted(namespace),
+      each.type === "TABLE_MAINTENANCE" && each.name === name && joined(each.namespace ?? []) === joined(namespace),
   );
   if (found.length > 0) return { about, state: "warn", text: `maintenance: ${found.map(statusOf).join(", ")}` };
   if (all) return { about, state: "good", text: "none" };

@@ -5,12 +5,17 @@ export const LEVELS = "\u001f";
 
 export type Namespace = readonly string[];
 
+/** Returns a namespace as one text, as APIs and addresses have it. Unlike `dotted`, it differs for any two namespaces. */
+export function joined(namespace: Namespace): string {
+  return namespace.join(LEVELS);
+}
+
 /** The kinds of things with a page of their own below a namespace, as the first part of their addresses. */
 export type Kind = "t" | "v";
 
 /** Returns the path of the catalog API to a namespace, or to something in it. */
 export function apiPath(prefix: string, namespace: Namespace, ...rest: string[]): string {
-  const parts = [namespace.join(LEVELS), ...rest].map(encodeURIComponent);
+  const parts = [joined(namespace), ...rest].map(encodeURIComponent);
   return `v1/${prefix}/namespaces/${parts.join("/")}`;
 }
 
@@ -31,7 +36,7 @@ export const pages = {
   roles: (catalog: string) => href(["c", catalog, "roles"]),
   principals: () => href(["principals"]),
   namespace: (catalog: string, namespace: Namespace, ...rest: string[]) =>
-    href(["c", catalog, "n", namespace.join(LEVELS), ...rest]),
+    href(["c", catalog, "n", joined(namespace), ...rest]),
   entity: (
     catalog: string,
     kind: Kind,
@@ -39,5 +44,5 @@ export const pages = {
     name: string,
     rest: readonly string[] = [],
     query: Record<string, string | undefined> = {},
-  ) => href(["c", catalog, kind, namespace.join(LEVELS), name, ...rest], query),
+  ) => href(["c", catalog, kind, joined(namespace), name, ...rest], query),
 };

@@ -68,6 +68,7 @@ test("maintenance of this table alone is work that waits, and a part of the task
     task("u"),
     task("t", "TABLE_PURGE"),
     { ...task("t"), namespace: ["a"] },
+    { ...task("t"), namespace: ["a.b"] },
     { ...task("t"), namespace: null },
   ];
   assert.equal(workOf(["a", "b"], "t", others, true).state, "good");

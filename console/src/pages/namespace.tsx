@@ -2,7 +2,7 @@ import { read } from "../api";
 import { type Catalog, listNames } from "../catalog";
 import { shellWord } from "../format";
 import { useLoad, usePages } from "../load";
-import { apiPath, dotted, type Namespace, pages } from "../names";
+import { apiPath, dotted, joined, type Namespace, pages } from "../names";
 import { Empty, Facts, Failure, Heading, Loaded, Loading, Section, Tabs } from "../parts/basics";
 import { LongList } from "../parts/listing";
 import { Access } from "./access";
@@ -33,7 +33,7 @@ export function NamespacePage({ catalog, namespace, tab }: Props & { tab: string
     ["policies", "Policies", to("policies")],
     ["access", "Access", to("access")],
   ];
-  const key = namespace.join(".");
+  const key = joined(namespace);
   return (
     <>
       <Heading
@@ -77,7 +77,7 @@ function Contents({ catalog, namespace }: Props) {
 function Names({ catalog, namespace, of }: Props & { of: "tables" | "views" }) {
   const names = usePages(
     (token, signal) => listNames(catalog, namespace, of, token, signal),
-    [catalog, namespace.join("."), of],
+    [catalog, joined(namespace), of],
   );
   const kind = of === "tables" ? "t" : "v";
   return (
@@ -97,7 +97,7 @@ function Names({ catalog, namespace, of }: Props & { of: "tables" | "views" }) {
       {names.done && names.items.length === 0 && (
         <Empty>
           No {of} here that you may see.{" "}
-          <a href={pages.history(catalog.name, { namespace: namespace.join("\u001f") })}>The history</a> shows what was
+          <a href={pages.history(catalog.name, { namespace: joined(namespace) })}>The history</a> shows what was
           dropped.
         </Empty>
       )}
@@ -111,7 +111,7 @@ function Properties({ catalog, namespace }: Props) {
   const governance = useGovernance(apiPath(catalog.prefix, namespace, "governance"));
   const loaded = useLoad(
     (signal) => read<{ properties: Record<string, string> }>(apiPath(catalog.prefix, namespace), { signal }),
-    [catalog, namespace.join(".")],
+    [catalog, joined(namespace)],
   );
   return (
     <>

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { type Catalog, listNamespaces } from "../catalog";
 import { usePages } from "../load";
-import { dotted, type Namespace, pages } from "../names";
+import { dotted, joined, type Namespace, pages } from "../names";
 import { Code, Heading } from "../parts/basics";
 import { Rest } from "../parts/listing";
 import { serverConfig } from "../session";
@@ -20,10 +20,7 @@ export function NamespacesPage({ catalog }: { catalog: Catalog }) {
 
 /** The namespaces directly below another, or those at the top; each opens to those below it. */
 export function NamespaceTree({ catalog, parent }: { catalog: Catalog; parent: Namespace }) {
-  const found = usePages(
-    (token, signal) => listNamespaces(catalog, parent, token, signal),
-    [catalog, parent.join(".")],
-  );
+  const found = usePages((token, signal) => listNamespaces(catalog, parent, token, signal), [catalog, joined(parent)]);
   return (
     <Rest of={found} empty={parent.length === 0 ? <FirstSteps catalog={catalog} /> : "No namespaces below this one."}>
       {(items) => (

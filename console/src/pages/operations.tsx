@@ -2,7 +2,7 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
 import type { Page } from "../load";
-import { dotted, LEVELS, type Namespace, pages } from "../names";
+import { dotted, joined, type Namespace, pages } from "../names";
 import { Chip, Time } from "../parts/basics";
 
 export interface Undo {
@@ -43,7 +43,7 @@ export async function readHistory(
 ): Promise<Page<Operation>> {
   const query = {
     pageSize: pageSize ?? null,
-    namespace: namespace && namespace.length > 0 ? namespace.join(LEVELS) : null,
+    namespace: namespace && namespace.length > 0 ? joined(namespace) : null,
     table: table || null,
     pageToken: token,
   };

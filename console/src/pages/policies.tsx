@@ -1,7 +1,7 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
 import { useLoad, usePages } from "../load";
-import { dotted, LEVELS, type Namespace, pages } from "../names";
+import { joined, type Namespace, pages } from "../names";
 import { Chip, Code, DataTable, Empty, Facts, Heading, Loaded, Section } from "../parts/basics";
 import { Rest } from "../parts/listing";
 import { crumbsOf } from "./namespace";
@@ -81,14 +81,14 @@ export function ApplicablePolicies({
   namespace: Namespace;
   table?: string;
 }) {
-  const query = { namespace: namespace.join(LEVELS) || null, "target-name": table ?? null };
+  const query = { namespace: joined(namespace) || null, "target-name": table ?? null };
   const loaded = useLoad(
     (signal) =>
       read<{ "applicable-policies": Applicable[] }>(`polaris/v1/${catalog.prefix}/applicable-policies`, {
         query,
         signal,
       }),
-    [catalog, namespace.join("."), table],
+    [catalog, joined(namespace), table],
   );
   return (
     <Section title="Policies that apply">
@@ -99,7 +99,7 @@ export function ApplicablePolicies({
           ) : (
             <DataTable label="Policies that apply" columns={["Policy", "Type", "From"]}>
               {policies.map((policy) => (
-                <tr key={`${dotted(policy.namespace)}/${policy.name}`}>
+                <tr key={`${joined(policy.namespace)}/${policy.name}`}>
                   <th scope="row">
                     <a href={pages.namespace(catalog.name, policy.namespace, "policies", policy.name)}>
                       <bdi>{policy.name}</bdi>
@@ -152,7 +152,7 @@ export function PolicyPage({ catalog, namespace, name }: { catalog: Catalog; nam
 }
 
 function policyPath(catalog: Catalog, namespace: Namespace): string {
-  return `polaris/v1/${catalog.prefix}/namespaces/${encodeURIComponent(namespace.join(LEVELS))}`;
+  return `polaris/v1/${catalog.prefix}/namespaces/${encodeURIComponent(joined(namespace))}`;
 }
 
 function pretty(content: string): string {

@@ -1,7 +1,7 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
 import { type Page, usePages } from "../load";
-import { dotted, pages } from "../names";
+import { dotted, joined, pages } from "../names";
 import { Chip, Form, Heading } from "../parts/basics";
 import { Rest } from "../parts/listing";
 import { go, href } from "../router";
@@ -47,7 +47,7 @@ export function SearchPage({ catalog, words, type }: { catalog: Catalog; words: 
         {(items) => (
           <ul class="lines">
             {items.map((each) => (
-              <li key={`${each.type}/${dotted(each.namespace, each.name)}`}>
+              <li key={`${each.type}/${joined(each.namespace)}/${each.name}`}>
                 <Chip>{each.type.replace("-", " ")}</Chip> <FoundName catalog={catalog.name} found={each} />
               </li>
             ))}

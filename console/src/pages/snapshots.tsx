@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import { loadTable, type Snapshot } from "../catalog";
 import { bytes, count } from "../format";
 import { useLoad } from "../load";
-import { pages } from "../names";
+import { joined, pages } from "../names";
 import { Chip, DataTable, Empty, Loaded, Section, Time } from "../parts/basics";
 import { Chart, type Point } from "../parts/chart";
 import type { Entity } from "./table-pages";
@@ -14,7 +14,7 @@ export function Snapshots({ entity }: { entity: Entity }) {
   const { catalog, namespace, name } = entity;
   const loaded = useLoad(
     (signal) => loadTable(catalog, namespace, name, "all", signal),
-    [catalog, namespace.join("."), name],
+    [catalog, joined(namespace), name],
   );
   return (
     <Loaded of={loaded}>

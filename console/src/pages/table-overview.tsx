@@ -1,7 +1,7 @@
 import { loadTable, type PartitionField, type Schema, type SortField, type TableMetadata } from "../catalog";
 import { bytes, count, plural, shellWord } from "../format";
 import { type Result, useLoad } from "../load";
-import { dotted, pages } from "../names";
+import { dotted, joined, pages } from "../names";
 import { Chip, DataTable, Empty, Facts, Loaded, Section, Time } from "../parts/basics";
 import { rowsOf } from "../schema";
 import { type Governance, GovernanceFacts } from "./governance";
@@ -12,7 +12,7 @@ export function TableOverview({ entity, governance }: { entity: Entity; governan
   const { catalog, namespace, name } = entity;
   const loaded = useLoad(
     (signal) => loadTable(catalog, namespace, name, "refs", signal),
-    [catalog, namespace.join("."), name],
+    [catalog, joined(namespace), name],
   );
   return (
     <>

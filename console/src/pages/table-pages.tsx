@@ -3,7 +3,7 @@ import { ApiError } from "../api";
 import type { Catalog } from "../catalog";
 import { loadTable } from "../catalog";
 import { type Result, useLoad } from "../load";
-import { apiPath, type Kind, LEVELS, type Namespace, pages } from "../names";
+import { apiPath, joined, type Kind, type Namespace, pages } from "../names";
 import { Empty, Heading, Loaded, Tabs } from "../parts/basics";
 import { Access } from "./access";
 import { ComparePage } from "./compare";
@@ -133,7 +133,7 @@ function securableOf({ kind, namespace, name }: Entity): Securable {
 /** What helps where a table is not shown: what the user may do, and whether it was dropped or renamed. */
 function Refused({ entity }: { entity: Entity }) {
   const { catalog, namespace, name } = entity;
-  const history = pages.history(catalog.name, { namespace: namespace.join(LEVELS), table: name });
+  const history = pages.history(catalog.name, { namespace: joined(namespace), table: name });
   return (
     <>
       <Empty>

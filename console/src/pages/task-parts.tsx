@@ -2,7 +2,7 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
 import type { Page } from "../load";
-import { dotted, LEVELS, pages } from "../names";
+import { dotted, joined, pages } from "../names";
 
 export interface Task {
   id: string;
@@ -51,7 +51,7 @@ export function TaskName({ catalog, task }: { catalog: string; task: Task }) {
     <>
       {what}{" "}
       {task.name ? (
-        <a href={pages.history(catalog, { namespace: (task.namespace ?? []).join(LEVELS), table: task.name })}>
+        <a href={pages.history(catalog, { namespace: joined(task.namespace ?? []), table: task.name })}>
           <bdi>{dotted(task.namespace ?? [], task.name)}</bdi>
         </a>
       ) : (

@@ -1,7 +1,7 @@
 import { loadView, type ViewMetadata } from "../catalog";
 import { shellWord } from "../format";
 import { type Result, useLoad } from "../load";
-import { dotted } from "../names";
+import { dotted, joined } from "../names";
 import { Chip, Code, DataTable, Facts, Loaded, Section, Time } from "../parts/basics";
 import { type Governance, GovernanceFacts } from "./governance";
 import { Properties, SchemaTable } from "./table-overview";
@@ -10,7 +10,7 @@ import type { Entity } from "./table-pages";
 /** What a view is: its SQL in each dialect, its columns and its versions. */
 export function ViewOverview({ entity, governance }: { entity: Entity; governance: Result<Governance> }) {
   const { catalog, namespace, name } = entity;
-  const loaded = useLoad((signal) => loadView(catalog, namespace, name, signal), [catalog, namespace.join("."), name]);
+  const loaded = useLoad((signal) => loadView(catalog, namespace, name, signal), [catalog, joined(namespace), name]);
   return (
     <>
       <Loaded of={loaded}>{({ metadata }) => <Contents metadata={metadata} />}</Loaded>
