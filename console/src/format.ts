@@ -66,6 +66,11 @@ export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
+/** A constant of an API, such as a privilege or a status, as people read it. */
+export function words(constant: string): string {
+  return constant.toLowerCase().replaceAll("_", " ");
+}
+
 /** One of a word, or several of them. */
 export function plural(number: number, word: string): string {
   return `${count(number)} ${word}${number === 1 ? "" : "s"}`;

@@ -1,6 +1,6 @@
 /** What the catalog itself knows of the health of a table: what was declared, the last write, and its totals. */
 import type { TableMetadata } from "./catalog";
-import { bytes, count, plural } from "./format";
+import { bytes, count, plural, words } from "./format";
 import { joined, type Namespace } from "./names";
 
 export interface Finding {
@@ -42,13 +42,10 @@ export function workOf(namespace: Namespace, name: string, tasks: readonly Waiti
     (each) =>
       each.type === "TABLE_MAINTENANCE" && each.name === name && joined(each.namespace ?? []) === joined(namespace),
   );
-  if (found.length > 0) return { about, state: "warn", text: `maintenance: ${found.map(statusOf).join(", ")}` };
+  if (found.length > 0)
+    return { about, state: "warn", text: `maintenance: ${found.map(({ status }) => words(status)).join(", ")}` };
   if (all) return { about, state: "good", text: "none" };
   return { about, state: "unknown", text: "none among the first tasks of the catalog: more wait" };
-}
-
-function statusOf({ status }: WaitingTask): string {
-  return status.toLowerCase().replaceAll("_", " ");
 }
 
 function qualityOf(quality: string | undefined): Finding {

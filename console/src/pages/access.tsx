@@ -1,9 +1,10 @@
 import { ApiError, read } from "../api";
 import type { Catalog } from "../catalog";
+import { words } from "../format";
 import { type Page, usePages } from "../load";
 import { DataTable, Empty, Failure, Section } from "../parts/basics";
 import { Rest } from "../parts/listing";
-import { Because, type Grant, words } from "./grant-parts";
+import { Because, type Grant } from "./grant-parts";
 import { OwnRights, type Securable } from "./own-rights";
 
 interface AccessRow {

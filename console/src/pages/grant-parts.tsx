@@ -1,4 +1,5 @@
 /** Privileges and grants: how they are shown. */
+import { words } from "../format";
 import { dotted } from "../names";
 import { href } from "../router";
 
@@ -8,15 +9,15 @@ export interface Grant {
   namespace?: string[];
   tableName?: string;
   viewName?: string;
+  policyName?: string;
   privilege: string;
 }
 
 /** By which grant, and in which catalog role, someone has a privilege. */
 export function Because({ catalog, role, grant }: { catalog: string; role: string | null; grant: Grant }) {
-  const where = dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName);
   return (
     <>
-      {words(grant.privilege)} on {grant.type} <bdi>{where}</bdi>
+      {words(grant.privilege)} on <GrantedOn grant={grant} />
       {role !== null && (
         <span class="faint">
           {" "}
@@ -27,7 +28,11 @@ export function Because({ catalog, role, grant }: { catalog: string; role: strin
   );
 }
 
-/** A privilege as people read it. */
-export function words(privilege: string): string {
-  return privilege.toLowerCase().replaceAll("_", " ");
+/** What a grant is on: its type and its name. */
+export function GrantedOn({ grant }: { grant: Grant }) {
+  return (
+    <>
+      {grant.type} <bdi>{dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName ?? grant.policyName)}</bdi>
+    </>
+  );
 }

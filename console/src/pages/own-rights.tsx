@@ -1,10 +1,11 @@
 import { post } from "../api";
 import type { Catalog } from "../catalog";
+import { words } from "../format";
 import { useLoad } from "../load";
 import type { Namespace } from "../names";
 import { Chip, DataTable, Loaded, Section } from "../parts/basics";
 import { login, nameLogin, serverConfig } from "../session";
-import { Because, type Grant, words } from "./grant-parts";
+import { Because, type Grant } from "./grant-parts";
 
 /** What a privilege is on, in the form of a grant. */
 export interface Securable {

@@ -1,25 +1,16 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
-import { shellWord } from "../format";
+import { shellWord, words } from "../format";
 import { useLoad } from "../load";
-import { dotted, pages } from "../names";
+import { pages } from "../names";
 import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
 import { href } from "../router";
 import { serverConfig } from "../session";
-import { words } from "./grant-parts";
+import { type Grant, GrantedOn } from "./grant-parts";
 import { OwnRights } from "./own-rights";
 
 interface Role {
   name: string;
-}
-
-interface Grant {
-  type: string;
-  privilege: string;
-  namespace?: string[];
-  tableName?: string;
-  viewName?: string;
-  policyName?: string;
 }
 
 /** The catalog roles of a catalog, and of one of them its grants and the principal roles that have it. */
@@ -96,10 +87,7 @@ function RolePage({ base, role, crumbs }: { base: string; role: string; crumbs: 
                     <tr key={JSON.stringify(grant)}>
                       <th scope="row">{words(grant.privilege)}</th>
                       <td>
-                        {grant.type}{" "}
-                        <bdi>
-                          {dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName ?? grant.policyName)}
-                        </bdi>
+                        <GrantedOn grant={grant} />
                       </td>
                     </tr>
                   ))}

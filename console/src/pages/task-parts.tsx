@@ -1,6 +1,7 @@
 /** Tasks of a catalog: how they are read, and how one is named. */
 import { read } from "../api";
 import type { Catalog } from "../catalog";
+import { words } from "../format";
 import type { Page } from "../load";
 import { dotted, joined, pages } from "../names";
 
@@ -46,7 +47,7 @@ export async function readTasks(
 
 /** What a task does, and to which table. */
 export function TaskName({ catalog, task }: { catalog: string; task: Task }) {
-  const what = task.unreadable ? "Damaged record" : task.type.toLowerCase().replaceAll("_", " ");
+  const what = task.unreadable ? "Damaged record" : words(task.type);
   return (
     <>
       {what}{" "}

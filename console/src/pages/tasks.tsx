@@ -1,5 +1,6 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
+import { words } from "../format";
 import { useLoad, usePages } from "../load";
 import { pages } from "../names";
 import { Chip, Code, DataTable, Facts, Form, Heading, Loaded, Section, Time } from "../parts/basics";
@@ -172,8 +173,4 @@ function Status({ task }: { task: Task }) {
       {task.undone && <Chip>drop undone</Chip>}
     </>
   );
-}
-
-function words(status: string): string {
-  return status.toLowerCase().replaceAll("_", " ");
 }
