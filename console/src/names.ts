@@ -19,6 +19,11 @@ export function apiPath(prefix: string, namespace: Namespace, ...rest: string[])
   return `v1/${prefix}/namespaces/${parts.join("/")}`;
 }
 
+/** Returns the path of the management API to something. */
+export function managementPath(...parts: string[]): string {
+  return `api/management/v1/${parts.map(encodeURIComponent).join("/")}`;
+}
+
 /** Returns a namespace, and a name in it, as people write them. */
 export function dotted(namespace: Namespace, name?: string | null): string {
   return [...namespace, ...(name === undefined || name === null ? [] : [name])].join(".");
@@ -28,12 +33,14 @@ export function dotted(namespace: Namespace, name?: string | null): string {
 export const pages = {
   home: () => href([]),
   catalog: (catalog: string) => href(["c", catalog]),
-  search: (catalog: string, q: string) => href(["c", catalog, "search"], { q }),
+  search: (catalog: string, q: string, type?: string) => href(["c", catalog, "search"], { q, type }),
   namespaces: (catalog: string) => href(["c", catalog, "namespaces"]),
   history: (catalog: string, query: Record<string, string | undefined> = {}) => href(["c", catalog, "history"], query),
-  tasks: (catalog: string) => href(["c", catalog, "tasks"]),
+  tasks: (catalog: string, status?: string) => href(["c", catalog, "tasks"], { status }),
+  task: (catalog: string, id: string) => href(["c", catalog, "tasks", id]),
   policies: (catalog: string) => href(["c", catalog, "policies"]),
   roles: (catalog: string) => href(["c", catalog, "roles"]),
+  role: (catalog: string, role: string) => href(["c", catalog, "roles", role]),
   principals: () => href(["principals"]),
   namespace: (catalog: string, namespace: Namespace, ...rest: string[]) =>
     href(["c", catalog, "n", joined(namespace), ...rest]),

@@ -1,7 +1,6 @@
 /** Privileges and grants: how they are shown. */
 import { words } from "../format";
-import { dotted } from "../names";
-import { href } from "../router";
+import { dotted, pages } from "../names";
 
 /** A grant as the APIs show it. */
 export interface Grant {
@@ -21,7 +20,7 @@ export function Because({ catalog, role, grant }: { catalog: string; role: strin
       {role !== null && (
         <span class="faint">
           {" "}
-          in <a href={href(["c", catalog, "roles", role])}>{role}</a>
+          in <a href={pages.role(catalog, role)}>{role}</a>
         </span>
       )}
     </>

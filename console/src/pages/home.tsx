@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { read } from "../api";
 import { useLoad } from "../load";
-import { pages } from "../names";
+import { managementPath, pages } from "../names";
 import { Chip, Empty, Failure, Form, Heading, Loading } from "../parts/basics";
 import { SearchBox } from "../parts/search-box";
 import { go } from "../router";
@@ -53,7 +53,7 @@ export function HomePage() {
 
 async function catalogs(warehouse: string | null, realms: number, signal: AbortSignal): Promise<ListedCatalog[]> {
   if (realms === 0) return warehouse === null ? [] : [{ name: warehouse }];
-  return (await read<{ catalogs: ListedCatalog[] }>("api/management/v1/catalogs", { signal })).catalogs;
+  return (await read<{ catalogs: ListedCatalog[] }>(managementPath("catalogs"), { signal })).catalogs;
 }
 
 /** For users who may not list catalogs, and may use some. */

@@ -2,7 +2,7 @@ import { post } from "../api";
 import type { Catalog } from "../catalog";
 import { words } from "../format";
 import { useLoad } from "../load";
-import type { Namespace } from "../names";
+import { managementPath, type Namespace } from "../names";
 import { Chip, DataTable, Loaded, Section } from "../parts/basics";
 import { login, nameLogin, serverConfig } from "../session";
 import { Because, type Grant } from "./grant-parts";
@@ -40,7 +40,7 @@ export function OwnRights({ catalog, on }: { catalog: Catalog; on: Securable }) 
 function Checked({ catalog, on }: { catalog: Catalog; on: Securable }) {
   const privileges = [...PRIVILEGES[on.type], "CATALOG_MANAGE_ACCESS"];
   const checks = privileges.map((privilege) => ({ ...on, privilege }));
-  const path = `api/management/v1/catalogs/${encodeURIComponent(catalog.name)}/check`;
+  const path = managementPath("catalogs", catalog.name, "check");
   const loaded = useLoad(
     async (signal) => {
       const { results } = await post<{ results: Outcome[] }>(path, { checks }, signal);

@@ -1,7 +1,7 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
 import { useLoad, usePages } from "../load";
-import { joined, type Namespace, pages } from "../names";
+import { apiPath, joined, type Namespace, pages } from "../names";
 import { Chip, Code, DataTable, Empty, Facts, Heading, Loaded, Section } from "../parts/basics";
 import { Rest } from "../parts/listing";
 import { crumbsOf } from "./namespace";
@@ -37,7 +37,7 @@ export function PoliciesPage({ catalog }: { catalog: Catalog }) {
 
 /** The policies that a namespace holds. */
 export function PolicyList({ catalog, namespace }: { catalog: Catalog; namespace: Namespace }) {
-  const path = `${policyPath(catalog, namespace)}/policies`;
+  const path = policyPath(catalog, namespace);
   const found = usePages(
     async (token, signal) => {
       const query = { pageToken: token ?? "", pageSize: 100 };
@@ -119,7 +119,7 @@ export function ApplicablePolicies({
 
 /** One policy. */
 export function PolicyPage({ catalog, namespace, name }: { catalog: Catalog; namespace: Namespace; name: string }) {
-  const path = `${policyPath(catalog, namespace)}/policies/${encodeURIComponent(name)}`;
+  const path = policyPath(catalog, namespace, name);
   const loaded = useLoad((signal) => read<{ policy: Policy }>(path, { signal }), [path]);
   return (
     <>
@@ -151,8 +151,8 @@ export function PolicyPage({ catalog, namespace, name }: { catalog: Catalog; nam
   );
 }
 
-function policyPath(catalog: Catalog, namespace: Namespace): string {
-  return `polaris/v1/${catalog.prefix}/namespaces/${encodeURIComponent(joined(namespace))}`;
+function policyPath(catalog: Catalog, namespace: Namespace, ...name: string[]): string {
+  return `polaris/${apiPath(catalog.prefix, namespace, "policies", ...name)}`;
 }
 
 function pretty(content: string): string {

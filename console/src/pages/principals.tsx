@@ -1,15 +1,13 @@
 import { useState } from "preact/hooks";
 import { read } from "../api";
 import { useLoad } from "../load";
-import { pages } from "../names";
+import { managementPath, pages } from "../names";
 import { Empty, Heading, Loaded, Section } from "../parts/basics";
 
 interface Named {
   name: string;
   clientId?: string;
 }
-
-const BASE = "api/management/v1";
 
 /** The principals and principal roles of the realm, for those who may list them. */
 export function PrincipalsPage() {
@@ -43,7 +41,7 @@ interface ListProps {
 }
 
 function List({ path, field, inner, innerField, what }: ListProps) {
-  const loaded = useLoad((signal) => read<Record<string, Named[]>>(`${BASE}/${path}`, { signal }), [path]);
+  const loaded = useLoad((signal) => read<Record<string, Named[]>>(managementPath(path), { signal }), [path]);
   return (
     <Loaded of={loaded}>
       {(found) => (
@@ -53,7 +51,7 @@ function List({ path, field, inner, innerField, what }: ListProps) {
               <Opened
                 summary={each.name}
                 aside={each.clientId ?? ""}
-                path={`${BASE}/${path}/${encodeURIComponent(each.name)}/${inner}`}
+                path={managementPath(path, each.name, inner)}
                 field={innerField}
                 what={what}
               />

@@ -2,9 +2,8 @@ import { read } from "../api";
 import type { Catalog } from "../catalog";
 import { shellWord, words } from "../format";
 import { useLoad } from "../load";
-import { pages } from "../names";
+import { managementPath, pages } from "../names";
 import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
-import { href } from "../router";
 import { serverConfig } from "../session";
 import { type Grant, GrantedOn } from "./grant-parts";
 import { OwnRights } from "./own-rights";
@@ -15,7 +14,7 @@ interface Role {
 
 /** The catalog roles of a catalog, and of one of them its grants and the principal roles that have it. */
 export function RolesPage({ catalog, role }: { catalog: Catalog; role: string | null }) {
-  const base = `api/management/v1/catalogs/${encodeURIComponent(catalog.name)}/catalog-roles`;
+  const base = managementPath("catalogs", catalog.name, "catalog-roles");
   const crumbs: [string, string][] = [[catalog.name, pages.catalog(catalog.name)]];
   if ((serverConfig.value?.realms ?? 0) === 0) {
     return (
@@ -53,7 +52,7 @@ function RoleList({ base, catalog }: { base: string; catalog: string }) {
             <ul class="lines">
               {roles.map(({ name }) => (
                 <li key={name}>
-                  <a href={href(["c", catalog, "roles", name])}>
+                  <a href={pages.role(catalog, name)}>
                     <bdi>{name}</bdi>
                   </a>
                 </li>

@@ -4,7 +4,7 @@ import { type Page, usePages } from "../load";
 import { dotted, joined, pages } from "../names";
 import { Chip, Form, Heading } from "../parts/basics";
 import { Rest } from "../parts/listing";
-import { go, href } from "../router";
+import { go } from "../router";
 
 interface Found {
   type: string;
@@ -17,8 +17,7 @@ const TYPES = ["namespace", "table", "view", "generic-table", "semantic-model"];
 /** Names of a catalog that have certain words. */
 export function SearchPage({ catalog, words, type }: { catalog: Catalog; words: string; type: string }) {
   const found = usePages((token, signal) => search(catalog, words, type, token, signal), [catalog, words, type]);
-  const again = (data: FormData) =>
-    go(href(["c", catalog.name, "search"], { q: String(data.get("q")), type: String(data.get("type")) }));
+  const again = (data: FormData) => go(pages.search(catalog.name, String(data.get("q")), String(data.get("type"))));
   return (
     <>
       <Heading title={words ? `Search: ${words}` : "Search"} crumbs={[[catalog.name, pages.catalog(catalog.name)]]} />

@@ -5,7 +5,7 @@ import { useLoad, usePages } from "../load";
 import { pages } from "../names";
 import { Chip, Code, DataTable, Facts, Form, Heading, Loaded, Section, Time } from "../parts/basics";
 import { Rest } from "../parts/listing";
-import { go, href } from "../router";
+import { go } from "../router";
 import { readTasks, type Task, type TaskFilter, TaskName } from "./task-parts";
 
 const STATES = ["SUBMITTED", "ACQUIRING_RESOURCES", "RUNNING", "RETRY_SCHEDULED", "SUCCESS", "FAILURE"];
@@ -20,7 +20,7 @@ export function TasksPage({ catalog, status }: { catalog: Catalog; status: strin
       <Form
         class="row"
         aria-label="Filter the tasks"
-        onSend={(data) => go(href(["c", catalog.name, "tasks"], { status: String(data.get("status")) }))}
+        onSend={(data) => go(pages.tasks(catalog.name, String(data.get("status"))))}
       >
         <label>
           Status
@@ -92,7 +92,7 @@ function TaskList({ catalog, label, filter, empty }: ListProps) {
 function TaskRow({ catalog, task }: { catalog: Catalog; task: Task }) {
   const named = (
     <th scope="row">
-      <a href={href(["c", catalog.name, "tasks", task.id])}>{task.id.slice(0, 8)}</a>{" "}
+      <a href={pages.task(catalog.name, task.id)}>{task.id.slice(0, 8)}</a>{" "}
       <TaskName catalog={catalog.name} task={task} />
     </th>
   );
