@@ -3,9 +3,8 @@ import { read } from "../api";
 import { bytes, count } from "../format";
 import type { Long } from "../json";
 import { useLoad } from "../load";
-import { pages } from "../names";
 import { Code, DataTable, Empty, Loaded, Section, Time } from "../parts/basics";
-import { type Entity, entityPath } from "./table-pages";
+import { type Entity, entityPage, entityPath } from "./table-pages";
 
 interface Changed<T> {
   from: T;
@@ -60,13 +59,11 @@ interface Comparison {
 
 /** What changed between two versions of a table or view. */
 export function ComparePage({ entity, from, to }: { entity: Entity; from: string; to: string }) {
-  const { catalog, kind, namespace, name } = entity;
   const path = entityPath(entity, "compare");
   const loaded = useLoad(
     (signal) => read<Comparison>(path, { query: { from, to: to || null }, signal }),
     [path, from, to],
   );
-  const timeline = pages.entity(catalog.name, kind, namespace, name, ["timeline"]);
   return (
     <Loaded of={loaded}>
       {(found) => (
@@ -75,15 +72,10 @@ export function ComparePage({ entity, from, to }: { entity: Entity; from: string
             <SideOf title="From" side={found.from} />
             <SideOf title="To" side={found.to} />
             <p>
-              <a
-                href={pages.entity(catalog.name, kind, namespace, name, ["compare"], {
-                  from: found.to.id,
-                  to: found.from.id,
-                })}
-              >
+              <a href={entityPage(entity, ["compare"], { from: found.to.id, to: found.from.id })}>
                 The other way round
               </a>{" "}
-              <a href={timeline}>All versions</a>
+              <a href={entityPage(entity, ["timeline"])}>All versions</a>
             </p>
           </div>
           {found.equal ? <Empty>These two versions are equal.</Empty> : <Differences of={found} />}

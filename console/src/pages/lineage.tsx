@@ -6,7 +6,7 @@ import { pages } from "../names";
 import { Chip, DataTable, Empty, Form, Loaded, Section, Time } from "../parts/basics";
 import type { Layout } from "../parts/graph-layout";
 import { go } from "../router";
-import { type Entity, entityPath } from "./table-pages";
+import { type Entity, entityPage, entityPath } from "./table-pages";
 
 interface Graph {
   root: string;
@@ -19,7 +19,6 @@ interface Graph {
 
 /** From what a table was made, and what was made from it, as a graph and as a table. */
 export function Lineage({ entity, direction, depth }: { entity: Entity; direction: string; depth: string }) {
-  const { catalog, kind, namespace, name } = entity;
   const path = entityPath(entity, "lineage");
   const loaded = useLoad(
     (signal) => read<Graph>(path, { query: { direction, depth }, signal }),
@@ -27,7 +26,7 @@ export function Lineage({ entity, direction, depth }: { entity: Entity; directio
   );
   const choose = (data: FormData) => {
     const query = { direction: String(data.get("direction")), depth: String(data.get("depth")) };
-    go(pages.entity(catalog.name, kind, namespace, name, ["lineage"], query));
+    go(entityPage(entity, ["lineage"], query));
   };
   return (
     <>
@@ -46,8 +45,8 @@ export function Lineage({ entity, direction, depth }: { entity: Entity; directio
               </Empty>
             ) : (
               <>
-                <Drawing catalog={catalog.name} graph={graph} />
-                <EdgeTable catalog={catalog.name} graph={graph} />
+                <Drawing catalog={entity.catalog.name} graph={graph} />
+                <EdgeTable catalog={entity.catalog.name} graph={graph} />
               </>
             )}
             {graph["cut-off"].length > 0 && (

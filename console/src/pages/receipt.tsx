@@ -1,24 +1,21 @@
 import { readText } from "../api";
 import { parseExact, prettyField } from "../json";
 import { useLoad } from "../load";
-import { pages } from "../names";
 import { Chip, Code, Empty, Facts, Loaded, Section, Time } from "../parts/basics";
-import { type Entity, entityPath } from "./table-pages";
+import { type Entity, entityPage, entityPath } from "./table-pages";
 import { type Version, Who } from "./timeline";
 
 /** One version: who made it, and the receipt as it is stored. */
 export function ReceiptPage({ entity, version }: { entity: Entity; version: string }) {
-  const { catalog, kind, namespace, name } = entity;
   const path = entityPath(entity, "timeline", version);
   const loaded = useLoad(async (signal) => ofText(await readText(path, { signal })), [path]);
-  const link = (rest: string[], query = {}) => pages.entity(catalog.name, kind, namespace, name, rest, query);
   return (
     <Loaded of={loaded}>
       {({ entry, receipt }) => (
         <>
           <Section
             title={`Version ${entry.version ?? "without a number"}`}
-            aside={<a href={link(["compare"], { from: entry.id })}>Compare with the current version</a>}
+            aside={<a href={entityPage(entity, ["compare"], { from: entry.id })}>Compare with the current version</a>}
           >
             <Facts
               of={[
@@ -43,7 +40,7 @@ export function ReceiptPage({ entity, version }: { entity: Entity; version: stri
             )}
           </Section>
           <p>
-            <a href={link(["timeline"])}>All versions</a>
+            <a href={entityPage(entity, ["timeline"])}>All versions</a>
           </p>
         </>
       )}

@@ -2,10 +2,10 @@ import { useMemo, useState } from "preact/hooks";
 import { loadTable, type Snapshot } from "../catalog";
 import { bytes, count } from "../format";
 import { useLoad } from "../load";
-import { joined, pages } from "../names";
+import { joined } from "../names";
 import { Chip, DataTable, Empty, Loaded, Section, Time } from "../parts/basics";
 import { Chart, type Point } from "../parts/chart";
-import type { Entity } from "./table-pages";
+import { type Entity, entityPage } from "./table-pages";
 
 const SHOWN = 50;
 
@@ -23,8 +23,7 @@ export function Snapshots({ entity }: { entity: Entity }) {
         if (snapshots.length === 0) {
           return (
             <Empty>
-              No snapshot yet. Write the first rows:{" "}
-              <a href={pages.entity(catalog.name, "t", namespace, name, ["connect"])}>how to connect</a>.
+              No snapshot yet. Write the first rows: <a href={entityPage(entity, ["connect"])}>how to connect</a>.
             </Empty>
           );
         }

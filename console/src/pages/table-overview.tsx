@@ -1,11 +1,11 @@
 import { loadTable, type PartitionField, type Schema, type SortField, type TableMetadata } from "../catalog";
 import { bytes, count, plural, shellWord } from "../format";
 import { type Result, useLoad } from "../load";
-import { dotted, joined, pages } from "../names";
+import { dotted, joined } from "../names";
 import { Chip, DataTable, Empty, Facts, Loaded, Section, Time } from "../parts/basics";
 import { rowsOf } from "../schema";
 import { type Governance, GovernanceFacts } from "./governance";
-import type { Entity } from "./table-pages";
+import { type Entity, entityPage } from "./table-pages";
 
 /** What a table is: its columns, how its rows are partitioned and sorted, its branches and its properties. */
 export function TableOverview({ entity, governance }: { entity: Entity; governance: Result<Governance> }) {
@@ -156,12 +156,8 @@ function Sorting({ metadata }: { metadata: TableMetadata }) {
 
 function Refs({ metadata, entity }: { metadata: TableMetadata; entity: Entity }) {
   const refs = Object.entries(metadata.refs ?? {});
-  const { catalog, kind, namespace, name } = entity;
   return (
-    <Section
-      title="Branches and tags"
-      aside={<a href={pages.entity(catalog.name, kind, namespace, name, ["snapshots"])}>All snapshots</a>}
-    >
+    <Section title="Branches and tags" aside={<a href={entityPage(entity, ["snapshots"])}>All snapshots</a>}>
       {refs.length === 0 ? (
         <Empty>No snapshot yet: the first write makes the branch main.</Empty>
       ) : (

@@ -38,6 +38,15 @@ export function entityPath({ catalog, kind, namespace, name }: Entity, ...rest: 
   return apiPath(catalog.prefix, namespace, kind === "t" ? "tables" : "views", name, ...rest);
 }
 
+/** Returns the address of a page of a table or view. */
+export function entityPage(
+  { catalog, kind, namespace, name }: Entity,
+  rest: readonly string[],
+  query: Record<string, string | undefined> = {},
+): string {
+  return pages.entity(catalog.name, kind, namespace, name, rest, query);
+}
+
 const TABLE_TABS: [string, string][] = [
   ["", "Schema"],
   ["snapshots", "Snapshots"],
@@ -62,7 +71,7 @@ export function TablePages({ rest, query, ...entity }: Props) {
   const tabs = (kind === "t" ? TABLE_TABS : VIEW_TABS).map(([key, title]): [string, string, string] => [
     key,
     title,
-    pages.entity(catalog.name, kind, namespace, name, key ? [key] : []),
+    entityPage(entity, key ? [key] : []),
   ]);
   return (
     <>

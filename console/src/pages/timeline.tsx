@@ -3,11 +3,10 @@ import { read } from "../api";
 import { isTime, plural, signed } from "../format";
 import type { Long } from "../json";
 import { usePages } from "../load";
-import { pages } from "../names";
 import { Chip, Form, Time } from "../parts/basics";
 import { Rest } from "../parts/listing";
 import { go } from "../router";
-import { type Entity, entityPath } from "./table-pages";
+import { type Entity, entityPage, entityPath } from "./table-pages";
 
 export interface SnapshotSummary {
   "snapshot-id": Long;
@@ -70,8 +69,8 @@ export function Timeline({ entity, at, from }: { entity: Entity; at: string; fro
       <Rest of={found} empty="No versions.">
         {(items) => (
           <ol class="timeline">
-            {items.map((each) => (
-              <Entry key={each.id} entity={entity} version={each} from={from} before={items[items.indexOf(each) + 1]} />
+            {items.map((each, at) => (
+              <Entry key={each.id} entity={entity} version={each} from={from} before={items[at + 1]} />
             ))}
           </ol>
         )}
@@ -83,8 +82,7 @@ export function Timeline({ entity, at, from }: { entity: Entity; at: string; fro
 
 /** What was it at a time: a form that leads to the version that was current then. */
 function AtTime({ entity, at }: { entity: Entity; at: string }) {
-  const { catalog, kind, namespace, name } = entity;
-  const target = (ms?: string) => pages.entity(catalog.name, kind, namespace, name, ["timeline"], { at: ms });
+  const target = (ms?: string) => entityPage(entity, ["timeline"], { at: ms });
   const local = Number(at) - new Date().getTimezoneOffset() * 60_000;
   const value = at && isTime(local) ? new Date(local).toISOString().slice(0, 23) : "";
   return (
@@ -123,13 +121,11 @@ function Entry({
   from: string;
   before: Version | undefined;
 }) {
-  const { catalog, kind, namespace, name } = entity;
-  const link = (rest: string[], query = {}) => pages.entity(catalog.name, kind, namespace, name, rest, query);
   return (
     <li class={version.external ? "external" : ""}>
       <div class="entry-head">
         <h2>
-          <a href={link(["timeline", version.id])}>Version {version.version ?? "without a number"}</a>
+          <a href={entityPage(entity, ["timeline", version.id])}>Version {version.version ?? "without a number"}</a>
         </h2>
         {version.current && <Chip kind="accent">current</Chip>}
         <Chip kind={version.source === "pipeline" ? "good" : "plain"}>{SOURCES[version.source] ?? version.source}</Chip>
@@ -151,14 +147,14 @@ function Entry({
       <Changes version={version} />
       <p class="actions">
         {from ? (
-          <a href={link(["compare"], { from, to: version.id })}>Compare with this</a>
+          <a href={entityPage(entity, ["compare"], { from, to: version.id })}>Compare with this</a>
         ) : (
           <>
-            {before && <a href={link(["compare"], { from: before.id, to: version.id })}>What changed</a>}
-            <a href={link(["timeline"], { from: version.id })}>Compare with another</a>
+            {before && <a href={entityPage(entity, ["compare"], { from: before.id, to: version.id })}>What changed</a>}
+            <a href={entityPage(entity, ["timeline"], { from: version.id })}>Compare with another</a>
           </>
         )}
-        <a href={link(["timeline", version.id])}>Receipt</a>
+        <a href={entityPage(entity, ["timeline", version.id])}>Receipt</a>
       </p>
     </li>
   );
