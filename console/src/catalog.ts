@@ -140,6 +140,11 @@ export async function listNames(
   return { items: (found.identifiers ?? []).map(({ name }) => name), next: found["next-page-token"] ?? null };
 }
 
+/** The snapshot that a table is at; undefined if it has none, or if it is not among those that were loaded. */
+export function currentSnapshot(table: TableMetadata): Snapshot | undefined {
+  return table.snapshots?.find((each) => String(each["snapshot-id"]) === String(table["current-snapshot-id"]));
+}
+
 /** Loads a table. With `refs` it has the snapshots alone that a branch or tag names. */
 export function loadTable(
   catalog: Catalog,

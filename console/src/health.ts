@@ -1,5 +1,5 @@
 /** What the catalog itself knows of the health of a table: what was declared, the last write, and its totals. */
-import type { TableMetadata } from "./catalog";
+import { currentSnapshot, type TableMetadata } from "./catalog";
 import { bytes, count, plural, words } from "./format";
 import { joined, type Namespace } from "./names";
 
@@ -67,7 +67,7 @@ function receiptOf(last: LastVersion | undefined): Finding {
 }
 
 function filesOf(table: TableMetadata): Finding[] {
-  const current = table.snapshots?.find((each) => String(each["snapshot-id"]) === String(table["current-snapshot-id"]));
+  const current = currentSnapshot(table);
   if (!current) return [{ about: "Data files", state: "unknown", text: "no snapshot yet" }];
   const total = (name: string) => numberOf(current.summary?.[`total-${name}`]);
   return [dataFiles(total("data-files"), total("files-size"), targetOf(table)), deleteFiles(total("delete-files"))];

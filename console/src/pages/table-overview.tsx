@@ -1,4 +1,11 @@
-import { loadTable, type PartitionField, type Schema, type SortField, type TableMetadata } from "../catalog";
+import {
+  currentSnapshot,
+  loadTable,
+  type PartitionField,
+  type Schema,
+  type SortField,
+  type TableMetadata,
+} from "../catalog";
 import { bytes, count, plural, shellWord } from "../format";
 import { type Result, useLoad } from "../load";
 import { dotted, joined } from "../names";
@@ -36,9 +43,7 @@ export function TableOverview({ entity, governance }: { entity: Entity; governan
 }
 
 function Summary({ metadata, location }: { metadata: TableMetadata; location: string }) {
-  const current = metadata.snapshots?.find(
-    (each) => String(each["snapshot-id"]) === String(metadata["current-snapshot-id"]),
-  );
+  const current = currentSnapshot(metadata);
   const totals = current?.summary ?? {};
   return (
     <Facts
@@ -56,12 +61,8 @@ function Summary({ metadata, location }: { metadata: TableMetadata; location: st
   );
 }
 
-function currentSchema(metadata: { schemas: Schema[] }, id: number): Schema | undefined {
-  return metadata.schemas.find((each) => each["schema-id"] === id);
-}
-
 function Columns({ metadata }: { metadata: TableMetadata }) {
-  const schema = currentSchema(metadata, metadata["current-schema-id"]);
+  const schema = metadata.schemas.find((each) => each["schema-id"] === metadata["current-schema-id"]);
   const aside = `schema ${metadata["current-schema-id"]} of ${metadata.schemas.length}`;
   return (
     <Section title="Columns" aside={<span class="faint">{aside}</span>}>
