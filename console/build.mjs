@@ -18,8 +18,6 @@ async function buildConsole(outdir) {
     entryPoints: { app: "src/main.tsx" },
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
-    assetNames: "[name]-[hash]",
-    loader: { ".svg": "file" },
     legalComments: "none",
     metafile: true,
     minify: true,

@@ -62,10 +62,8 @@ export async function signInByCredentials(id: string, secret: string, realm: str
     scope: "PRINCIPAL_ROLE:ALL",
   });
   const text = await send(`${BASE}v1/oauth/tokens`, { method: "POST", body, headers: ofRealm(realm) });
-  const answer = parsed(text) as { access_token: string; expires_in?: number };
-  const seconds = answer.expires_in;
-  const name = nameIn(answer.access_token) ?? id;
-  signIn({ token: answer.access_token, name, realm, expiresAtMs: seconds ? Date.now() + seconds * 1000 : null });
+  const { access_token: token } = parsed(text) as { access_token: string };
+  signIn({ token, name: nameIn(token) ?? id, realm });
 }
 
 function authorized(): Record<string, string> {

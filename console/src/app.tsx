@@ -1,5 +1,4 @@
 /** The frame around every page: where one can go, who one is, and the page that the address names. */
-import { useComputed } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { readServerConfig } from "./api";
 import { forgetCatalogs } from "./catalog";
@@ -18,7 +17,7 @@ import { login, mustSignIn, serverConfig, signOut } from "./session";
 export function App() {
   const started = useLoad(readServerConfig, []);
   const main = useRef<HTMLElement>(null);
-  const page = useComputed(() => place.value.path.join("/"));
+  const page = place.value.path.join("/");
   const first = useRef(true);
   useEffect(() => {
     if (first.current) {
@@ -27,7 +26,7 @@ export function App() {
     }
     scrollTo(0, 0);
     main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
-  }, [page.value]);
+  }, [page]);
   return (
     <>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>

@@ -8,7 +8,6 @@ import type { Field } from "./schema";
 export interface Catalog {
   name: string;
   prefix: string;
-  endpoints: ReadonlySet<string>;
 }
 
 export interface Snapshot {
@@ -80,7 +79,6 @@ export interface ViewVersion {
 export interface LoadedEntity<Metadata> {
   "metadata-location": string;
   metadata: Metadata;
-  labels?: unknown;
 }
 
 const opened = new Map<string, Promise<Catalog>>();
@@ -101,10 +99,8 @@ export function forgetCatalogs(): void {
 }
 
 async function readCatalog(name: string): Promise<Catalog> {
-  const config = await read<{ overrides: Record<string, string>; endpoints: string[] }>("v1/config", {
-    query: { warehouse: name },
-  });
-  return { name, prefix: config.overrides.prefix ?? encodeURIComponent(name), endpoints: new Set(config.endpoints) };
+  const { overrides } = await read<{ overrides: Record<string, string> }>("v1/config", { query: { warehouse: name } });
+  return { name, prefix: overrides.prefix ?? encodeURIComponent(name) };
 }
 
 interface Listing {
@@ -113,7 +109,7 @@ interface Listing {
   "next-page-token"?: string | null;
 }
 
-export const PAGE_SIZE = 200;
+const PAGE_SIZE = 200;
 
 /** Returns a page of the namespaces directly below another, or of those at the top. */
 export async function listNamespaces(

@@ -13,7 +13,6 @@ export interface Finding {
 export interface LastVersion {
   version: number | null;
   receipt: "committed" | "pending" | "missing" | "none";
-  external: boolean | null;
 }
 
 /** Iceberg's size of a data file where a table has no property for it. */

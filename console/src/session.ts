@@ -11,12 +11,11 @@ export interface ServerConfig {
   logins: LoginKind[];
 }
 
-/** A login of this tab: the token, the name to show, the realm if one was named, and when the token expires. */
+/** A login of this tab: the token, the name to show, and the realm if one was named. */
 export interface Login {
   token: string;
   name: string;
   realm: string;
-  expiresAtMs: number | null;
 }
 
 const KEY = "arco-login";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { TableMetadata } from "../src/catalog";
 import { healthOf, type LastVersion, workOf } from "../src/health";
 
-const COMMITTED: LastVersion = { version: 4, receipt: "committed", external: false };
+const COMMITTED: LastVersion = { version: 4, receipt: "committed" };
 
 function table(summary: Record<string, string> | undefined, properties: Record<string, string> = {}): TableMetadata {
   const snapshots = [{ "snapshot-id": 7, "timestamp-ms": 1, ...(summary ? { summary } : {}) }];

@@ -20,7 +20,7 @@ interface Column {
 }
 
 /** Things by their names that were added, dropped or changed. */
-export interface Named<T> {
+interface Named<T> {
   added: Record<string, T>;
   dropped: Record<string, T>;
   changed: Record<string, Changed<T>>;
@@ -132,7 +132,7 @@ function Sizes({ of }: { of: Record<string, Changed<number | null>> }) {
 }
 
 /** A difference with its sign. */
-export function difference(from: number, to: number, shown: (value: number) => string): string {
+function difference(from: number, to: number, shown: (value: number) => string): string {
   return `${to < from ? "−" : "+"}${shown(Math.abs(to - from))}`;
 }
 

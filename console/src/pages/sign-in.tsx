@@ -68,7 +68,7 @@ function ByToken({ several }: { several: boolean }) {
   const send = (data: FormData) => {
     forgetCatalogs();
     const token = text(data, "token");
-    signIn({ token, name: nameIn(token) ?? "Token", realm: text(data, "realm"), expiresAtMs: null });
+    signIn({ token, name: nameIn(token) ?? "Token", realm: text(data, "realm") });
   };
   return (
     <Form class="stack" aria-label="Sign in by a token" onSend={send}>

@@ -8,7 +8,7 @@ import { Rest } from "../parts/listing";
 import { go } from "../router";
 import { type Entity, entityPage, entityPath } from "./table-pages";
 
-export interface SnapshotSummary {
+interface SnapshotSummary {
   "snapshot-id": Long;
   known: boolean;
   operation: string | null;
@@ -161,7 +161,7 @@ function Entry({
 }
 
 /** Whether the receipt that proves this version is there. */
-export function ReceiptChip({ version: { receipt } }: { version: Version }) {
+function ReceiptChip({ version: { receipt } }: { version: Version }) {
   if (receipt === "committed") return null;
   const why = {
     pending: "The receipt is not written yet: arco reconcile writes it",

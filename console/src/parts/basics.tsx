@@ -1,6 +1,6 @@
 /** The small parts that pages are made of. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../api";
 import { age, isTime, localTime, utcTime } from "../format";
 import type { Result } from "../load";
@@ -17,7 +17,6 @@ export function Heading({
   crumbs?: [string, string][];
   children?: ComponentChildren;
 }) {
-  const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} – Arco`;
   }, [title]);
@@ -36,7 +35,7 @@ export function Heading({
           </ol>
         </nav>
       )}
-      <h1 ref={heading} tabIndex={-1}>
+      <h1 tabIndex={-1}>
         {kind && <span class="kind">{kind}</span>} <bdi>{title}</bdi>
       </h1>
       {children}
