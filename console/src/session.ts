@@ -26,9 +26,19 @@ export const login = signal<Login | null>(stored());
 /** True after the server refused the token that this tab had. */
 export const expired = signal(false);
 
+/** Whether this server has realms, and with them principals, roles and grants. */
+export function hasRealms(): boolean {
+  return (serverConfig.value?.realms ?? 0) > 0;
+}
+
+/** The ways to sign in; none if this server does not authenticate callers, and before it has answered. */
+export function loginKinds(): readonly LoginKind[] {
+  return serverConfig.value?.logins ?? [];
+}
+
 /** Whether this server lets nobody in who has not signed in, and this tab has not. */
 export function mustSignIn(): boolean {
-  return serverConfig.value !== null && serverConfig.value.logins.length > 0 && login.value === null;
+  return loginKinds().length > 0 && login.value === null;
 }
 
 /** Keeps a login for as long as this tab is open. */

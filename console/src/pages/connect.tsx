@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { Code, Section } from "../parts/basics";
-import { login, serverConfig } from "../session";
+import { login, loginKinds } from "../session";
 import { blocksFor } from "../settings";
 
 /** The address of this server for engines: that of the console without its own last part. */
@@ -20,7 +20,7 @@ export function Connect({
   table: string;
   location: string;
 }) {
-  const logins = serverConfig.value?.logins ?? [];
+  const logins = loginKinds();
   const realm = login.value?.realm ?? "";
   const blocks = useMemo(
     () => blocksFor({ uri: serverUri(), warehouse, realm, logins, namespace, table, location }),

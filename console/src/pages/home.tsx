@@ -5,7 +5,7 @@ import { managementPath, pages } from "../names";
 import { Chip, Empty, Failure, Form, Heading, Loading } from "../parts/basics";
 import { SearchBox } from "../parts/search-box";
 import { go } from "../router";
-import { serverConfig } from "../session";
+import { hasRealms, serverConfig } from "../session";
 import { LastChanges, ReadOnly } from "./overview";
 
 interface ListedCatalog {
@@ -21,12 +21,11 @@ const LAST = 3;
 
 /** All catalogs that the user may see, each with its last changes. */
 export function HomePage() {
-  const config = serverConfig.value;
-  const listed = useLoad((signal) => catalogs(config?.warehouse ?? null, config?.realms ?? 0, signal), [config]);
+  const listed = useLoad(catalogs, []);
   return (
     <>
       <Heading title="Catalogs">
-        {(config?.realms ?? 0) > 0 && <a href={pages.principals()}>Principals and principal roles</a>}
+        {hasRealms() && <a href={pages.principals()}>Principals and principal roles</a>}
       </Heading>
       {listed.state === "loading" && <Loading />}
       {listed.state === "failed" && (
@@ -51,8 +50,11 @@ export function HomePage() {
   );
 }
 
-async function catalogs(warehouse: string | null, realms: number, signal: AbortSignal): Promise<ListedCatalog[]> {
-  if (realms === 0) return warehouse === null ? [] : [{ name: warehouse }];
+async function catalogs(signal: AbortSignal): Promise<ListedCatalog[]> {
+  if (!hasRealms()) {
+    const name = serverConfig.value?.warehouse;
+    return name ? [{ name }] : [];
+  }
   return (await read<{ catalogs: ListedCatalog[] }>(managementPath("catalogs"), { signal })).catalogs;
 }
 

@@ -4,7 +4,7 @@ import { usePages } from "../load";
 import { dotted, joined, type Namespace, pages } from "../names";
 import { Code, Heading } from "../parts/basics";
 import { Rest } from "../parts/listing";
-import { serverConfig } from "../session";
+import { loginKinds } from "../session";
 import { blocksFor } from "../settings";
 import { serverUri } from "./connect";
 
@@ -57,7 +57,7 @@ function Branch({ catalog, namespace }: { catalog: Catalog; namespace: Namespace
 }
 
 function FirstSteps({ catalog }: { catalog: Catalog }) {
-  const logins = serverConfig.value?.logins ?? [];
+  const logins = loginKinds();
   const target = { uri: serverUri(), warehouse: catalog.name, realm: "", logins, location: "" };
   const block = blocksFor({ ...target, namespace: ["db"], table: "first" }).find((each) => each.engine === "PyIceberg");
   const lines = (block?.text ?? "").split("\n").slice(0, -1);

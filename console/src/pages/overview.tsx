@@ -4,7 +4,7 @@ import { openCatalog } from "../catalog";
 import { useLoad } from "../load";
 import { pages } from "../names";
 import { Chip, Empty, Failure, Loaded } from "../parts/basics";
-import { serverConfig } from "../session";
+import { hasRealms } from "../session";
 import { OperationLine, readHistory } from "./operations";
 import { readTasks, type Task, TaskName } from "./task-parts";
 
@@ -71,7 +71,7 @@ export function FailedTasks({ name }: { name: string }) {
 
 /** Why a catalog takes no changes, which servers without realms answer. */
 async function readOnlyBecause(name: string, signal: AbortSignal): Promise<string | null> {
-  if ((serverConfig.value?.realms ?? 0) > 0) return null;
+  if (hasRealms()) return null;
   const health = await read<{ warehouses: { name: string; read_only_because: string | null }[] }>("health", { signal });
   return health.warehouses.find((each) => each.name === name)?.read_only_because ?? null;
 }

@@ -4,7 +4,7 @@ import { words } from "../format";
 import { useLoad } from "../load";
 import { managementPath, type Namespace } from "../names";
 import { Chip, DataTable, Loaded, Section } from "../parts/basics";
-import { login, nameLogin, serverConfig } from "../session";
+import { hasRealms, login, nameLogin } from "../session";
 import { Because, type Grant } from "./grant-parts";
 
 /** What a privilege is on, in the form of a grant. */
@@ -33,8 +33,7 @@ const PRIVILEGES: Record<Securable["type"], string[]> = {
 
 /** What the user may do to something and by which grant, or which privilege is lacking, in the words of the API. */
 export function OwnRights({ catalog, on }: { catalog: Catalog; on: Securable }) {
-  const known = (serverConfig.value?.realms ?? 0) > 0 && login.value !== null;
-  return known ? <Checked catalog={catalog} on={on} /> : null;
+  return hasRealms() && login.value !== null ? <Checked catalog={catalog} on={on} /> : null;
 }
 
 function Checked({ catalog, on }: { catalog: Catalog; on: Securable }) {

@@ -4,7 +4,7 @@ import { shellWord, words } from "../format";
 import { useLoad } from "../load";
 import { managementPath, pages } from "../names";
 import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
-import { serverConfig } from "../session";
+import { hasRealms } from "../session";
 import { type Grant, GrantedOn } from "./grant-parts";
 import { OwnRights } from "./own-rights";
 
@@ -16,7 +16,7 @@ interface Role {
 export function RolesPage({ catalog, role }: { catalog: Catalog; role: string | null }) {
   const base = managementPath("catalogs", catalog.name, "catalog-roles");
   const crumbs: [string, string][] = [[catalog.name, pages.catalog(catalog.name)]];
-  if ((serverConfig.value?.realms ?? 0) === 0) {
+  if (!hasRealms()) {
     return (
       <>
         <Heading title="Roles and grants" crumbs={crumbs} />

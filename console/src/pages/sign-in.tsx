@@ -3,11 +3,11 @@ import { signInByCredentials } from "../api";
 import { forgetCatalogs } from "../catalog";
 import { nameIn } from "../identity";
 import { Failure, Form, Heading } from "../parts/basics";
-import { expired, serverConfig, signIn } from "../session";
+import { expired, loginKinds, serverConfig, signIn } from "../session";
 
 /** The ways to sign in that this server has. The page that the address names is shown afterwards. */
 export function SignInPage() {
-  const logins = serverConfig.value?.logins ?? [];
+  const logins = loginKinds();
   const several = (serverConfig.value?.realms ?? 0) > 1;
   return (
     <div class="sign-in">
