@@ -1,7 +1,6 @@
 /** The frame around every page: where one can go, who one is, and the page that the address names. */
 import { useEffect, useRef } from "preact/hooks";
 import { readServerConfig } from "./api";
-import { forgetCatalogs } from "./catalog";
 import { useLoad } from "./load";
 import { pages } from "./names";
 import { CatalogPages } from "./pages/catalog-pages";
@@ -101,16 +100,12 @@ function Session() {
   if (config.logins.length === 0) return <span class="who faint">No login</span>;
   const held = login.value;
   if (held === null) return null;
-  const leave = () => {
-    forgetCatalogs();
-    signOut("wish");
-  };
   return (
     <span class="who">
       <span role="group" aria-label="Signed in as">
         <bdi title={held.realm ? `Signed in, realm ${held.realm}` : "Signed in"}>{held.name}</bdi>
       </span>
-      <button type="button" class="quiet" onClick={leave}>
+      <button type="button" class="quiet" onClick={() => signOut("wish")}>
         Sign out
       </button>
     </span>

@@ -1,9 +1,11 @@
 /** The catalog that a page is about: its prefix in paths, and lists that several pages read. */
+import { computed } from "@preact/signals";
 import { read } from "./api";
 import type { Long } from "./json";
 import type { Page } from "./load";
 import { apiPath, joined, type Namespace } from "./names";
 import type { Field } from "./schema";
+import { login } from "./session";
 
 export interface Catalog {
   name: string;
@@ -82,8 +84,9 @@ export interface LoadedEntity<Metadata> {
 }
 
 const opened = new Map<string, Promise<Catalog>>();
+computed(() => login.value?.token).subscribe(() => opened.clear()); // each login opens catalogs by its own rights
 
-/** Returns the catalog with a name, from memory if a page asked for it before. */
+/** Returns the catalog with a name, from memory if a page opened it before with this login. */
 export function openCatalog(name: string): Promise<Catalog> {
   const known = opened.get(name);
   if (known) return known;
@@ -91,11 +94,6 @@ export function openCatalog(name: string): Promise<Catalog> {
   opened.set(name, opening);
   opening.catch(() => opened.delete(name));
   return opening;
-}
-
-/** Forgets all catalogs, when another user signs in. */
-export function forgetCatalogs(): void {
-  opened.clear();
 }
 
 async function readCatalog(name: string): Promise<Catalog> {

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import { signInByCredentials } from "../api";
-import { forgetCatalogs } from "../catalog";
 import { nameIn } from "../identity";
 import { Failure, Form, Heading } from "../parts/basics";
 import { expired, loginKinds, serverConfig, signIn } from "../session";
@@ -38,7 +37,6 @@ function ByCredentials({ several }: { several: boolean }) {
     setBusy(true);
     setError(null);
     try {
-      forgetCatalogs();
       await signInByCredentials(text(data, "id"), text(data, "secret"), text(data, "realm"));
     } catch (failure) {
       setError(failure as Error);
@@ -66,7 +64,6 @@ function ByCredentials({ several }: { several: boolean }) {
 
 function ByToken({ several }: { several: boolean }) {
   const send = (data: FormData) => {
-    forgetCatalogs();
     const token = text(data, "token");
     signIn({ token, name: nameIn(token) ?? "Token", realm: text(data, "realm") });
   };
