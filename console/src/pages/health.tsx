@@ -19,9 +19,10 @@ export function Health({ entity, governance }: { entity: Entity; governance: Res
   const timeline = entityPath(entity, "timeline");
   const loaded = useLoad(
     async (signal) => {
-      const { metadata } = await loadTable(catalog, namespace, name, "refs", signal);
-      const query = { pageSize: 1 };
-      const { versions } = await read<{ versions: Version[] }>(timeline, { query, signal });
+      const [{ metadata }, { versions }] = await Promise.all([
+        loadTable(catalog, namespace, name, "refs", signal),
+        read<{ versions: Version[] }>(timeline, { query: { pageSize: 1 }, signal }),
+      ]);
       return { metadata, last: versions[0] };
     },
     [timeline],
