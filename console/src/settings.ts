@@ -6,12 +6,16 @@ const ICEBERG = "1.11.0";
 const CATALOG = "arco";
 const SPARK = `org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:${ICEBERG}`;
 
-/** What the settings are filled with: the server's address, a catalog, a table, and where its files are. */
-export interface Target {
+/** What settings of a catalog are filled with: the server's address, the catalog's name, and how to sign in. */
+export interface CatalogTarget {
   uri: string;
   warehouse: string;
   realm: string;
   logins: readonly LoginKind[];
+}
+
+/** What settings of a table are filled with: also its name, and where its files are. */
+export interface Target extends CatalogTarget {
   namespace: readonly string[];
   table: string;
   location: string;
@@ -54,7 +58,7 @@ function accessTo({ location, logins }: Target): FileAccess {
 }
 
 /** The settings of a login under the names that Iceberg's Java library and PyIceberg share. */
-function loginOf({ logins, uri, realm }: Target): Record<string, string> {
+function loginOf({ logins, uri, realm }: CatalogTarget): Record<string, string> {
   const named: Record<string, string> = realm ? { "header.Polaris-Realm": realm } : {};
   if (logins.includes("client-credentials")) {
     const credential = { credential: "CLIENT_ID:CLIENT_SECRET", scope: "PRINCIPAL_ROLE:ALL" };
@@ -103,12 +107,10 @@ function trino(target: Target, files: FileAccess): Block {
   return { engine: "Trino", where: `etc/catalog/${CATALOG}.properties`, text: text.join("\n") };
 }
 
-function pyiceberg(target: Target): Block {
+/** Returns the lines of Python that make a catalog of PyIceberg. */
+export function pyicebergCatalog(target: CatalogTarget): string[] {
   const settings = { type: "rest", uri: target.uri, warehouse: target.warehouse, ...loginOf(target) };
-  const name = JSON.stringify([...target.namespace, target.table])
-    .replace("[", "(")
-    .replace(/\]$/, ")");
-  const text = [
+  return [
     "from pyiceberg.catalog import load_catalog",
     "",
     "catalog = load_catalog(",
@@ -117,8 +119,14 @@ function pyiceberg(target: Target): Block {
     ...Object.entries(settings).map(([key, value]) => `        "${key}": ${JSON.stringify(value)},`),
     "    },",
     ")",
-    `table = catalog.load_table(${name})`,
   ];
+}
+
+function pyiceberg(target: Target): Block {
+  const name = JSON.stringify([...target.namespace, target.table])
+    .replace("[", "(")
+    .replace(/\]$/, ")");
+  const text = [...pyicebergCatalog(target), `table = catalog.load_table(${name})`];
   return { engine: "PyIceberg", where: "in Python", text: text.join("\n") };
 }
 

@@ -1,11 +1,11 @@
-import { useMemo } from "preact/hooks";
 import { Code, Section } from "../parts/basics";
 import { login, loginKinds } from "../session";
-import { blocksFor } from "../settings";
+import { blocksFor, type CatalogTarget } from "../settings";
 
-/** The address of this server for engines: that of the console without its own last part. */
-export function serverUri(): string {
-  return `${location.origin}${location.pathname.replace(/\/ui\/.*$/, "")}`;
+/** Returns what settings of a catalog on this server are filled with. Its address is the console's without the end. */
+export function targetOf(warehouse: string): CatalogTarget {
+  const uri = `${location.origin}${location.pathname.replace(/\/ui\/.*$/, "")}`;
+  return { uri, warehouse, realm: login.value?.realm ?? "", logins: loginKinds() };
 }
 
 /** Settings of each engine for this server and table, ready to paste. */
@@ -20,20 +20,15 @@ export function Connect({
   table: string;
   location: string;
 }) {
-  const logins = loginKinds();
-  const realm = login.value?.realm ?? "";
-  const blocks = useMemo(
-    () => blocksFor({ uri: serverUri(), warehouse, realm, logins, namespace, table, location }),
-    [warehouse, realm, logins, namespace, table, location],
-  );
+  const target = { ...targetOf(warehouse), namespace, table, location };
   return (
     <>
       <p>
         Engines read and write the files of the table themselves: on S3, Google Cloud and Azure also set the region, the
         endpoint or the account that your store needs.
-        {logins.length > 0 && " Put your own credentials in the place of the words in capitals."}
+        {target.logins.length > 0 && " Put your own credentials in the place of the words in capitals."}
       </p>
-      {blocks.map(({ engine, where, text }) => (
+      {blocksFor(target).map(({ engine, where, text }) => (
         <Section key={engine} title={engine} aside={<span class="faint">{where}</span>}>
           <Code text={text} label={`settings for ${engine}`} />
         </Section>

@@ -4,9 +4,8 @@ import { usePages } from "../load";
 import { dotted, joined, type Namespace, pages } from "../names";
 import { Code, Heading } from "../parts/basics";
 import { Rest } from "../parts/listing";
-import { loginKinds } from "../session";
-import { blocksFor } from "../settings";
-import { serverUri } from "./connect";
+import { pyicebergCatalog } from "../settings";
+import { targetOf } from "./connect";
 
 /** All namespaces of a catalog, as a tree that opens level by level. */
 export function NamespacesPage({ catalog }: { catalog: Catalog }) {
@@ -57,14 +56,11 @@ function Branch({ catalog, namespace }: { catalog: Catalog; namespace: Namespace
 }
 
 function FirstSteps({ catalog }: { catalog: Catalog }) {
-  const logins = loginKinds();
-  const target = { uri: serverUri(), warehouse: catalog.name, realm: "", logins, location: "" };
-  const block = blocksFor({ ...target, namespace: ["db"], table: "first" }).find((each) => each.engine === "PyIceberg");
-  const lines = (block?.text ?? "").split("\n").slice(0, -1);
+  const lines = [...pyicebergCatalog(targetOf(catalog.name)), 'catalog.create_namespace("db")'];
   return (
     <>
       <p>There are no namespaces yet, or none that you may see. A client makes the first, such as PyIceberg:</p>
-      <Code label="first steps" text={[...lines, 'catalog.create_namespace("db")'].join("\n")} />
+      <Code label="first steps" text={lines.join("\n")} />
     </>
   );
 }
