@@ -103,7 +103,7 @@ function Differences({ of }: { of: Comparison }) {
       <NamedChanges title="Properties" of={of.properties} />
       {of.refs && <NamedChanges title="Branches and tags" of={of.refs} />}
       {of.representations && <Sql of={of.representations} />}
-      <Fields of={of.fields} />
+      <NamedChanges title="Metadata" of={{ added: {}, dropped: {}, changed: of.fields }} />
       {of.snapshots && <SnapshotChanges of={of.snapshots} />}
     </>
   );
@@ -136,22 +136,32 @@ function difference(from: number, to: number, shown: (value: number) => string):
   return `${to < from ? "−" : "+"}${shown(Math.abs(to - from))}`;
 }
 
-function Line({ mark, children }: { mark: "added" | "dropped" | "changed"; children: ComponentChildren }) {
-  return (
-    <li class={mark}>
-      <span class="mark">{mark}</span> {children}
+type Mark = "added" | "dropped" | "changed";
+
+/** A line for each of several things that have a mark, each of which has a key of its own. */
+function marked<T>(
+  mark: Mark,
+  of: readonly T[],
+  keyOf: (each: T) => string | number,
+  shown: (each: T) => ComponentChildren,
+): ComponentChildren[] {
+  return of.map((each) => (
+    <li key={`${mark} ${keyOf(each)}`} class={mark}>
+      <span class="mark">{mark}</span> {shown(each)}
     </li>
-  );
+  ));
 }
 
-function Lines({ title, lines }: { title: string; lines: ComponentChildren[] }) {
+function Lines({ title, aside, lines }: { title: string; aside?: ComponentChildren; lines: ComponentChildren[] }) {
   if (lines.length === 0) return null;
   return (
-    <Section title={title}>
+    <Section title={title} aside={aside}>
       <ul class="lines diff">{lines}</ul>
     </Section>
   );
 }
+
+const idOf = ({ id }: { id: number }) => id;
 
 function Columns({ of }: { of: Comparison["schema"] }) {
   const shown = (column: Column) => (
@@ -163,65 +173,51 @@ function Columns({ of }: { of: Comparison["schema"] }) {
     </>
   );
   const lines = [
-    ...of.added.map((each) => (
-      <Line key={`+${each.id}`} mark="added">
-        {shown(each)}
-      </Line>
-    )),
-    ...of.dropped.map((each) => (
-      <Line key={`-${each.id}`} mark="dropped">
-        {shown(each)}
-      </Line>
-    )),
-    ...of.changed.map(({ id, from, to, differs }) => (
-      <Line key={id} mark="changed">
+    ...marked("added", of.added, idOf, shown),
+    ...marked("dropped", of.dropped, idOf, shown),
+    ...marked("changed", of.changed, idOf, ({ from, to, differs }) => (
+      <>
         {shown(from)} → {shown(to)} <span class="faint">({differs.join(", ")})</span>
-      </Line>
+      </>
     )),
   ];
   return <Lines title="Columns" lines={lines} />;
 }
 
 function Specs({ title, of, none }: { title: string; of: Numbered; none: string }) {
-  const shown = ({ id, fields }: { id: number; fields: string[] }) => `${id}: ${fields.join(", ") || none}`;
+  const shown = ({ id, fields }: { id: number; fields: string[] }) => (
+    <code>
+      {id}: {fields.join(", ") || none}
+    </code>
+  );
+  const current = of.default === null ? [] : [of.default];
   const lines = [
-    ...of.added.map((each) => (
-      <Line key={`+${each.id}`} mark="added">
-        <code>{shown(each)}</code>
-      </Line>
-    )),
-    ...of.dropped.map((each) => (
-      <Line key={`-${each.id}`} mark="dropped">
-        <code>{shown(each)}</code>
-      </Line>
-    )),
-    ...(of.default
-      ? [
-          <Line key="default" mark="changed">
-            current: {of.default.from} → {of.default.to}
-          </Line>,
-        ]
-      : []),
+    ...marked("added", of.added, idOf, shown),
+    ...marked("dropped", of.dropped, idOf, shown),
+    ...marked(
+      "changed",
+      current,
+      () => "current",
+      ({ from, to }) => `current: ${from} → ${to}`,
+    ),
   ];
   return <Lines title={title} lines={lines} />;
 }
 
 function NamedChanges({ title, of }: { title: string; of: Named<unknown> }) {
+  const nameOf = ([name]: [string, unknown]) => name;
+  const shown = ([name, value]: [string, unknown]) => (
+    <>
+      <bdi>{name}</bdi> = <bdi>{textOf(value)}</bdi>
+    </>
+  );
   const lines = [
-    ...Object.entries(of.added).map(([name, value]) => (
-      <Line key={`+${name}`} mark="added">
-        <bdi>{name}</bdi> = <bdi>{textOf(value)}</bdi>
-      </Line>
-    )),
-    ...Object.entries(of.dropped).map(([name, value]) => (
-      <Line key={`-${name}`} mark="dropped">
-        <bdi>{name}</bdi> = <bdi>{textOf(value)}</bdi>
-      </Line>
-    )),
-    ...Object.entries(of.changed).map(([name, { from, to }]) => (
-      <Line key={name} mark="changed">
+    ...marked("added", Object.entries(of.added), nameOf, shown),
+    ...marked("dropped", Object.entries(of.dropped), nameOf, shown),
+    ...marked("changed", Object.entries(of.changed), nameOf, ([name, { from, to }]) => (
+      <>
         <bdi>{name}</bdi>: <bdi>{textOf(from)}</bdi> → <bdi>{textOf(to)}</bdi>
-      </Line>
+      </>
     )),
   ];
   return <Lines title={title} lines={lines} />;
@@ -250,15 +246,6 @@ function Sql({ of }: { of: Named<string> }) {
   );
 }
 
-function Fields({ of }: { of: Record<string, Changed<unknown>> }) {
-  const lines = Object.entries(of).map(([name, { from, to }]) => (
-    <Line key={name} mark="changed">
-      {name}: <bdi>{textOf(from)}</bdi> → <bdi>{textOf(to)}</bdi>
-    </Line>
-  ));
-  return <Lines title="Metadata" lines={lines} />;
-}
-
 const RELATIONS: Record<string, string> = {
   equal: "Both have the snapshot of the other.",
   ahead: "The second was made from the first.",
@@ -268,22 +255,14 @@ const RELATIONS: Record<string, string> = {
 };
 
 function SnapshotChanges({ of }: { of: NonNullable<Comparison["snapshots"]> }) {
+  const snapshotId = (each: { "snapshot-id": Long }) => String(each["snapshot-id"]);
   const lines = [
-    ...of.added.map((each) => (
-      <Line key={`+${each["snapshot-id"]}`} mark="added">
-        <code>{String(each["snapshot-id"])}</code> {each.operation} <Time ms={each["timestamp-ms"]} />
-      </Line>
+    ...marked("added", of.added, snapshotId, (each) => (
+      <>
+        <code>{snapshotId(each)}</code> {each.operation} <Time ms={each["timestamp-ms"]} />
+      </>
     )),
-    ...of.dropped.map((each) => (
-      <Line key={`-${each["snapshot-id"]}`} mark="dropped">
-        <code>{String(each["snapshot-id"])}</code>
-      </Line>
-    )),
+    ...marked("dropped", of.dropped, snapshotId, (each) => <code>{snapshotId(each)}</code>),
   ];
-  if (lines.length === 0) return null;
-  return (
-    <Section title="Snapshots" aside={<span class="faint">{RELATIONS[of.relation]}</span>}>
-      <ul class="lines diff">{lines}</ul>
-    </Section>
-  );
+  return <Lines title="Snapshots" aside={<span class="faint">{RELATIONS[of.relation]}</span>} lines={lines} />;
 }
