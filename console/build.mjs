@@ -13,7 +13,7 @@ async function buildTests() {
 }
 
 async function buildConsole(outdir) {
-  const { metafile } = await build({
+  const { metafile, outputFiles } = await build({
     ...common,
     entryPoints: { app: "src/main.tsx" },
     entryNames: "[name]-[hash]",
@@ -25,12 +25,10 @@ async function buildConsole(outdir) {
     splitting: true,
     target: "es2022",
     write: false,
-  }).then((result) => {
-    rmSync(outdir, { recursive: true, force: true });
-    mkdirSync(outdir, { recursive: true });
-    for (const file of result.outputFiles) writeFileSync(`${outdir}/${basename(file.path)}`, file.contents);
-    return result;
   });
+  rmSync(outdir, { recursive: true, force: true });
+  mkdirSync(outdir, { recursive: true });
+  for (const { path, contents } of outputFiles) writeFileSync(`${outdir}/${basename(path)}`, contents);
   const [script, entry] = Object.entries(metafile.outputs).find(([, each]) => each.entryPoint === "src/main.tsx");
   const chunks = entry.imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => basename(path));
   const preloads = chunks.map((name) => `<link rel="modulepreload" href="${name}">`).join("\n    ");
