@@ -41,14 +41,14 @@ async def root(context: RequestContext) -> Response:
     """Redirects a browser to the console. Raises `NoSuchRoute` for a client that accepts no HTML."""
     if "text/html" not in context.headers.get("accept", ""):
         raise NoSuchRoute("No endpoint at /: /v1/config lists the supported endpoints, and /ui is for browsers")
-    return _redirect("ui/")
+    return _redirect_to_index()
 
 
 async def index(context: RequestContext) -> Response:
     """Returns the first page of the console, which names the other files relative to `/ui/`, or 304 to a client that
     has it. Redirects a path without the slash at the end to the one with it."""
     if not context.raw_path.endswith(b"/"):
-        return _redirect("ui/")
+        return _redirect_to_index()
     assert context.service.console is not None
     return _response(context, context.service.console.index)
 
@@ -93,8 +93,8 @@ def _logins(service: Service) -> list[JsonValue]:
     return ["client-credentials", "token"] if has_tokens else ["token"]
 
 
-def _redirect(target: str) -> Response:
-    return Response(307, headers={**HEADERS, "Location": target, "Cache-Control": "no-cache"})
+def _redirect_to_index() -> Response:
+    return Response(307, headers={**HEADERS, "Location": "ui/", "Cache-Control": "no-cache"})
 
 
 def _response(context: RequestContext, file: StaticFile) -> Response:
