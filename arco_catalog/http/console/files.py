@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 
 from storage_backends.lazy_dataclass import dataclass
@@ -28,24 +27,16 @@ The catalog itself works without the console.</p>
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file of the console: its content type and its bytes. The name of an `immutable` one changes with its
-    content."""
+    """A file of the console: its content type, its bytes, these in gzip, and their entity tag with its quotes. The name
+    of an `immutable` one changes with its content."""
 
     media_type: str
     body: bytes
+    packed: bytes
+    etag: str
     immutable: bool
-
-    @cached_property
-    def etag(self) -> str:
-        """The entity tag of the bytes, with its quotes."""
-        return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
-
-    @cached_property
-    def packed(self) -> bytes:
-        """The bytes in gzip."""
-        return gzip.compress(self.body, mtime=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +50,13 @@ class Console:
 def read_console(folder: Path = BUILT) -> Console:
     """Returns the built files in `folder`. If there are none, the console is one page with how to build it."""
     found = sorted(folder.glob("*")) if folder.is_dir() else []
-    files = {file.name: _read(file) for file in found if file.suffix in _MEDIA_TYPES}
-    index = files.pop(INDEX, None) or StaticFile(_MEDIA_TYPES[".html"], _PLACEHOLDER, immutable=False)
+    files = {file.name: _static_file(file.name, file.read_bytes()) for file in found if file.suffix in _MEDIA_TYPES}
+    index = files.pop(INDEX, None) or _static_file(INDEX, _PLACEHOLDER)
     return Console(files, index)
 
 
-def _read(file: Path) -> StaticFile:
-    static = StaticFile(_MEDIA_TYPES[file.suffix], file.read_bytes(), immutable=file.name != INDEX)
-    _ = static.etag, static.packed  # computed at the start of the server, not in a request
-    return static
+def _static_file(name: str, body: bytes) -> StaticFile:
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return StaticFile(
+        _MEDIA_TYPES[Path(name).suffix], body, gzip.compress(body, mtime=0), etag, immutable=name != INDEX
+    )
