@@ -10,13 +10,13 @@ import { PrincipalsPage } from "./pages/principals";
 import { SignInPage } from "./pages/sign-in";
 import { Loaded } from "./parts/basics";
 import { SearchBox } from "./parts/search-box";
-import { type Place, place } from "./router";
+import { type Route, route } from "./router";
 import { login, mustSignIn, serverConfig, signOut } from "./session";
 
 export function App() {
   const started = useLoad(readServerConfig, []);
   const main = useRef<HTMLElement>(null);
-  const page = place.value.path.join("/");
+  const page = route.value.path.join("/");
   const first = useRef(true);
   useEffect(() => {
     if (first.current) {
@@ -31,9 +31,9 @@ export function App() {
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
         Skip to the page
       </button>
-      <TopBar place={place.value} />
+      <TopBar route={route.value} />
       <main id="main" ref={main} tabIndex={-1}>
-        <Loaded of={started}>{() => <CurrentPage place={place.value} />}</Loaded>
+        <Loaded of={started}>{() => <CurrentPage route={route.value} />}</Loaded>
       </main>
       <footer>
         <span>Arco {serverConfig.value?.version}</span>
@@ -43,7 +43,7 @@ export function App() {
   );
 }
 
-function CurrentPage({ place: { path, query } }: { place: Place }) {
+function CurrentPage({ route: { path, query } }: { route: Route }) {
   if (mustSignIn()) return <SignInPage />;
   const [kind, catalog, ...rest] = path;
   if (kind === undefined) return <HomePage />;
@@ -52,7 +52,7 @@ function CurrentPage({ place: { path, query } }: { place: Place }) {
   return <NotFound />;
 }
 
-function TopBar({ place: { path, query } }: { place: Place }) {
+function TopBar({ route: { path, query } }: { route: Route }) {
   const catalog = path[0] === "c" ? path[1] : undefined;
   const shown = mustSignIn() ? undefined : catalog;
   return (
@@ -105,7 +105,7 @@ function Session() {
       <span role="group" aria-label="Signed in as">
         <bdi title={held.realm ? `Signed in, realm ${held.realm}` : "Signed in"}>{held.name}</bdi>
       </span>
-      <button type="button" class="quiet" onClick={() => signOut("wish")}>
+      <button type="button" class="quiet" onClick={() => signOut("user")}>
         Sign out
       </button>
     </span>

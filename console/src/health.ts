@@ -16,10 +16,11 @@ export interface LastVersion {
 }
 
 /** Iceberg's size of a data file where a table has no property for it. */
-const TARGET = 512 * 1024 * 1024;
+const DEFAULT_TARGET_BYTES = 512 * 1024 * 1024;
 /** Files count as small below this part of the size that they should have, as for compaction. */
-const SMALL = 3 / 4;
-const FEW = 5;
+const SMALL_PART = 3 / 4;
+/** Fewer files than these are not compacted, so they do not count as small. */
+const MIN_INPUT_FILES = 5;
 
 /** Returns what the governance, the metadata and the last version of a table show of its health. */
 export function healthOf(quality: string | undefined, table: TableMetadata, last: LastVersion | undefined): Finding[] {
@@ -76,7 +77,7 @@ function dataFiles(files: number | null, size: number | null, target: number): F
   if (files === null || size === null) return { about: "Data files", state: "unknown", text: "not in the summary" };
   if (files === 0) return { about: "Data files", state: "good", text: "none" };
   const average = size / files;
-  const small = files >= FEW && average < target * SMALL;
+  const small = files >= MIN_INPUT_FILES && average < target * SMALL_PART;
   const text = `${plural(files, "file")}, ${bytes(average)} on average, ${bytes(target)} wanted`;
   return { about: "Data files", state: small ? "warn" : "good", text: small ? `small: ${text}` : text };
 }
@@ -87,7 +88,7 @@ function deleteFiles(files: number | null): Finding {
 }
 
 function targetOf(table: TableMetadata): number {
-  return numberOf(table.properties?.["write.target-file-size-bytes"]) || TARGET;
+  return numberOf(table.properties?.["write.target-file-size-bytes"]) || DEFAULT_TARGET_BYTES;
 }
 
 function numberOf(text: string | undefined): number | null {

@@ -2,13 +2,13 @@
 import { signal } from "@preact/signals";
 
 /** What the address names: decoded parts of the path, and the values after `?`. */
-export interface Place {
+export interface Route {
   path: string[];
   query: Readonly<Record<string, string>>;
 }
 
 /** Parses the part of an address from `#` on. What does not decode stays as it is. */
-export function parsePlace(hash: string): Place {
+export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = split(hash.replace(/^#\/?/, ""), "?");
   return {
     path: path.split("/").filter(Boolean).map(decode),
@@ -24,17 +24,17 @@ export function href(path: readonly string[], query: Readonly<Record<string, str
 }
 
 /** Goes to another page, as a link does. */
-export function go(target: string): void {
+export function navigate(target: string): void {
   location.hash = target;
 }
 
 /** The page that the address names now. */
-export const place = signal<Place>({ path: [], query: {} });
+export const route = signal<Route>({ path: [], query: {} });
 
-/** Keeps `place` at what the address names, from now on. */
+/** Keeps `route` at what the address names, from now on. */
 export function followAddress(): void {
   const read = () => {
-    place.value = parsePlace(location.hash);
+    route.value = parseRoute(location.hash);
   };
   addEventListener("hashchange", read);
   read();

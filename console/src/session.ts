@@ -53,8 +53,8 @@ export function nameLogin(name: string): void {
   if (login.value !== null && login.value.name !== name) signIn({ ...login.value, name });
 }
 
-/** Forgets the login; `because` the server refused its token, or by the user's wish. */
-export function signOut(because: "expired" | "wish"): void {
+/** Forgets the login: `because` the server refused its token, or the user signs out. */
+export function signOut(because: "expired" | "user"): void {
   sessionStorage.removeItem(KEY);
   expired.value = because === "expired";
   login.value = null;

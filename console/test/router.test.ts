@@ -1,25 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LEVELS, pages } from "../src/names";
-import { href, parsePlace } from "../src/router";
+import { href, parseRoute } from "../src/router";
 
 const HOSTILE = ["a/b?c#d%2e", "$(x)", "<script>", "שלום", "a b+c&d=e", "..", "%"];
 
 test("every name comes back from an address", () => {
   for (const name of HOSTILE) {
-    const place = parsePlace(href(["c", name, "t"], { q: name }));
-    assert.deepEqual(place, { path: ["c", name, "t"], query: { q: name } });
+    const route = parseRoute(href(["c", name, "t"], { q: name }));
+    assert.deepEqual(route, { path: ["c", name, "t"], query: { q: name } });
   }
 });
 
 test("the levels of a namespace are one part of an address", () => {
-  const place = parsePlace(pages.entity("lake", "t", ["a", "b/c"], "t", ["timeline"]));
-  assert.deepEqual(place.path, ["c", "lake", "t", `a${LEVELS}b/c`, "t", "timeline"]);
+  const route = parseRoute(pages.entity("lake", "t", ["a", "b/c"], "t", ["timeline"]));
+  assert.deepEqual(route.path, ["c", "lake", "t", `a${LEVELS}b/c`, "t", "timeline"]);
 });
 
 test("what does not decode is kept, and an empty address is home", () => {
-  assert.deepEqual(parsePlace("#/c/%zz").path, ["c", "%zz"]);
-  assert.deepEqual(parsePlace(""), { path: [], query: {} });
+  assert.deepEqual(parseRoute("#/c/%zz").path, ["c", "%zz"]);
+  assert.deepEqual(parseRoute(""), { path: [], query: {} });
 });
 
 test("empty values are not in an address", () => {

@@ -3,7 +3,7 @@ import type { Catalog } from "../catalog";
 import { words } from "../format";
 import { type Page, usePages } from "../load";
 import { DataTable, Empty, Failure, Section } from "../parts/basics";
-import { Rest } from "../parts/listing";
+import { PagedList } from "../parts/listing";
 import { Because, type Grant } from "./grant-parts";
 import { OwnRights, type Securable } from "./own-rights";
 
@@ -39,7 +39,7 @@ function AccessOfAll({ catalog, path }: { catalog: Catalog; path: string }) {
   return (
     <Section title="Who can do what">
       {rows.items[0] && !rows.items[0].checked && <Unchecked />}
-      <Rest of={rows} empty={<NobodyOrUnchecked />}>
+      <PagedList of={rows} empty={<NobodyOrUnchecked />}>
         {(items) => (
           <DataTable label="Access" columns={["Principal role", "Principal", "May", "Because of"]}>
             {items.flatMap((row) =>
@@ -64,7 +64,7 @@ function AccessOfAll({ catalog, path }: { catalog: Catalog; path: string }) {
             )}
           </DataTable>
         )}
-      </Rest>
+      </PagedList>
     </Section>
   );
 }

@@ -3,8 +3,8 @@ import { shellWord } from "../format";
 import { usePages } from "../load";
 import { dotted, LEVELS, type Namespace, pages } from "../names";
 import { Chip, Code, Form, Heading, Time } from "../parts/basics";
-import { Rest } from "../parts/listing";
-import { go } from "../router";
+import { PagedList } from "../parts/listing";
+import { navigate } from "../router";
 import { type Operation, OperationLine, readHistory, type Undo } from "./operations";
 
 /** What was done to the names of a catalog, newest first: who dropped a table, and whether that can be undone. */
@@ -15,7 +15,9 @@ export function HistoryPage({ catalog, namespace, table }: { catalog: Catalog; n
     [catalog, namespace, table],
   );
   const filter = (data: FormData) =>
-    go(pages.history(catalog.name, { namespace: String(data.get("namespace")), table: String(data.get("table")) }));
+    navigate(
+      pages.history(catalog.name, { namespace: String(data.get("namespace")), table: String(data.get("table")) }),
+    );
   return (
     <>
       <Heading title="History" crumbs={[[catalog.name, pages.catalog(catalog.name)]]} />
@@ -31,7 +33,7 @@ export function HistoryPage({ catalog, namespace, table }: { catalog: Catalog; n
         <button type="submit">Filter</button>
         {(namespace || table) && <a href={pages.history(catalog.name)}>All changes</a>}
       </Form>
-      <Rest of={found} empty="No change that you may see.">
+      <PagedList of={found} empty="No change that you may see.">
         {(items) => (
           <ol class="lines history">
             {items.map((each) => (
@@ -43,7 +45,7 @@ export function HistoryPage({ catalog, namespace, table }: { catalog: Catalog; n
             ))}
           </ol>
         )}
-      </Rest>
+      </PagedList>
     </>
   );
 }

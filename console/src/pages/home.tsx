@@ -4,7 +4,7 @@ import { useLoad } from "../load";
 import { managementPath, pages } from "../names";
 import { Chip, Empty, Failure, Form, Heading, Loading } from "../parts/basics";
 import { SearchBox } from "../parts/search-box";
-import { go } from "../router";
+import { navigate } from "../router";
 import { hasRealms, serverConfig } from "../session";
 import { LastChanges, ReadOnly } from "./overview";
 
@@ -15,9 +15,9 @@ interface ListedCatalog {
 }
 
 /** The number of catalogs up to which all is loaded at once. Of more, what was changed is loaded on demand. */
-const WHOLE = 3;
+const MAX_OPEN_CARDS = 3;
 /** Changes of each: with these few, home keeps to its budget (budgets.json). */
-const LAST = 3;
+const CHANGES = 3;
 
 /** All catalogs that the user may see, each with its last changes. */
 export function HomePage() {
@@ -42,7 +42,7 @@ export function HomePage() {
       {listed.state === "loaded" && (
         <div class="cards">
           {listed.value.map((catalog) => (
-            <CatalogCard key={catalog.name} catalog={catalog} whole={listed.value.length <= WHOLE} />
+            <CatalogCard key={catalog.name} catalog={catalog} whole={listed.value.length <= MAX_OPEN_CARDS} />
           ))}
         </div>
       )}
@@ -61,7 +61,7 @@ async function catalogs(signal: AbortSignal): Promise<ListedCatalog[]> {
 /** For users who may not list catalogs, and may use some. */
 function OpenByName() {
   return (
-    <Form class="row" aria-label="Open a catalog" onSend={(data) => go(pages.catalog(String(data.get("name"))))}>
+    <Form class="row" aria-label="Open a catalog" onSend={(data) => navigate(pages.catalog(String(data.get("name"))))}>
       <label>
         Open a catalog by its name
         <input name="name" required spellcheck={false} />
@@ -87,7 +87,7 @@ function CatalogCard({ catalog, whole }: { catalog: ListedCatalog; whole: boolea
           <ReadOnly name={catalog.name} />
           <SearchBox catalog={catalog.name} label={`Search names in ${catalog.name}`} />
           <h3>Last changes</h3>
-          <LastChanges name={catalog.name} count={LAST} />
+          <LastChanges name={catalog.name} count={CHANGES} />
           <p class="actions">
             <a href={pages.history(catalog.name)}>All changes</a>
             <a href={pages.tasks(catalog.name)}>What is owed</a>

@@ -5,7 +5,7 @@ import { useLoad } from "../load";
 import { pages } from "../names";
 import { Chip, DataTable, Empty, Form, Loaded, Section, Time } from "../parts/basics";
 import type { Layout } from "../parts/graph-layout";
-import { go } from "../router";
+import { navigate } from "../router";
 import { type Entity, entityPage, entityPath } from "./table-pages";
 
 interface Graph {
@@ -26,7 +26,7 @@ export function Lineage({ entity, direction, depth }: { entity: Entity; directio
   );
   const choose = (data: FormData) => {
     const query = { direction: String(data.get("direction")), depth: String(data.get("depth")) };
-    go(entityPage(entity, ["lineage"], query));
+    navigate(entityPage(entity, ["lineage"], query));
   };
   return (
     <>

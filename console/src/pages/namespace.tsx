@@ -4,7 +4,7 @@ import { shellWord } from "../format";
 import { useLoad, usePages } from "../load";
 import { apiPath, dotted, joined, type Namespace, pages } from "../names";
 import { Empty, Facts, Failure, Heading, Loaded, Loading, Section, Tabs } from "../parts/basics";
-import { LongList } from "../parts/listing";
+import { VirtualList } from "../parts/listing";
 import { Access } from "./access";
 import { GovernanceFacts, useGovernance } from "./governance";
 import { NamespaceTree } from "./namespaces";
@@ -83,7 +83,7 @@ function Names({ catalog, namespace, of }: Props & { of: "tables" | "views" }) {
   return (
     <>
       {names.items.length > 0 && (
-        <LongList
+        <VirtualList
           label={`${of} of ${dotted(namespace)}`}
           of={names}
           keyOf={(name) => name}

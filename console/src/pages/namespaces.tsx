@@ -3,7 +3,7 @@ import { type Catalog, listNamespaces } from "../catalog";
 import { usePages } from "../load";
 import { dotted, joined, type Namespace, pages } from "../names";
 import { Code, Heading } from "../parts/basics";
-import { Rest } from "../parts/listing";
+import { PagedList } from "../parts/listing";
 import { pyicebergCatalog } from "../settings";
 import { targetOf } from "./connect";
 
@@ -21,7 +21,10 @@ export function NamespacesPage({ catalog }: { catalog: Catalog }) {
 export function NamespaceTree({ catalog, parent }: { catalog: Catalog; parent: Namespace }) {
   const found = usePages((token, signal) => listNamespaces(catalog, parent, token, signal), [catalog, joined(parent)]);
   return (
-    <Rest of={found} empty={parent.length === 0 ? <FirstSteps catalog={catalog} /> : "No namespaces below this one."}>
+    <PagedList
+      of={found}
+      empty={parent.length === 0 ? <FirstSteps catalog={catalog} /> : "No namespaces below this one."}
+    >
       {(items) => (
         <ul class="tree">
           {items.map((namespace) => (
@@ -29,7 +32,7 @@ export function NamespaceTree({ catalog, parent }: { catalog: Catalog; parent: N
           ))}
         </ul>
       )}
-    </Rest>
+    </PagedList>
   );
 }
 

@@ -3,7 +3,7 @@ import type { Catalog } from "../catalog";
 import { useLoad, usePages } from "../load";
 import { apiPath, joined, type Namespace, pages } from "../names";
 import { Chip, Code, DataTable, Empty, Facts, Heading, Loaded, Section } from "../parts/basics";
-import { Rest } from "../parts/listing";
+import { PagedList } from "../parts/listing";
 import { crumbsOf } from "./namespace";
 import { NamespaceTree } from "./namespaces";
 
@@ -52,7 +52,7 @@ export function PolicyList({ catalog, namespace }: { catalog: Catalog; namespace
   return (
     <>
       <Section title="Policies kept here">
-        <Rest of={found} empty="No policies here. Polaris's clients and its API make them.">
+        <PagedList of={found} empty="No policies here. Polaris's clients and its API make them.">
           {(items) => (
             <ul class="lines">
               {items.map(({ name }) => (
@@ -64,7 +64,7 @@ export function PolicyList({ catalog, namespace }: { catalog: Catalog; namespace
               ))}
             </ul>
           )}
-        </Rest>
+        </PagedList>
       </Section>
       <ApplicablePolicies catalog={catalog} namespace={namespace} />
     </>

@@ -3,8 +3,8 @@ import type { Catalog } from "../catalog";
 import { type Page, usePages } from "../load";
 import { dotted, joined, pages } from "../names";
 import { Chip, Form, Heading } from "../parts/basics";
-import { Rest } from "../parts/listing";
-import { go } from "../router";
+import { PagedList } from "../parts/listing";
+import { navigate } from "../router";
 
 interface Found {
   type: string;
@@ -17,7 +17,8 @@ const TYPES = ["namespace", "table", "view", "generic-table", "semantic-model"];
 /** Names of a catalog that have certain words. */
 export function SearchPage({ catalog, words, type }: { catalog: Catalog; words: string; type: string }) {
   const found = usePages((token, signal) => search(catalog, words, type, token, signal), [catalog, words, type]);
-  const again = (data: FormData) => go(pages.search(catalog.name, String(data.get("q")), String(data.get("type"))));
+  const again = (data: FormData) =>
+    navigate(pages.search(catalog.name, String(data.get("q")), String(data.get("type"))));
   return (
     <>
       <Heading title={words ? `Search: ${words}` : "Search"} crumbs={[[catalog.name, pages.catalog(catalog.name)]]} />
@@ -39,7 +40,7 @@ export function SearchPage({ catalog, words, type }: { catalog: Catalog; words: 
         </label>
         <button type="submit">Search</button>
       </Form>
-      <Rest
+      <PagedList
         of={found}
         empty="No name has all of these words. A word is the beginning of a word in a name, such as ord in sales_orders."
       >
@@ -52,7 +53,7 @@ export function SearchPage({ catalog, words, type }: { catalog: Catalog; words: 
             ))}
           </ul>
         )}
-      </Rest>
+      </PagedList>
     </>
   );
 }

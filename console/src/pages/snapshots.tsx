@@ -7,7 +7,7 @@ import { Chip, DataTable, Empty, Loaded, Section, Time } from "../parts/basics";
 import { Chart, type Point } from "../parts/chart";
 import { type Entity, entityPage } from "./table-pages";
 
-const SHOWN = 50;
+const FIRST_ROWS = 50;
 
 /** The snapshots of a table, newest first, with their totals as charts. */
 export function Snapshots({ entity }: { entity: Entity }) {
@@ -71,7 +71,7 @@ export function pointsOf(snapshots: readonly Snapshot[], total: string): Point[]
 }
 
 function SnapshotTable({ snapshots, refs }: { snapshots: Snapshot[]; refs: [string, string][] }) {
-  const [shown, setShown] = useState(SHOWN);
+  const [shown, setShown] = useState(FIRST_ROWS);
   const number = (snapshot: Snapshot, field: string) => count(snapshot.summary?.[field]);
   return (
     <Section title="Snapshots" aside={<span class="faint">{count(snapshots.length)}</span>}>
@@ -113,7 +113,7 @@ function SnapshotTable({ snapshots, refs }: { snapshots: Snapshot[]; refs: [stri
         ))}
       </DataTable>
       {shown < snapshots.length && (
-        <button type="button" class="more" onClick={() => setShown(shown + 4 * SHOWN)}>
+        <button type="button" class="more" onClick={() => setShown(shown + 4 * FIRST_ROWS)}>
           Show more
         </button>
       )}

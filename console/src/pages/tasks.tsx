@@ -4,8 +4,8 @@ import { words } from "../format";
 import { useLoad, usePages } from "../load";
 import { pages } from "../names";
 import { Chip, Code, DataTable, Facts, Form, Heading, Loaded, Section, Time } from "../parts/basics";
-import { Rest } from "../parts/listing";
-import { go } from "../router";
+import { PagedList } from "../parts/listing";
+import { navigate } from "../router";
 import { readTasks, type Task, type TaskFilter, TaskName } from "./task-parts";
 
 const STATES = ["SUBMITTED", "ACQUIRING_RESOURCES", "RUNNING", "RETRY_SCHEDULED", "SUCCESS", "FAILURE"];
@@ -20,7 +20,7 @@ export function TasksPage({ catalog, status }: { catalog: Catalog; status: strin
       <Form
         class="row"
         aria-label="Filter the tasks"
-        onSend={(data) => go(pages.tasks(catalog.name, String(data.get("status"))))}
+        onSend={(data) => navigate(pages.tasks(catalog.name, String(data.get("status"))))}
       >
         <label>
           Status
@@ -74,7 +74,7 @@ function TaskList({ catalog, label, filter, empty }: ListProps) {
     [catalog, JSON.stringify(filter)],
   );
   return (
-    <Rest of={found} empty={empty}>
+    <PagedList of={found} empty={empty}>
       {(items) => (
         <DataTable
           label={label}
@@ -85,7 +85,7 @@ function TaskList({ catalog, label, filter, empty }: ListProps) {
           ))}
         </DataTable>
       )}
-    </Rest>
+    </PagedList>
   );
 }
 

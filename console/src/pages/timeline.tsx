@@ -4,8 +4,8 @@ import { isTime, plural, signed } from "../format";
 import type { Long } from "../json";
 import { usePages } from "../load";
 import { Chip, Form, Time } from "../parts/basics";
-import { Rest } from "../parts/listing";
-import { go } from "../router";
+import { PagedList } from "../parts/listing";
+import { navigate } from "../router";
 import { type Entity, entityPage, entityPath } from "./table-pages";
 
 interface SnapshotSummary {
@@ -66,7 +66,7 @@ export function Timeline({ entity, at, from }: { entity: Entity; at: string; fro
     <>
       <AtTime entity={entity} at={at} />
       {from && <p class="notice">Choose the version to compare version {from.split("-")[0]} with.</p>}
-      <Rest of={found} empty="No versions.">
+      <PagedList of={found} empty="No versions.">
         {(items) => (
           <ol class="timeline">
             {items.map((each, at) => (
@@ -74,7 +74,7 @@ export function Timeline({ entity, at, from }: { entity: Entity; at: string; fro
             ))}
           </ol>
         )}
-      </Rest>
+      </PagedList>
       {found.done && end && <p class="faint">{end}</p>}
     </>
   );
@@ -89,7 +89,7 @@ function AtTime({ entity, at }: { entity: Entity; at: string }) {
     <Form
       class="row"
       aria-label="Go to a time"
-      onSend={(data) => go(target(String(new Date(String(data.get("at"))).getTime())))}
+      onSend={(data) => navigate(target(String(new Date(String(data.get("at"))).getTime())))}
     >
       <label>
         What was it at

@@ -26,9 +26,9 @@ export interface Layout {
   edges: PlacedEdge[];
 }
 
-const HEIGHT = 36;
-const LETTER = 8;
-const LONGEST = 32;
+const NODE_HEIGHT = 36;
+const LETTER_WIDTH = 8;
+const MAX_LETTERS = 32;
 const MARGIN = 12;
 
 /** Returns where each node and edge is, from left to right. An edge without an origin is left out. */
@@ -38,7 +38,7 @@ export function layoutOf(nodes: readonly LineageNode[], edges: readonly LineageE
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) {
     const label = shortened(labelOf(node));
-    graph.setNode(node.id, { width: label.length * LETTER + 28, height: HEIGHT });
+    graph.setNode(node.id, { width: label.length * LETTER_WIDTH + 28, height: NODE_HEIGHT });
   }
   const proofs = new Map<string, boolean>();
   for (const { from, to, confidence } of edges) {
@@ -77,21 +77,21 @@ function placed(node: LineageNode, { x, y, width, height }: Point & Size): Place
 
 function shortened(label: string): string {
   const letters = [...label];
-  return letters.length <= LONGEST ? label : `${letters.slice(0, LONGEST - 1).join("")}…`;
+  return letters.length <= MAX_LETTERS ? label : `${letters.slice(0, MAX_LETTERS - 1).join("")}…`;
 }
 
 function pathOf(points: readonly Point[]): string {
   return points.map(({ x, y }, at) => `${at === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 }
 
-const HEAD = 7;
+const ARROW_LENGTH = 7;
 
 function headOf(points: readonly Point[]): string {
   const end = points.at(-1);
   const before = points.at(-2);
   if (!end || !before) return "";
   const length = Math.hypot(end.x - before.x, end.y - before.y) || 1;
-  const along = { x: ((end.x - before.x) / length) * HEAD, y: ((end.y - before.y) / length) * HEAD };
+  const along = { x: ((end.x - before.x) / length) * ARROW_LENGTH, y: ((end.y - before.y) / length) * ARROW_LENGTH };
   const back = { x: end.x - along.x, y: end.y - along.y };
   const corners = [-0.5, 0.5].map((side) => ({ x: back.x + side * along.y, y: back.y - side * along.x }));
   return `${pathOf([end, ...corners])}Z`;

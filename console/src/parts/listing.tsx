@@ -4,11 +4,13 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Pages } from "../load";
 import { Empty, Failure, Loading } from "./basics";
 
-const ROW = 36;
-const AROUND = 10;
+/** In pixels, as the style of these lists has it. */
+const ROW_HEIGHT = 36;
+/** The number of rows that are rendered above and below those in view. */
+const OVERSCAN = 10;
 
 /** What a list has so far, and a button for more. */
-export function Rest<T>({
+export function PagedList<T>({
   of,
   empty,
   children,
@@ -33,7 +35,7 @@ export function Rest<T>({
 }
 
 /** A long list of rows of one height, of which the page holds those in view. It loads on when its end comes near. */
-export function LongList<T>({
+export function VirtualList<T>({
   label,
   of,
   row,
@@ -55,15 +57,15 @@ export function LongList<T>({
     return () => resizing.disconnect();
   }, []);
 
-  const first = Math.max(0, Math.floor(view.top / ROW) - AROUND);
-  const last = Math.min(of.items.length, Math.ceil((view.top + view.height) / ROW) + AROUND);
+  const first = Math.max(0, Math.floor(view.top / ROW_HEIGHT) - OVERSCAN);
+  const last = Math.min(of.items.length, Math.ceil((view.top + view.height) / ROW_HEIGHT) + OVERSCAN);
   useEffect(() => {
-    if (last >= of.items.length - AROUND && !of.done && !of.loading && !of.error) of.more();
+    if (last >= of.items.length - OVERSCAN && !of.done && !of.loading && !of.error) of.more();
   }, [last, of.items.length, of.done, of.loading, of.error]);
   const space = useRef<HTMLUListElement>(null);
   useEffect(() => {
     // by CSSOM, since the policy of the page takes no style in markup
-    if (space.current) space.current.style.height = `${of.items.length * ROW}px`;
+    if (space.current) space.current.style.height = `${of.items.length * ROW_HEIGHT}px`;
   }, [of.items.length]);
 
   return (
@@ -82,7 +84,7 @@ export function LongList<T>({
 function Row({ at, size, open, children }: { at: number; size: number; open: boolean; children: ComponentChildren }) {
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => {
-    if (line.current) line.current.style.top = `${at * ROW}px`;
+    if (line.current) line.current.style.top = `${at * ROW_HEIGHT}px`;
   }, [at]);
   return (
     <li ref={line} aria-posinset={at + 1} aria-setsize={open ? -1 : size}>

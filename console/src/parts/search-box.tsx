@@ -1,5 +1,5 @@
 import { pages } from "../names";
-import { go } from "../router";
+import { navigate } from "../router";
 import { Form } from "./basics";
 
 /** A field for words, which leads to the names of a catalog that have them. */
@@ -10,7 +10,7 @@ export function SearchBox({ catalog, label, words = "" }: { catalog: string; lab
       role="search"
       onSend={(data) => {
         const q = String(data.get("q") ?? "").trim();
-        if (q) go(pages.search(catalog, q));
+        if (q) navigate(pages.search(catalog, q));
       }}
     >
       <input type="search" name="q" aria-label={label} placeholder="Search names" defaultValue={words} />
