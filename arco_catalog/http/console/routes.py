@@ -15,4 +15,5 @@ CONSOLE: Sequence[Route] = (
     Route("GET", "/ui/config.json", "console.pages.config", advertised=False, public=True),
     _page("/ui/{file}", "static_file"),
 )
-"""All are public: the files hold nothing of a catalog, and the configuration only how one signs in."""
+"""All are public: the files hold nothing of a catalog, and the configuration what a page needs to offer a sign-in, and
+the name of the usual warehouse."""
