@@ -6,9 +6,6 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.properties import MAX_PROPERTIES_BYTES, MAX_VALUE_BYTES
-from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import Found
 from tests.support.http_service import POLARIS_DB, HttpService
 from tools.support.asgi_client import Answer, Client
@@ -169,17 +166,12 @@ async def test_a_dropped_one_can_be_restored_and_gives_its_place_up_until_then(s
     assert (await client.get(f"{GENERIC}/g")).json == before.json
 
 
-def operator(service: HttpService) -> Session:
-    request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
-    return service.catalog().session(request, ALLOW_ALL)
-
-
 async def test_operators_see_it(service: HttpService) -> None:
     await made(service.client, **{"base-location": BASE})
-    shown = await inspect_relation(operator(service), ("db",), "g")
+    shown = await inspect_relation(service.session(), ("db",), "g")
     await service.client.delete(f"{GENERIC}/g")
-    dropped = await inspect_relation(operator(service), ("db",), "g")
-    entries = [entry async for entry in history(operator(service))]
+    dropped = await inspect_relation(service.session(), ("db",), "g")
+    entries = [entry async for entry in history(service.session())]
 
     assert (shown["type"], shown["state"], shown["format"]) == ("generic-table", "live", "delta")
     assert shown["locations"] == [BASE]

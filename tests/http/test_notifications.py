@@ -17,9 +17,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.collection import DAY_MS
 from arco_catalog.planning.reserved_locations import MAX_HELD
-from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Session, Settings
-from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.protocol.catalog import Settings
 from storage_backends import ABSENT
 from tests.http.templates import path_of
 from tests.support.http_service import POLARIS_DB, HttpService
@@ -369,11 +367,6 @@ async def test_an_unknown_type_is_refused_with_those_that_there_are(external: Ht
     )
 
 
-def operator(service: HttpService) -> Session:
-    request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
-    return service.catalog().session(request, ALLOW_ALL)
-
-
 async def test_operators_see_where_it_stands_and_stood(external: HttpService, owned: JsonObject) -> None:
     files = [await left(external, owned, number) for number in range(2)]
     times = []
@@ -382,9 +375,9 @@ async def test_operators_see_where_it_stands_and_stood(external: HttpService, ow
         await external.client.post(NOTIFICATIONS, notification(owned, "UPDATE", at, file))
         times.append(external.clock.ms)
 
-    shown = await inspect_relation(operator(external), ("db",), "t")
-    stood = [await relation_at(operator(external), ("db",), "t", at_ms) for at_ms in times]
-    entries = [entry async for entry in history(operator(external))]
+    shown = await inspect_relation(external.session(), ("db",), "t")
+    stood = [await relation_at(external.session(), ("db",), "t", at_ms) for at_ms in times]
+    entries = [entry async for entry in history(external.session())]
 
     assert (shown["type"], shown["metadata_location"], shown["notified"]) == ("table", files[1], 1)
     assert [each["metadata_location"] for each in stood] == files
@@ -403,8 +396,8 @@ async def test_the_governance_of_a_followed_table_stays_while_it_changes(
     assert (governed.status, moved.status) == (200, 204)
     loaded = (await external.client.get(f"{DB}/tables/t")).json
     assert (loaded["metadata-location"], loaded["labels"]) == (files[1], {"object-labels": {"arco.owner": "ada"}})
-    shown = await inspect_relation(operator(external), ("db",), "t")
-    stood = await relation_at(operator(external), ("db",), "t", external.clock.ms)
+    shown = await inspect_relation(external.session(), ("db",), "t")
+    stood = await relation_at(external.session(), ("db",), "t", external.clock.ms)
     assert shown["governance"] == stood["governance"] == {"arco.owner": "ada"}
 
     assert (await external.client.post(NOTIFICATIONS, notification(owned, "DROP", 3, files[1]))).status == 204
@@ -415,11 +408,11 @@ async def test_the_governance_of_a_followed_table_stays_while_it_changes(
 async def test_files_of_another_catalog_are_read_and_never_deleted(external: HttpService, owned: JsonObject) -> None:
     await external.client.post(NOTIFICATIONS, notification(owned, "CREATE", 1, await left(external, owned)))
 
-    access = await table_access(operator(external), ("db",), "t", await load_table(operator(external), ("db",), "t"))
+    access = await table_access(external.session(), ("db",), "t", await load_table(external.session(), ("db",), "t"))
     with pytest.raises(BadRequest, match="whose files only that catalog may delete"):
-        await drop_table(operator(external), ("db",), "t", purge=True)
-    await drop_table(operator(external), ("db",), "t", purge=False)
-    await undrop(operator(external), ("db",), "t")
+        await drop_table(external.session(), ("db",), "t", purge=True)
+    await drop_table(external.session(), ("db",), "t", purge=False)
+    await undrop(external.session(), ("db",), "t")
 
     assert access is not None
     assert not access.scope.write

@@ -9,9 +9,7 @@ from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
-from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Session, Settings
-from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.protocol.catalog import Settings
 from tests.http.test_notifications import left, notification
 from tests.support.http_service import POLARIS_DB, HttpService
 from tools.support.asgi_client import Answer, Client
@@ -182,7 +180,7 @@ async def test_another_server_that_knew_the_table_without_protection_refuses(ser
 
 
 async def test_history_labels_and_records_show_protection(guarded: HttpService) -> None:
-    session = session_of(guarded)
+    session = guarded.session()
     assert (await guarded.client.post(f"{T}/governance", {**LIFT, "arco.owner": "ada"})).status == 200
 
     entries = [each async for each in history(session)][:2]
@@ -190,7 +188,7 @@ async def test_history_labels_and_records_show_protection(guarded: HttpService) 
         ("govern-table", ["arco.owner", "arco.protected"], False),
         ("govern-namespace", ["arco.protected"], True),
     ]
-    assert (await inspect_relation(session_of(guarded), ("db",), "v"))["governance"] == PROTECT
+    assert (await inspect_relation(guarded.session(), ("db",), "v"))["governance"] == PROTECT
     assert (await guarded.client.get(V)).json["labels"] == {"object-labels": PROTECT}
     assert (await guarded.client.get(EMPTY)).json["properties"]["arco.protected"] == "true"  # type: ignore[index,call-overload]
 
@@ -211,8 +209,3 @@ async def test_a_notification_drops_no_protected_table(service: HttpService) -> 
     assert (await client.post(path, sent[2])).status == 204
     assert (await client.post(f"{T}/governance", LIFT)).status == 200
     assert (await client.post(path, notification(document, "DROP", 4, file))).status == 204
-
-
-def session_of(service: HttpService) -> Session:
-    request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
-    return service.catalog().session(request, ALLOW_ALL)

@@ -7,9 +7,6 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.planning.semantic_models import MAX_MODEL_BYTES, MAX_SOURCES, parse_document
-from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import Found
 from tests.support.http_service import POLARIS_DB, HttpService
 from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table, table_request
@@ -246,18 +243,13 @@ async def test_a_namespace_with_a_model_in_it_is_not_dropped(service: HttpServic
     assert (await service.client.delete("/v1/wh/namespaces/other")).status == 204
 
 
-def operator(service: HttpService) -> Session:
-    request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
-    return service.catalog().session(request, ALLOW_ALL)
-
-
 async def test_operators_see_it(service: HttpService) -> None:
     version = await made(service.client)
     await replace(service.client, version, document(note="new"))
-    shown = await inspect_relation(operator(service), ("db",), "m")
+    shown = await inspect_relation(service.session(), ("db",), "m")
     await service.client.delete(f"{MODELS}/m")
-    dropped = await inspect_relation(operator(service), ("db",), "m")
-    entries = [entry async for entry in history(operator(service))]
+    dropped = await inspect_relation(service.session(), ("db",), "m")
+    entries = [entry async for entry in history(service.session())]
 
     assert (shown["type"], shown["state"], shown["document"]) == ("semantic-model", "live", document(note="new"))
     assert dropped["state"] == "dropped"

@@ -7,8 +7,6 @@ from arco_catalog.cli.columns import format_author
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.receipt import base_of
 from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import Found
@@ -79,14 +77,9 @@ async def test_backfill_keeps_it(service: HttpService, headers: dict[str, str], 
     written = await stored(service, "/iceberg/committed/")
     for key in written:
         await service.store.delete(key)
-    catalog = service.catalog()
     other: JsonObject = {"kind": "Cli"}
 
-    await reconcile(
-        catalog.session(
-            OperationRequest("GET", "", "", None, "operator", other, service.clock.now_ms() + 60_000), ALLOW_ALL
-        )
-    )
+    await reconcile(service.session(other))
 
     assert await stored(service, "/iceberg/committed/") == written
     assert source in [each["source"] for each in written.values()]

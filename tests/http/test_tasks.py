@@ -2,9 +2,6 @@
 
 import pytest
 
-from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.fields import objects, text
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import append_task, read_task
@@ -13,17 +10,12 @@ from tests.support.http_service import HttpService
 TASKS = "/v1/wh/tasks"
 
 
-def session(service: HttpService) -> Session:
-    request = OperationRequest("GET", "/", "", None, "tester", {}, service.clock.now_ms() + 60_000)
-    return service.catalog().session(request, ALLOW_ALL)
-
-
 @pytest.fixture
 async def failed(service: HttpService) -> str:
     """The purge of `t`, which failed."""
     assert (await service.client.delete("/v1/wh/namespaces/db/tables/t?purgeRequested=true")).status == 204
     (found,) = objects((await service.client.get(TASKS)).json, "tasks")
-    state = session(service).state
+    state = service.session().state
     stored = await read_task(state, text(found, "id"))
     assert stored is not None
     document = {**stored.task.document, "task_version": 2, "status": Status.FAILURE.value, "result_summary": "It broke"}

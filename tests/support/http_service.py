@@ -6,7 +6,9 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
@@ -37,6 +39,11 @@ class HttpService:
     def catalog(self, **settings: object) -> Catalog:
         wanted = replace(self.settings, **settings)  # type: ignore[arg-type]  # whatever the test names
         return build_catalog(wanted, self.store, "memory:///", (), self.clock)
+
+    def session(self, source: JsonObject | None = None) -> Session:
+        """A session of an operator, whose requests are from this source."""
+        request = OperationRequest("POST", "", "", None, "operator", source or {}, self.clock.now_ms() + 20_000)
+        return self.catalog().session(request, ALLOW_ALL)
 
     def key(self, age_ms: int = 0) -> str:
         """A fresh idempotency key, made a while ago."""
