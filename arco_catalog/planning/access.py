@@ -167,7 +167,6 @@ def judge(
     """
     _check_rotated(standing)
     grants = grants or HeldGrants(index, standing.roles)
-    yield from grants.roles()
     unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     allowed_any = False
     for requirement in requirements:
