@@ -212,17 +212,22 @@ def holds(
 
 
 def held_among(
-    index: Index, standing: Standing, privileges: Collection[Privilege], on: Securable
+    index: Index,
+    standing: Standing,
+    privileges: Collection[Privilege],
+    on: Securable,
+    grants: HeldGrants | None = None,
 ) -> Steps[frozenset[Privilege]]:
     """Returns those of the `privileges` that the caller has on a securable, by the index of a catalog's registry,
     without those that only the pipeline may use there. Empty if the securable does not exist, and if the caller must
-    rotate the credentials first."""
+    rotate the credentials first. `grants` are those of the caller by this index, where others use them, too."""
     if standing.must_rotate:
         return frozenset()
     chain = yield from chain_of(index, on)
     if chain is None:
         return frozenset()
-    held = allowed_by(names_of((yield from HeldGrants(index, standing.roles).on(chain))))
+    grants = grants or HeldGrants(index, standing.roles)
+    held = allowed_by(names_of((yield from grants.on(chain))))
     allowed_here = frozenset(privileges) & (held | standing.service)
     if standing.runs_pipeline:
         return allowed_here

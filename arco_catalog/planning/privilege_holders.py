@@ -50,8 +50,8 @@ def paths_of(
     """Returns those of these privileges on a securable that a principal with the principal role with the id `role` has
     by this role, in order, each with a grant. `runs_pipeline`: it may use them in the pipeline's own namespace."""
     standing = Standing("", "", (role,), frozenset(), runs_pipeline=runs_pipeline)
-    held = yield from held_among(index, standing, privileges, on)
     grants = HeldGrants(index, standing.roles)
+    held = yield from held_among(index, standing, privileges, on, grants)
     found: list[tuple[Privilege, GrantPath]] = []
     for privilege in privileges:
         path = (yield from path_in_catalog(index, standing, privilege, on, grants)) if privilege in held else None
