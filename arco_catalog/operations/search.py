@@ -60,10 +60,10 @@ async def search(
         is_there = not isinstance(transaction, str) or transaction in committed
         return is_there and kind in (None, "namespace", entry.get("type"))
 
-    filling = _Filling(_Judge(session, head), query, shows, min(limit or MAX_RESULTS, MAX_RESULTS))
-    next_key = await filling.fill(_key_ranges(head.index, prefixes, start))
+    page = _PageBuilder(_Judge(session, head), query, shows, min(limit or MAX_RESULTS, MAX_RESULTS))
+    next_key = await page.fill(_key_ranges(head.index, prefixes, start))
     next_token = None if next_key is None else await page_tokens.issue(session, [next_key])
-    return SearchPage(filling.results, filling.scanned, next_token)
+    return SearchPage(page.results, page.scanned, next_token)
 
 
 def _prefixes(kind: str | None) -> tuple[str, ...]:
@@ -133,8 +133,8 @@ class _Judge:
 
 
 @dataclass(slots=True)
-class _Filling:
-    """A page of a search that is being filled with at most `limit` results, from the entries that `shows` selects."""
+class _PageBuilder:
+    """Fills a page of a search with at most `limit` results, from the entries that `shows` selects."""
 
     judge: _Judge
     query: SearchQuery
