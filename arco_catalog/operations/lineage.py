@@ -1,6 +1,6 @@
 """Checks and stores OpenLineage events (docs/design/lineage.md)."""
 
-from arco_catalog.iceberg.errors import PayloadTooLarge, Unsupported
+from arco_catalog.iceberg.errors import PayloadTooLarge
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.lineage import StoredEvent, encode_event, read_event
@@ -17,8 +17,7 @@ async def receive_event(session: Session, event: JsonObject, principal: str) -> 
     `MAX_EVENT_BYTES`, `Unsupported` if the catalog is read-only, and `StoreError`."""
     if session.is_restricted:
         await session.head()
-    if session.settings.read_only_because is not None:
-        raise Unsupported(f"This catalog is read-only: {session.settings.read_only_because}")
+    session.check_writable()
 
     def checked() -> tuple[str, bytes]:
         read_event(event)

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Sequence
 
-from arco_catalog.iceberg.errors import InternalError, NotFound, Unsupported
+from arco_catalog.iceberg.errors import InternalError, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
 from arco_catalog.operations.listing import Paging
@@ -143,9 +143,7 @@ async def retry(session: Session, task: str) -> JsonObject:
     has not failed, or has changed meanwhile, `Unsupported` in a catalog that is read-only, and the errors of
     `Session.head`."""
     await session.head()
-    reason = session.settings.read_only_because
-    if reason is not None:
-        raise Unsupported(f"This catalog is read-only: {reason}")
+    session.check_writable()
     await _existing(session, task)
     return _with_details(ListedTask(await retry_task(session, task, session.runtime), held=False))
 

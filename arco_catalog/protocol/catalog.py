@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
-from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.iceberg.errors import Unavailable, Unsupported
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.attempt import Attempt
@@ -284,6 +284,11 @@ class Session:
         left_ms = self.deadline.left_ms()
         if left_ms <= ahead_ms:
             raise StoreUnavailable(f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near'}")
+
+    def check_writable(self) -> None:
+        """Raises `Unsupported` if the catalog is read-only."""
+        if self.settings.read_only_because is not None:
+            raise Unsupported(f"This catalog is read-only: {self.settings.read_only_because}")
 
     def late(self) -> bool:
         """Whether the deadline has passed (docs/design/commit.md#rule-5)."""
