@@ -10,6 +10,11 @@ export function joined(namespace: Namespace): string {
   return namespace.join(LEVELS);
 }
 
+/** Returns the namespace that `joined` made a text of. */
+export function levelsOf(text: string): Namespace {
+  return text ? text.split(LEVELS) : [];
+}
+
 /** The kinds of things with a page of their own below a namespace, as the first part of their addresses. */
 export type Kind = "t" | "v";
 

@@ -1,7 +1,7 @@
 /** Which page of a catalog an address names. */
 import { type Catalog, openCatalog } from "../catalog";
 import { useLoad } from "../load";
-import { LEVELS, type Namespace, pages } from "../names";
+import { levelsOf, pages } from "../names";
 import { Failure, Heading, Loading } from "../parts/basics";
 import { CatalogPage } from "./catalog";
 import { HistoryPage } from "./history";
@@ -58,20 +58,16 @@ function PageOf({ catalog, rest, query }: Address & { catalog: Catalog }) {
     case "n":
       if (!first) return <NotFound />;
       if (second === "policies" && more[0]) {
-        return <PolicyPage catalog={catalog} namespace={levels(first)} name={more[0]} />;
+        return <PolicyPage catalog={catalog} namespace={levelsOf(first)} name={more[0]} />;
       }
-      return <NamespacePage catalog={catalog} namespace={levels(first)} tab={second ?? ""} />;
+      return <NamespacePage catalog={catalog} namespace={levelsOf(first)} tab={second ?? ""} />;
     case "t":
     case "v":
       if (!first || !second) return <NotFound />;
       return (
-        <TablePages catalog={catalog} kind={kind} namespace={levels(first)} name={second} rest={more} query={query} />
+        <TablePages catalog={catalog} kind={kind} namespace={levelsOf(first)} name={second} rest={more} query={query} />
       );
     default:
       return <NotFound />;
   }
-}
-
-function levels(part: string): Namespace {
-  return part.split(LEVELS);
 }

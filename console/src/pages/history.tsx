@@ -1,7 +1,7 @@
 import type { Catalog } from "../catalog";
 import { shellWord } from "../format";
 import { usePages } from "../load";
-import { dotted, LEVELS, type Namespace, pages } from "../names";
+import { dotted, joined, levelsOf, pages } from "../names";
 import { Chip, Code, Form, Heading, Time } from "../parts/basics";
 import { PagedList } from "../parts/listing";
 import { navigate } from "../router";
@@ -16,7 +16,10 @@ export function HistoryPage({ catalog, namespace, table }: { catalog: Catalog; n
   );
   const filter = (data: FormData) =>
     navigate(
-      pages.history(catalog.name, { namespace: String(data.get("namespace")), table: String(data.get("table")) }),
+      pages.history(catalog.name, {
+        namespace: joined(String(data.get("namespace")).split(".")),
+        table: String(data.get("table")),
+      }),
     );
   return (
     <>
@@ -48,11 +51,6 @@ export function HistoryPage({ catalog, namespace, table }: { catalog: Catalog; n
       </PagedList>
     </>
   );
-}
-
-function levelsOf(namespace: string): Namespace {
-  if (!namespace) return [];
-  return namespace.split(namespace.includes(LEVELS) ? LEVELS : ".");
 }
 
 const BLOCKS: Record<string, string> = {
