@@ -88,7 +88,7 @@ class Workspace:
             f'output "{name}-jobs" {{\n  value = module.{name}.jobs\n}}\n'
             for name, variables in deployments.items()
         ]
-        return cls._of_blocks(blocks, scratch)
+        return cls.of_blocks(blocks, scratch)
 
     @classmethod
     def of_refused(
@@ -106,17 +106,18 @@ class Workspace:
             module_block(name, variables, "./infra" if name in by_resources else "./variables")
             for name, variables in deployments.items()
         ]
-        return cls._of_blocks(blocks, scratch)
+        return cls.of_blocks(blocks, scratch)
 
     @classmethod
     def of_examples(cls, examples: Mapping[str, Variables], scratch: Path) -> "Workspace":
         """The examples beside `infra/`, each as a module."""
         copy_module(INFRA, scratch)
         blocks = [module_block(name, given, f"./infra/examples/{name}") for name, given in examples.items()]
-        return cls._of_blocks(blocks, scratch)
+        return cls.of_blocks(blocks, scratch)
 
     @classmethod
-    def _of_blocks(cls, blocks: Sequence[str], scratch: Path) -> "Workspace":
+    def of_blocks(cls, blocks: Sequence[str], scratch: Path) -> "Workspace":
+        """A configuration of these blocks, beside the copies of modules that they name."""
         (scratch / "main.tf").write_text("\n".join(blocks))
         workspace = cls(scratch)
         workspace.initialise()

@@ -49,10 +49,7 @@ def workspace(deployments: Mapping[str, Variables], scratch: Path) -> Workspace:
         for name in deployments
         for output in ("url", "role_arn", "start_role_arn")
     ]
-    (scratch / "main.tf").write_text("\n".join((*blocks, *outputs)))
-    made = Workspace(scratch)
-    made.initialise()
-    return made
+    return Workspace.of_blocks([*blocks, *outputs], scratch)
 
 
 @pytest.fixture(scope="package")
