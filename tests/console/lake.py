@@ -15,9 +15,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringType, StructType, TimestampType
 
-from tests.cli.in_process import arco
 from tests.cli.process import Server, serving
-from tests.support.served_realms import LOGINS, Root, bootstrapped
+from tests.support.served_realms import LOGINS, Root, bootstrapped, manage
 from tools.support.openlineage import Query, dataset
 from tools.support.request_bodies import view_request
 
@@ -130,22 +129,16 @@ def _post(catalog: RestCatalog, path: str, body: dict[str, Any], *, polaris: boo
 
 async def _reader(store: str) -> tuple[str, str]:
     """Makes ada, and returns her client id and secret."""
-    made = json.loads(await _arco("principals", "create", "ada", "--json", store=store))
-    await _arco("roles", "create", "analyst", store=store)
-    await _arco("roles", "assign", "analyst", "--to", "ada", store=store)
-    await _arco("roles", "create", "reader", "--catalog-role", store=store)
-    await _arco("roles", "assign", "reader", "--catalog-role", "--to", "analyst", store=store)
+    made = json.loads(await manage(store, "principals", "create", "ada", "--json"))
+    await manage(store, "roles", "create", "analyst")
+    await manage(store, "roles", "assign", "analyst", "--to", "ada")
+    await manage(store, "roles", "create", "reader", "--catalog-role")
+    await manage(store, "roles", "assign", "reader", "--catalog-role", "--to", "analyst")
     return made["credentials"]["clientId"], made["credentials"]["clientSecret"]
 
 
 async def _govern(store: str) -> None:
-    await _arco("grants", "add", "reader", "TABLE_READ_DATA", "sales", "--namespace", store=store)
-    await _arco("grants", "add", "reader", "NAMESPACE_LIST", "sales", "--namespace", store=store)
+    await manage(store, "grants", "add", "reader", "TABLE_READ_DATA", "sales", "--namespace")
+    await manage(store, "grants", "add", "reader", "NAMESPACE_LIST", "sales", "--namespace")
     governed = ("arco.owner=shop", "arco.quality=checked", "arco.tag.pii=none")
-    await _arco("governance", "set", "sales.orders", *governed, store=store)
-
-
-async def _arco(*arguments: str, store: str) -> str:
-    ended = await arco(*arguments, "--store", store)
-    assert ended.code == 0, ended.err
-    return ended.out
+    await manage(store, "governance", "set", "sales.orders", *governed)

@@ -39,10 +39,11 @@ class Root:
         return catalog
 
 
-async def manage(store: str, *command: str) -> None:
-    """Runs a command that changes a realm at its store, which must succeed."""
+async def manage(store: str, *command: str) -> str:
+    """Runs a command that changes a realm at its store, which must succeed, and returns its output."""
     ended = await arco(*command, "--store", store)
     assert ended.code == 0, ended
+    return ended.out
 
 
 async def token_of(uri: str, client_id: str, secret: str) -> str:
