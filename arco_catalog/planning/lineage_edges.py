@@ -178,6 +178,13 @@ def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commit
     return [Match(of_sender[0], "time")] if started_ms is not None and len(of_sender) == 1 else []
 
 
+def written_snapshot(written: DatasetRef, commit: Commit | None) -> int | None:
+    """Returns the id of the snapshot that a run wrote to an output: without a commit, or if the commit added it, the
+    one that the event names; else the last one that the commit added."""
+    named = written.snapshot_id
+    return named if commit is None or named in commit.added else commit.added[-1]
+
+
 def ulid_of_uuid(run: str) -> str | None:
     """Returns the ULID with the 128 bits of a UUID, which is how Servo writes ids of runs; None if `run` is not a
     UUID."""

@@ -18,6 +18,7 @@ from arco_catalog.planning.lineage_edges import (
     histories,
     reports_writes,
     run_key,
+    written_snapshot,
 )
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.fields import optional_text, text, texts
@@ -207,7 +208,7 @@ class _Search:
     def _add_edge(self, event: RunEvent, history: History, source: str, target: str, written: DatasetRef) -> None:
         commits = self._query.commits.get(target, ())
         for match in edge_matches(event, written, history.started_ms, commits):
-            snapshot_id = written.snapshot_id if match is None else match.commit.added[-1]
+            snapshot_id = written_snapshot(written, None if match is None else match.commit)
             edge = GraphEdge(source, target, event, match, snapshot_id)
             identity = source, target, event.job_namespace, event.job_name
             best = self._graph.edges.get(identity)

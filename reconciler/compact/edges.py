@@ -5,8 +5,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.planning.lineage_datasets import DatasetRef, KnownTable, Tables
-from arco_catalog.planning.lineage_edges import Commit, History, RunEdge, RunEvent, run_edges
+from arco_catalog.planning.lineage_datasets import KnownTable, Tables
+from arco_catalog.planning.lineage_edges import Commit, History, RunEdge, RunEvent, run_edges, written_snapshot
 from reconciler.system.definition import Row
 
 
@@ -38,7 +38,7 @@ def servo_edge(commit: Commit) -> Row:
 def _edge(event: RunEvent, edge: RunEdge) -> Row:
     read, written, match = edge.read, edge.written, edge.match
     commit = None if match is None else match.commit
-    snapshot = written.snapshot_id if commit is None else _written(commit, written)
+    snapshot = written_snapshot(written, commit)
     known = (None, snapshot) if commit is None else (commit.commit_key, None)
     return {
         "edge_id": _digest(event.run, event.principal, str(read), read.snapshot_id, str(written), *known),
@@ -61,11 +61,6 @@ def _edge(event: RunEvent, edge: RunEdge) -> Row:
         "event": event.event,
         "lineage_confidence": "Verified" if match is not None and match.verified else "DeclaredUnverified",
     }
-
-
-def _written(commit: Commit, written: DatasetRef) -> int:
-    named = written.snapshot_id
-    return named if named is not None and named in commit.added else commit.added[-1]
 
 
 def _columns(side: str, table: KnownTable | None) -> Row:

@@ -15,7 +15,7 @@ from arco_catalog.operations import lineage_events
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning import lineage_graph
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.state.fields import mapping, objects
+from arco_catalog.state.fields import mapping, objects, sequence
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
@@ -53,14 +53,16 @@ class Lake:
             self.locations[name] = str(mapping(made.json, "metadata")["location"])
         return self
 
-    async def commit(self, table: str, **headers: str) -> int:
-        """Appends a snapshot to a table, a minute after what was before, and returns its id."""
+    async def commit(self, table: str, snapshots: int = 1, /, **headers: str) -> int:
+        """Appends snapshots to a table by one commit, a minute after what was before, and returns the last one's
+        id."""
         self.clock.ms += 60_000
-        self.snapshots += 1
-        body = append_snapshot(
-            self.snapshots, self.clock.now_ms(), f"{self.locations[table]}/metadata/{self.snapshots}"
-        )
-        made = await self.client.post(f"{DB}/tables/{table}", body, **headers)
+        updates: list[JsonValue] = []
+        for _ in range(snapshots):
+            self.snapshots += 1
+            file = f"{self.locations[table]}/metadata/{self.snapshots}"
+            updates += sequence(append_snapshot(self.snapshots, self.clock.now_ms(), file), "updates")
+        made = await self.client.post(f"{DB}/tables/{table}", {"requirements": [], "updates": updates}, **headers)
         assert made.status == 200, made.body
         return self.snapshots
 
@@ -170,6 +172,15 @@ async def test_what_was_read_and_what_was_written_are_neighbours(lake: Lake) -> 
         ("raw", "daily"),
     }
     assert (found["cut-off"], mapping(found, "searched")["events"]) == ([], 2)
+
+
+async def test_of_two_snapshots_in_one_commit_an_edge_has_the_one_that_the_event_names(lake: Lake) -> None:
+    daily = await lake.commit("daily", 2)
+    await lake.send([lake.at("raw")], [lake.at("daily", daily - 1)])
+
+    [edge] = objects(await lake.graph("daily"), "edges")
+
+    assert (edge["version"], edge["snapshot-id"]) == (1, daily - 1)
 
 
 async def test_a_claimed_run_in_a_receipt_verifies_nothing(lake: Lake) -> None:
