@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.planning.collection import Kind, has_moved_past, is_older
 from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.lookup import entries_in
@@ -34,19 +35,9 @@ class History:
     whole: bool = True
     end: int = 0
     """The sequence number of the newest commit that `sequences` lacks."""
-    past: str | None = None
-    """The newest commit whose object is a week old; None if there is none."""
-    next: tuple[int, str] | None = None
-    """The commit after that one, with its sequence number. A repair may have written its object again (`CopyHead`), so
-    this may be the one that was HEAD a week ago."""
-
-    def see_young(self, sequence: int, commit: str, week_old: int) -> None:
-        """Notes a commit with a younger object, in the order of ids, which is about that of the sequence numbers.
-        `week_old` is the highest sequence number so far of a commit whose object is a week old."""
-        if self.next is not None and self.next[0] < week_old:
-            self.next = None
-        if sequence > week_old and (self.next is None or sequence < self.next[0]):
-            self.next = sequence, commit
+    past: int | None = None
+    """The sequence number of the newest commit whose object is a week old; None if there is none. A repair may have
+    written the object of the next commit again (`CopyHead`), so either may be the one that was HEAD a week ago."""
 
 
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
@@ -63,8 +54,8 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
     if history.past is None:
         return
     heads = [history.head]
-    for commit in (history.past, *([history.next[1]] if history.next is not None else ())):
-        old = await run.unless_unreadable(commit, past_head(run.session.state, commit))
+    for sequence in range(history.past, min(history.past + 2, history.head.sequence)):
+        old = await run.unless_unreadable(f"commit {sequence} of the registry", _head_as_of(run, history, sequence))
         if old is None:  # the references of the old HEAD are unknown
             return
         heads.append(old)
@@ -91,9 +82,22 @@ async def _history(run: Run) -> History:
         listing = after
 
 
+async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryState:
+    """Returns HEAD as of the commit with this sequence number, which is less than that of HEAD. Raises
+    `CommitStateUnknown` if no commit is left that lists it, and as `past_head`."""
+    state = run.session.state
+    listing: CommitRecord | None = CommitRecord(history.head.document)
+    while listing is not None and listing.before_sequence >= sequence:
+        run.check_may_continue()
+        listing = await next_list(state, listing, listing.before_sequence)
+    if listing is None:
+        raise CommitStateUnknown("no commit is left that lists it")
+    return await past_head(state, listing.listed_from(sequence)[0])
+
+
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
     """Deletes registry commits that never were HEAD, and old ones that the pipeline has read. Keeps the commits of HEAD
-    and of the HEAD of a week ago, and sets the latter in `history.past` or `history.next`."""
+    and of the newest commit with an object that is a week old, whose sequence number it sets in `history.past`."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     needed_from = await _needed_from(run, history, pipeline)
@@ -104,8 +108,6 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
             for each in page:
                 sequence = history.sequences.get(_id(prefix, each))
                 if not is_older(each.written_ms, now_ms, run.retention.with_margin(run.retention.orphans_ms)):
-                    if sequence is not None:
-                        history.see_young(sequence, _id(prefix, each), 0 if past is None else past[0])
                     continue
                 expired = is_older(each.written_ms, now_ms, run.retention.receipts_ms)
                 if sequence is None:
@@ -121,10 +123,7 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
                     old.append((sequence, each))
             await run.collect(Kind.REGISTRY_COMMIT, lost)
             await _collect_old(run, [item for item in old if item[0] != history.head.sequence])
-    if past is not None:
-        history.past = _id(prefix, past[1])
-        if history.next is not None and history.next[0] < past[0]:
-            history.next = None
+    history.past = None if past is None else past[0]
 
 
 async def _needed_from(run: Run, history: History, pipeline: PipelineProgress) -> int:

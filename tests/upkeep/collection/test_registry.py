@@ -1,5 +1,9 @@
 """Objects of the registry that nothing leads to (docs/design/collection.md#rule-9)."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
 from arco_catalog.iceberg.errors import CatalogError
@@ -12,7 +16,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.fsck.repairs import CopyHead
-from storage_backends import StoreUnavailable
+from storage_backends import ABSENT, Cursor, Found, Page, StoreUnavailable
 from tests.support.fake_runtime import WrongClock
 from tests.support.scripted_store import DOWN, Rule, swap
 from tests.upkeep.collection.conftest import PATHS, Collections
@@ -80,18 +84,39 @@ async def test_segments_that_were_replaced_go_and_pages_of_this_week_stay() -> N
     assert await collections.codes() == []
 
 
+async def list_latest_first(listed: Callable[..., Awaitable[Page]], prefix: str, after: Cursor | None = None) -> Page:
+    """A listing whose pages are not in the order of keys, as those of S3's directory buckets."""
+    page = await listed(prefix, after)
+    return replace(page, entries=sorted(page.entries, key=lambda each: -each.written_ms), in_order=False)
+
+
+async def write_again(collections: Collections, key: str) -> None:
+    found = await collections.store.get(key)
+    assert isinstance(found, Found)
+    await collections.store.delete(key)
+    await collections.store.put(key, found.body, ABSENT)
+
+
 def segments_of(head: RegistryState) -> set[str]:
     """The keys of the segments to which a HEAD refers."""
     return {PATHS.index_segment(each.ref.id) for each in head.index.key_ranges("") if each.ref is not None}
 
 
-async def test_segments_of_a_page_of_this_week_stay_where_the_commit_of_head_was_written_again() -> None:
-    """By a repair (`CopyHead`), when it had been HEAD for days. It is the last to refer to one of its segments."""
+@pytest.mark.parametrize("order", ["by key", "latest first"])
+async def test_segments_of_a_page_of_this_week_stay_where_the_commit_of_head_was_written_again(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """By a repair (`CopyHead`), when it had been HEAD for days. It is the last to refer to one of its segments. An
+    operator has put the first commit back, too."""
     collections = await spilling()
+    first = await collections.fixture.session().state.head()
     for number in range(12):
         await collections.fixture.table(f"a{number}")
     head = await collections.fixture.session().state.head()
     collections.days(9)
+    if order == "latest first":
+        monkeypatch.setattr(collections.store, "list", partial(list_latest_first, collections.store.list))
+    await write_again(collections, PATHS.registry_commit(first.id or ""))
     await collections.store.delete(PATHS.registry_commit(head.id or ""))
     assert await CopyHead(head.id or "")(collections.fixture.another().session())
     for number in range(12):
