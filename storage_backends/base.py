@@ -119,7 +119,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a listing. `after` is the cursor for the next page, None after the last. `in_order` means that the
+    """A page of a listing. `after` is the cursor for the next page, None after the last: a page without entries need
+    not be the last. `in_order` means that the
     entries are sorted by key, so that a caller that needs only the first keys may stop early
     (docs/design/store.md#rule-4); without it their order means nothing. `others` are names of what is no object of the
     store, and no other call takes: names that are not valid keys, such as `folder/`, and links or devices on a local

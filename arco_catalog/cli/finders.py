@@ -13,6 +13,7 @@ from arco_catalog.operations.delegation_service_state import service_state
 from arco_catalog.operations.environment import key_policy_from_env
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.first_page import first_entries
 from storage_backends import StoreDenied, StoreError
 
 
@@ -96,8 +97,7 @@ async def find_registry_without_head(store: OpenStore) -> Session:
     """Returns a session with the registry of the realm that the options name, whether it has HEAD or not, if the store
     has any commit object of it. Raises `NotThere` if it has none."""
     registry = store.session(store.realm().registry)
-    page = await registry.state.store.list(registry.state.paths.registry_commits)
-    if not page.entries:
+    if not await first_entries(registry.state.store, registry.state.paths.registry_commits):
         raise NotThere(
             f"there is no realm in {store.options.store} of which a commit is left, from which HEAD could be taken: "
             "check --store and --realm, or restore a backup by `arco restore --from`"

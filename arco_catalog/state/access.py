@@ -15,6 +15,7 @@ from arco_catalog.state.bell import Bell
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import mapping, parse_record, text
+from arco_catalog.state.first_page import first_entries
 from arco_catalog.state.index import Edits, SegmentLookup, no_segments
 from arco_catalog.state.key_settings import KeyPolicy, KeySettings
 from arco_catalog.state.lost_head import HeadLost, had_head
@@ -192,7 +193,7 @@ class State:
 
     async def has_any(self) -> bool:
         """Whether the state folder of the catalog has any object."""
-        return bool((await self.store.list(f"{self.paths.state}/")).entries)
+        return bool(await first_entries(self.store, f"{self.paths.state}/"))
 
     def _call_time(self) -> CallTime:
         return CallTime(next(_instants), self._runtime.now_ms())

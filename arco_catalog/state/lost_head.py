@@ -6,6 +6,7 @@ A commit has a parent only if the parent was HEAD before (docs/design/registry.m
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.state.commit_record import CommitRecord
+from arco_catalog.state.first_page import first_entries
 from arco_catalog.state.paths import REALM_FOLDER, Paths
 from storage_backends import Found, ObjectStore, StoreDenied
 
@@ -25,16 +26,16 @@ class HeadLost(InternalError):
 
 
 async def had_head(store: ObjectStore, paths: Paths) -> bool:
-    """Whether one of the stored commits that are listed last on the first page, at most `MAX_READ_COMMITS`, is not the
-    registry's first: then the registry has had a HEAD. False if the store denies the listing. Raises `InternalError`
-    for a corrupt commit, and `StoreError`."""
+    """Whether one of the stored commits on the listing's first page, of those with the highest ids at most
+    `MAX_READ_COMMITS`, is not the registry's first: then the registry has had a HEAD. False if the store denies the
+    listing. Raises `InternalError` for a corrupt commit, and `StoreError`."""
     try:
-        page = await store.list(paths.registry_commits)
+        entries = await first_entries(store, paths.registry_commits)
     except StoreDenied:
         # A function that only checks whether there is a realm has no right to list it, and none to create it.
         return False
-    for listed in reversed(page.entries[-MAX_READ_COMMITS:]):
-        found = await store.get(listed.key)
-        if isinstance(found, Found) and CommitRecord.read(found.body, listed.key).sequence > 1:
+    for key in sorted((each.key for each in entries), reverse=True)[:MAX_READ_COMMITS]:
+        found = await store.get(key)
+        if isinstance(found, Found) and CommitRecord.read(found.body, key).sequence > 1:
             return True
     return False

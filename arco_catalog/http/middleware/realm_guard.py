@@ -11,6 +11,7 @@ from arco_catalog.http.responses import Response
 from arco_catalog.iceberg.errors import Forbidden, Unavailable
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.request_stats import current_stats
+from arco_catalog.state.first_page import first_entries
 from arco_catalog.state.paths import REALM_FOLDER, Paths
 from arco_catalog.state.runtime import Deadline
 from storage_backends import ObjectStore, StoreDenied, StoreError
@@ -84,6 +85,6 @@ async def _is_there(store: ObjectStore, realm: Paths) -> bool:
     if isinstance(await store.get(realm.manifest), Found):
         return True
     try:
-        return bool((await store.list(realm.registry_commits)).entries)
+        return bool(await first_entries(store, realm.registry_commits))
     except StoreDenied:
         return False
