@@ -4,7 +4,7 @@ Libraries that verify tokens are imported only if a variable needs them: a funct
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -96,6 +96,12 @@ def load_authentication(environment: Mapping[str, str], realm: str, runtime: Run
         oidc = _oidc(environment, realm, runtime)
         authenticators.append(oidc)
     return AuthenticationSetup(Authentication(authenticators), open=False, tokens=tokens, oidc=oidc)
+
+
+def trusted_issuers(environment: Mapping[str, str]) -> Collection[str]:
+    """Returns the issuers whose tokens are accepted if callers authenticate by them. Raises `ValueError` if none is
+    named, or one twice."""
+    return _by_realm(OIDC_ISSUERS, environment, "").keys()
 
 
 def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":

@@ -22,6 +22,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
 from arco_catalog.cli.serve_options import ServeOptions
+from arco_catalog.cli.served_console import sign_in_of
 from arco_catalog.cli.served_realms import served
 from arco_catalog.cli.server_options import ServerOptions
 from arco_catalog.cli.session import operator_request, report_slow_store
@@ -29,9 +30,9 @@ from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.cli.urls import canonical_urls
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
-from arco_catalog.http.browsers import parse_host
+from arco_catalog.http.browsers import parse_host, parse_origin
+from arco_catalog.http.console.clients import SignIn
 from arco_catalog.http.console.files import read_console
-from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.realms import RealmService, ServedRealms
@@ -108,6 +109,7 @@ class _Inputs:
     telemetry: Telemetry | None
     policies: TaskPolicies
     connections: int
+    sign_in: SignIn
 
     @classmethod
     def of(cls, options: ServeOptions) -> "_Inputs":
@@ -121,6 +123,7 @@ class _Inputs:
             telemetry_of(options, _observers(options, metrics)),
             policies_of(options.task_properties),
             max_connections(options.max_connections),
+            sign_in_of(options),
         )
 
 
@@ -151,7 +154,7 @@ async def _serve(options: ServeOptions) -> None:
             what.realms,
             what.authentication,
             rates=_rates(options),
-            console=None if options.no_console else await asyncio.to_thread(read_console),
+            console=None if options.no_console else await asyncio.to_thread(read_console, sign_in=parsed.sign_in),
         )
         config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
         report = await _report(catalog, what.realms, http.key_policy)

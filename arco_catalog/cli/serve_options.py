@@ -21,6 +21,8 @@ class ServeOptions(ServerOptions):
     gzip: bool
     quiet: bool
     no_console: bool = False
+    console_clients: Sequence[str] = ()
+    console_origins: Sequence[str] = ()
     file_confirmed_ms: int = 60_000
     allow_catalog_overlap: bool = False
     keys_enabled: bool = True
@@ -46,6 +48,8 @@ class ServeOptions(ServerOptions):
             "allow_location_overlap": parsed.allow_location_overlap or parsed.allow_table_location_overlap,
             "allow_catalog_overlap": parsed.allow_location_overlap or parsed.allow_catalog_location_overlap,
             "allowed_origins": parsed.allowed_origin,
+            "console_clients": parsed.console_client,
+            "console_origins": parsed.console_origin,
             "keys_enabled": parsed.idempotency_enabled,
             "key_lifetime_ms": parsed.idempotency_lifetime,
             "file_confirmed_ms": parsed.file_confirmed,

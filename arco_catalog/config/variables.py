@@ -118,6 +118,18 @@ METRICS = Variable(
 )
 GZIP = _switch("ARCO_GZIP", "compress answers of 64 KB, not only those of 1 MB, for clients that accept it")
 NO_CONSOLE = _switch("ARCO_NO_CONSOLE", "do not serve the console, the pages for browsers below /ui")
+CONSOLE_CLIENTS = _listed(
+    "ARCO_CONSOLE_CLIENTS",
+    "what the console is to an issuer at which people sign in: the issuer, the id of a public client, and its scopes, "
+    "openid unless there are others, separated by blanks; may be repeated; the variable is comma-separated",
+    "CLIENT",
+)
+CONSOLE_ORIGINS = _listed(
+    "ARCO_CONSOLE_ORIGINS",
+    "origin of an issuer's endpoints, where that is not the origin of the issuer: pages of the console may send "
+    "requests there; may be repeated; the variable is comma-separated",
+    "ORIGIN",
+)
 LOG_FORMAT = Variable(
     "ARCO_LOG_FORMAT",
     "text, or json (one object per line, and a line for each request at any level)",
@@ -515,6 +527,8 @@ SERVER: tuple[Variable[object], ...] = (
     METRICS,
     GZIP,
     NO_CONSOLE,
+    CONSOLE_CLIENTS,
+    CONSOLE_ORIGINS,
     LOG_FORMAT,
     AUDIT_LOG,
     METRICS_NAMESPACE,

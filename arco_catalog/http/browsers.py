@@ -18,6 +18,7 @@ ANY = "*"
 """In the list of allowed hosts: every host name is safe, so nothing protects from DNS rebinding."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
+_ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 REMEMBERED_HOSTS = 256
 REMEMBERED_HOST_BYTES = 256
 _FOREIGN_SITES = ("cross-site", "same-site")
@@ -104,6 +105,15 @@ def parse_host(text: str) -> str:
     if text != ANY and not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text):
         raise ValueError(f"expected a host name without scheme and port, or {ANY}, got {text!r}")
     return text.lower()
+
+
+def parse_origin(text: str) -> str:
+    """Returns an origin in lower case, as browsers send it: scheme, host, and a port if it has one. Raises `ValueError`
+    for any other text."""
+    origin = text.lower()
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError(f"expected an origin such as https://console.example.com, without a path, got {text!r}")
+    return origin
 
 
 def _is_address(name: str) -> bool:

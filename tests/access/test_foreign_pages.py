@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from arco_catalog.http.middleware.cors import parse_origin
+from arco_catalog.http.browsers import parse_origin
 from arco_catalog.http.options import HttpOptions
 from tests.access.lake import NAMESPACES
 from tests.support.realm_service import MANAGEMENT, RealmApp

@@ -62,6 +62,8 @@ ENVIRONMENT = {
     "ARCO_METRICS": "store",
     "ARCO_GZIP": "true",
     "ARCO_NO_CONSOLE": "true",
+    "ARCO_CONSOLE_CLIENTS": "https://id.example.com arco openid email,https://b.example x",
+    "ARCO_CONSOLE_ORIGINS": "https://tokens.example.com",
     "ARCO_LOG_FORMAT": "JSON",
     "ARCO_METRICS_NAMESPACE": "Lake",
     "ARCO_LOG_LEVEL": "DEBUG",
@@ -115,6 +117,8 @@ def test_every_option_has_a_variable() -> None:
         metrics="store",
         gzip=True,
         no_console=True,
+        console_clients=("https://id.example.com arco openid email", "https://b.example x"),
+        console_origins=("https://tokens.example.com",),
         log_format="json",
         metrics_namespace="Lake",
         log_level="debug",
@@ -147,6 +151,7 @@ def test_every_option_has_a_variable() -> None:
 
 def test_flags_win_over_variables() -> None:
     arguments = [
+        *("--console-client", "https://c.example z", "https://d.example z", "--console-origin", "https://e.example"),
         *("--store", "memory:", "--host", "0.0.0.0", "--port", "2", "--warehouse", "w", "--log-level", "error"),
         *("--allowed-location", "file:///a", "file:///b", "--allowed-location", "file:///c"),
         *("--allowed-host", "a.example", "b"),
@@ -221,6 +226,8 @@ def test_flags_win_over_variables() -> None:
         vending_lifetime=43_200,
         vending_keys_file="keys",
         base_path="",
+        console_clients=("https://c.example z", "https://d.example z"),
+        console_origins=("https://e.example",),
         tls_cert="crt",
         tls_key="tls.key",
         tls_client_ca="ca",

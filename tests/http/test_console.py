@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.http.app import create_app
+from arco_catalog.http.console.clients import SignIn, parse_client
 from arco_catalog.http.console.files import read_console
-from arco_catalog.http.console.pages import HEADERS
+from arco_catalog.http.console.headers import console_headers
 from arco_catalog.http.console.routes import CONSOLE
 from arco_catalog.http.options import HttpOptions
 from tests.authentication.realm import own_tokens
@@ -89,7 +90,7 @@ async def test_every_file_forbids_code_frames_and_addresses_of_others(
 ) -> None:
     answer = await client_of(service, built).get(target)
 
-    assert HEADERS.items() <= answer.headers.items()
+    assert console_headers().items() <= answer.headers.items()
     policy = answer.headers["Content-Security-Policy"].split("; ")
     assert {"default-src 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'"} <= {*policy}
     assert {"frame-ancestors 'none'", "form-action 'self'", "require-trusted-types-for 'script'"} <= {*policy}
@@ -150,7 +151,13 @@ async def test_the_configuration_has_no_login_for_a_server_without(service: Http
     answer = await client_of(service, built).get("/ui/config.json")
 
     assert answer.headers["Cache-Control"] == "no-store"
-    assert {**answer.json, "version": ""} == {"version": "", "warehouse": "wh", "realms": 0, "logins": []}
+    assert {**answer.json, "version": ""} == {
+        "version": "",
+        "warehouse": "wh",
+        "realms": 0,
+        "logins": [],
+        "issuers": [],
+    }
 
 
 async def test_the_configuration_of_realms_has_the_ways_to_sign_in_and_names_no_catalog(built: Path) -> None:
@@ -162,4 +169,40 @@ async def test_the_configuration_of_realms_has_the_ways_to_sign_in_and_names_no_
 
         answer = await Client(app.app).get("/ui/config.json")
 
-        assert {**answer.json, "version": ""} == {"version": "", "warehouse": None, "realms": 1, "logins": logins}
+        shown = {"version": "", "warehouse": None, "realms": 1, "logins": logins, "issuers": []}
+        assert {**answer.json, "version": ""} == shown
+
+
+async def test_the_configuration_names_the_issuers_and_the_policy_allows_no_other_origin(
+    service: HttpService, built: Path
+) -> None:
+    clients = [
+        parse_client(text, plain_loopback=True)
+        for text in ("https://ID.example.com/realms/a arco openid email", "http://127.0.0.1:8080 console")
+    ]
+    console = read_console(built, SignIn(clients, ("https://tokens.example.com",)))
+    client = Client(create_app({"wh": service.catalog()}, service.options, console=console))
+
+    for target in ("/ui", "/ui/", f"/ui/{SCRIPT}", "/ui/config.json"):
+        policy = (await client.get(target)).headers["Content-Security-Policy"].split("; ")
+        origins = "https://id.example.com http://127.0.0.1:8080 https://tokens.example.com"
+        assert [each for each in policy if each.startswith("connect-src")] == [f"connect-src 'self' {origins}"]
+        assert {"script-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= {*policy}
+    assert (await client.get("/ui/config.json")).json["issuers"] == [
+        {"issuer": "https://ID.example.com/realms/a", "client-id": "arco", "scope": "openid email"},
+        {"issuer": "http://127.0.0.1:8080", "client-id": "console", "scope": "openid"},
+    ]
+
+
+@pytest.mark.parametrize("query", ["?code=abc&state=xyz&iss=https%3A%2F%2Fid.example.com", "?error=access_denied"])
+@pytest.mark.parametrize("base", ["", "/prod"])
+async def test_a_redirect_of_an_issuer_opens_the_page(service: HttpService, built: Path, base: str, query: str) -> None:
+    client = client_of(service, built, allowed_hosts=(), base_path=base.encode())
+
+    page = await send_page_request(client, "GET", f"{base}/ui/{query}", {**LINK, "accept": "text/html"})
+
+    assert (page.status, page.headers["Referrer-Policy"]) == (200, "no-referrer")
+    for name, value in (("sec-fetch-mode", "cors"), ("sec-fetch-dest", "iframe")):
+        other = {**LINK, name: value}
+        assert (await send_page_request(client, "GET", f"{base}/ui/{query}", other)).status == 403
+    assert (await send_page_request(client, "POST", f"{base}/ui/{query}", LINK)).status == 403

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from arco_catalog.http.browsers import parse_origin
 from arco_catalog.http.compression import WORTHWHILE_BYTES
-from arco_catalog.http.middleware.cors import parse_origin
 from tests.http.test_browsers import EVIL, FOREIGN, HERE, TABLE, send_page_request
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Answer, Client

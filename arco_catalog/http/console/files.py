@@ -5,6 +5,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from arco_catalog.http.console.clients import SignIn
+from arco_catalog.http.console.headers import console_headers
 from storage_backends.lazy_dataclass import dataclass
 
 BUILT = Path(__file__).with_name("built")
@@ -41,18 +43,21 @@ class StaticFile:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The files of the console by their names, and the first page."""
+    """The files of the console by their names, the first page, the `headers` of each, and how people sign in."""
 
     files: Mapping[str, StaticFile]
     index: StaticFile
+    headers: Mapping[str, str]
+    sign_in: SignIn
 
 
-def read_console(folder: Path = BUILT) -> Console:
+def read_console(folder: Path = BUILT, sign_in: SignIn | None = None) -> Console:
     """Returns the built files in `folder`. If there are none, the console is one page with how to build it."""
+    sign_in = sign_in or SignIn()
     found = sorted(folder.glob("*")) if folder.is_dir() else []
     files = {file.name: _static_file(file.name, file.read_bytes()) for file in found if file.suffix in _MEDIA_TYPES}
     index = files.pop(INDEX, None) or _static_file(INDEX, _PLACEHOLDER)
-    return Console(files, index)
+    return Console(files, index, console_headers(sign_in.origins), sign_in)
 
 
 def _static_file(name: str, body: bytes) -> StaticFile:

@@ -4,7 +4,7 @@ from functools import cache
 from importlib.metadata import version
 
 from arco_catalog.http.compression import accepts_gzip, compressed
-from arco_catalog.http.console.files import StaticFile
+from arco_catalog.http.console.files import Console, StaticFile
 from arco_catalog.http.etag import none_match
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
@@ -12,28 +12,6 @@ from arco_catalog.http.service import Service
 from arco_catalog.iceberg.errors import NoSuchRoute
 from arco_catalog.iceberg.json import JsonValue
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-)
-"""The Content-Security-Policy of every page: files and APIs of this server alone, no inline code, in no frame."""
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 ONE_YEAR = "public, max-age=31536000, immutable"
 
 
@@ -41,23 +19,21 @@ async def root(context: RequestContext) -> Response:
     """Redirects a browser to the console. Raises `NoSuchRoute` for a client that accepts no HTML."""
     if "text/html" not in context.headers.get("accept", ""):
         raise NoSuchRoute("No endpoint at /: /v1/config lists the supported endpoints, and /ui is for browsers")
-    return _redirect_to_index()
+    return _redirect_to_index(context)
 
 
 async def index(context: RequestContext) -> Response:
     """Returns the first page of the console, which names the other files relative to `/ui/`, or 304 to a client that
     has it. Redirects a path without the slash at the end to the one with it."""
     if not context.raw_path.endswith(b"/"):
-        return _redirect_to_index()
-    assert context.service.console is not None
-    return _response(context, context.service.console.index)
+        return _redirect_to_index(context)
+    return _response(context, _console(context).index)
 
 
 async def static_file(context: RequestContext) -> Response:
     """Returns a file of the console, or 304 to a client that has it. Raises `NoSuchRoute` if there is none of that
     name."""
-    assert context.service.console is not None
-    found = context.service.console.files.get(context.params["file"])
+    found = _console(context).files.get(context.params["file"])
     if found is None:
         raise NoSuchRoute("The console has no such file: load /ui/ again")
     return _response(context, found)
@@ -65,16 +41,18 @@ async def static_file(context: RequestContext) -> Response:
 
 async def config(context: RequestContext) -> Response:
     """Returns what the console needs before anyone has signed in: the version of the server, its default warehouse, the
-    number of its realms, and the ways to sign in, none if callers are not authenticated."""
-    service = context.service
+    number of its realms, the ways to sign in, none if callers are not authenticated, and the issuers at which people
+    sign in."""
+    service, console = context.service, _console(context)
     return json_response(
         {
             "version": _version(),
             "warehouse": service.default_warehouse,
             "realms": 0 if service.realms is None else len(service.realms.realms),
             "logins": _logins(service),
+            "issuers": [client.shown for client in console.sign_in.clients],
         },
-        headers={**HEADERS, "Cache-Control": "no-store"},
+        headers={**console.headers, "Cache-Control": "no-store"},
     )
 
 
@@ -93,13 +71,18 @@ def _logins(service: Service) -> list[JsonValue]:
     return ["client-credentials", "token"] if has_tokens else ["token"]
 
 
-def _redirect_to_index() -> Response:
-    return Response(307, headers={**HEADERS, "Location": "ui/", "Cache-Control": "no-cache"})
+def _console(context: RequestContext) -> Console:
+    assert context.service.console is not None
+    return context.service.console
+
+
+def _redirect_to_index(context: RequestContext) -> Response:
+    return Response(307, headers={**_console(context).headers, "Location": "ui/", "Cache-Control": "no-cache"})
 
 
 def _response(context: RequestContext, file: StaticFile) -> Response:
     headers = {
-        **HEADERS,
+        **_console(context).headers,
         "ETag": file.etag,
         "Cache-Control": ONE_YEAR if file.immutable else "no-cache",
         "Vary": "Accept-Encoding",

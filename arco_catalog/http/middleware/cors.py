@@ -13,7 +13,6 @@ READABLE = "ETag, Retry-After, WWW-Authenticate, X-Request-Id"
 PREFLIGHT_SECONDS = 600
 """How long a browser may cache the response to a preflight."""
 
-_ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+([ \t]*,[ \t]*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*")
 
 
@@ -38,15 +37,6 @@ class Cors:
         if allowed and origin is not None:
             headers |= {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": READABLE}
         return replace(response, headers=headers)
-
-
-def parse_origin(text: str) -> str:
-    """Returns an origin in lower case, as browsers send it: scheme, host, and a port if it has one. Raises `ValueError`
-    for any other text."""
-    origin = text.lower()
-    if not _ORIGIN.fullmatch(origin):
-        raise ValueError(f"expected an origin such as https://console.example.com, without a path, got {text!r}")
-    return origin
 
 
 def _preflight(headers: Mapping[str, str]) -> Mapping[str, str]:
