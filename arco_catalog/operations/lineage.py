@@ -2,6 +2,7 @@
 
 from arco_catalog.iceberg.errors import PayloadTooLarge
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.lineage_names import event_name
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.lineage import StoredEvent, encode_event, read_event
 from arco_catalog.state.worker_threads import off_loop
@@ -20,8 +21,8 @@ async def receive_event(session: Session, event: JsonObject, principal: str) -> 
     session.check_writable()
 
     def checked() -> tuple[str, bytes]:
-        read_event(event)
-        return encode_event(StoredEvent(event, principal))
+        body = encode_event(StoredEvent(event, principal))
+        return event_name(body, read_event(event), principal), body
 
     name, body = await off_loop(session.request.body_bytes, checked)
     if len(body) > MAX_EVENT_BYTES:

@@ -1,115 +1,208 @@
-"""Reads a bounded sample of the stored OpenLineage events of some days (docs/design/lineage.md#graph)."""
+"""Reads the stored OpenLineage events of some days that may be about given datasets, within limits
+(docs/design/lineage.md#graph)."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import field
 from datetime import date
+from itertools import islice
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
-from arco_catalog.planning.lineage_datasets import DatasetRef
 from arco_catalog.planning.lineage_edges import RunEvent
+from arco_catalog.planning.lineage_names import EventTags, reference_to, tags_in
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.state.lineage import Dataset, decode_event, read_event
+from arco_catalog.state.lineage import decode_event, read_event
+from arco_catalog.state.listing import list_pages
 from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import Found, Listed
 from storage_backends.lazy_dataclass import dataclass
 
-MAX_DAYS = 10
-"""Maximum number of days of which events are listed, one call each."""
+MAX_DAYS = 16
+"""Maximum number of days of which events are read."""
+MAX_PAGES = 48
+"""Maximum number of pages of names, 1,000 by one call. All days have an equal part."""
 MAX_EVENTS = 200
-"""Maximum number of events that are read, each by one call."""
+"""Maximum number of events that are read, one by one call."""
 MAX_EVENT_BYTES = 512 << 10
 """The size of an event beyond which it is left out."""
 MAX_BYTES = 8 << 20
 """Maximum size of all events that are read, together."""
 MAX_DATASETS = 20_000
 """Maximum number of datasets in the events that are read, together."""
+ENTRY_WEIGHT = 1_000
+"""The memory that an entry takes, in bytes."""
 AT_ONCE = 32
 
 
+@dataclass(frozen=True, slots=True)
+class EventEntry:
+    """An event of a day that was not read, with the tags in its name."""
+
+    stored: Listed
+    name: str
+    tags: EventTags
+    day: date
+
+
 @dataclass(slots=True)
-class EventSample:
-    """The events of runs that were read, of which days. `is_partial` is whether any were left out."""
+class EventReader:
+    """Reads events of some days, no event twice. `events` are those of runs that were read; `is_partial` is whether any
+    that may be about the datasets were left out."""
 
     days: Sequence[date]
+    _session: Session
+    _times: Mapping[date, Sequence[int]]
     events: list[RunEvent] = field(default_factory=list)
     is_partial: bool = False
+    _unread: list[EventEntry] = field(default_factory=list)
+    """The events that were not chosen yet."""
+    _events_left: int = 0
+    _bytes_left: int = 0
+    _datasets_left: int = 0
 
+    async def read(self, tags: frozenset[str]) -> bool:
+        """Reads the events that may name datasets with these tags, and the other events of their runs. Where there are
+        too many, all senders have an equal part, and of a sender all days: of a day with times the events that
+        arrived nearest to one of them, of any other day the latest. Returns whether it read an event. Raises
+        `StoreError`, and `OutOfMemory`."""
+        unread = self._unread
+        weight = ENTRY_WEIGHT * len(unread)
+        chosen, self._unread = await off_loop(weight, lambda: _choose(unread, tags, self._times))
+        before = len(self.events)
+        for batch in batches(self._within_limits(chosen), AT_ONCE):
+            for event in await gather(*(_read(self._session, entry) for entry in batch)):
+                if event is None:
+                    continue
+                self._datasets_left -= len(event.inputs) + len(event.outputs)
+                if self._datasets_left < 0:
+                    self.is_partial = True
+                    return len(self.events) > before
+                self.events.append(event)
+        return len(self.events) > before
 
-async def read_events(session: Session, days: Mapping[date, Sequence[int]]) -> EventSample:
-    """Reads the events of these days. Where there are too many, all days have an equal part: of a day with times, in
-    milliseconds since 1970, the events that arrived nearest to one of them, of any other day the latest. Raises
-    `StoreError`, and `OutOfMemory`."""
-    chosen = list(days)[:MAX_DAYS]
-    sample = EventSample(chosen, is_partial=len(days) > MAX_DAYS)
-    prefixes = [session.state.paths.lineage_events_of_day(day) for day in chosen]
-    pages = await gather(*(session.state.store.list(prefix) for prefix in prefixes))
-    sample.is_partial |= any(page.after is not None for page in pages)
-    ordered = [_ordered(page.entries, days[day]) for day, page in zip(chosen, pages, strict=True)]
-    listed = _within_limits(_in_turn(ordered), sample)
-    datasets = 0
-    for batch in batches(listed, AT_ONCE):
-        for event in await gather(*(_read(session, entry) for entry in batch)):
-            if event is None:
+    def _within_limits(self, chosen: Sequence[EventEntry]) -> list[EventEntry]:
+        taken: list[EventEntry] = []
+        for event in chosen:
+            if event.stored.size > MAX_EVENT_BYTES:
+                self.is_partial = True
                 continue
-            datasets += len(event.inputs) + len(event.outputs)
-            if datasets > MAX_DATASETS:
-                sample.is_partial = True
-                return sample
-            sample.events.append(event)
-    return sample
+            if self._events_left == 0 or event.stored.size > self._bytes_left:
+                self.is_partial = True
+                break
+            self._events_left -= 1
+            self._bytes_left -= event.stored.size
+            taken.append(event)
+        return taken
 
 
-def _ordered(entries: Sequence[Listed], times: Sequence[int]) -> list[Listed]:
-    if not times:
-        return sorted(entries, key=lambda entry: -entry.written_ms)
-    return sorted(entries, key=lambda entry: min(abs(entry.written_ms - ms) for ms in times))
+async def list_events(session: Session, days: Mapping[date, Sequence[int]]) -> EventReader:
+    """Lists the names of the events of these days, and returns a reader of them. `days` has for a day the times in
+    milliseconds since 1970 near to which events matter, none if the latest do. Raises `StoreError`, and
+    `OutOfMemory`."""
+    chosen = list(islice(days, MAX_DAYS))
+    pages = MAX_PAGES // max(len(chosen), 1)
+    of_days = await gather(*(_list_day(session, day, pages) for day in chosen))
+    return EventReader(
+        chosen,
+        session,
+        days,
+        is_partial=len(days) > MAX_DAYS or not all(whole for _, whole in of_days),
+        _unread=[event for found, _ in of_days for event in found],
+        _events_left=MAX_EVENTS,
+        _bytes_left=MAX_BYTES,
+        _datasets_left=MAX_DATASETS,
+    )
 
 
-def _in_turn(days: Sequence[Sequence[Listed]]) -> list[Listed]:
-    """Returns the first event of all days, then the second of all, and so on."""
-    longest = max(map(len, days), default=0)
-    return [day[place] for place in range(longest) for day in days if place < len(day)]
+async def _list_day(session: Session, day: date, pages: int) -> tuple[list[EventEntry], bool]:
+    """Returns the events of the first pages of a day, and whether these are all of the day."""
+    found: list[EventEntry] = []
+    async with aclosing(list_pages(session.state, session.state.paths.lineage_events_of_day(day))) as listing:
+        async for page in listing:
+            await session.hold.take(ENTRY_WEIGHT * len(page.entries))
+            found += (_entry(stored, day) for stored in page.entries)
+            pages -= 1
+            if pages == 0:
+                return found, page.after is None
+    return found, True
 
 
-def _within_limits(listed: Sequence[Listed], sample: EventSample) -> list[Listed]:
-    taken: list[Listed] = []
-    total = 0
-    for entry in listed:
-        total += entry.size
-        if len(taken) == MAX_EVENTS or total > MAX_BYTES:
-            sample.is_partial = True
-            break
-        if entry.size <= MAX_EVENT_BYTES:
-            taken.append(entry)
-        else:
-            sample.is_partial = True
-            total -= entry.size
-    return taken
+def _entry(stored: Listed, day: date) -> EventEntry:
+    name = stored.key.rpartition("/")[2].removesuffix(".json")
+    return EventEntry(stored, name, tags_in(name), day)
 
 
-async def _read(session: Session, entry: Listed) -> RunEvent | None:
+def _choose(
+    unread: Sequence[EventEntry], tags: frozenset[str], times: Mapping[date, Sequence[int]]
+) -> tuple[list[EventEntry], list[EventEntry]]:
+    """Returns the events that may name datasets with these tags, and after one the others of its run, in the order in
+    which they are read; and all other events."""
+    named = [event for event in unread if event.tags.may_name(tags)]
+    runs = {event.tags.run for event in named}
+    of_runs: dict[str, list[EventEntry]] = defaultdict(list)
+    others: list[EventEntry] = []
+    for event in unread:
+        if not event.tags.may_name(tags):
+            (of_runs[event.tags.run] if event.tags.run in runs else others).append(event)
+    senders = _grouped(named, lambda event: event.tags.sender)
+    turns = [_in_turn([_ordered(day, times) for day in _grouped(sent, lambda event: event.day)]) for sent in senders]
+    whole = [[event for first in turn for event in (first, *of_runs.pop(first.tags.run, ()))] for turn in turns]
+    return _in_turn(whole), others
+
+
+def _grouped(events: Sequence[EventEntry], key: Callable[[EventEntry], object]) -> list[list[EventEntry]]:
+    found: dict[object, list[EventEntry]] = defaultdict(list)
+    for event in events:
+        found[key(event)].append(event)
+    return [*found.values()]
+
+
+def _ordered(of_day: list[EventEntry], times: Mapping[date, Sequence[int]]) -> list[EventEntry]:
+    near = times.get(of_day[0].day, ())
+
+    def distance(event: EventEntry) -> int:
+        written_ms = event.stored.written_ms
+        return min((abs(written_ms - ms) for ms in near), default=-written_ms)
+
+    return sorted(of_day, key=distance)
+
+
+def _in_turn(groups: Sequence[Sequence[EventEntry]]) -> list[EventEntry]:
+    """Returns the first events of all groups, then the second ones, and so on."""
+    found: list[EventEntry] = []
+    waiting = deque(map(iter, groups))
+    while waiting:
+        group = waiting.popleft()
+        for event in islice(group, 1):
+            found.append(event)
+            waiting.append(group)
+    return found
+
+
+async def _read(session: Session, entry: EventEntry) -> RunEvent | None:
     """Reads one event; None if it was deleted meanwhile, is corrupt, or belongs to no run."""
-    await session.hold.take(PARSED_WEIGHT * entry.size)
-    found = await session.state.store.get(entry.key)
+    await session.hold.take(PARSED_WEIGHT * entry.stored.size)
+    found = await session.state.store.get(entry.stored.key)
     if not isinstance(found, Found):
         return None
-    body, name = found.body, entry.key.rpartition("/")[2].removesuffix(".json")
-    return await off_loop(len(body), lambda: _run_event(body, name, entry))
+    body = found.body
+    return await off_loop(len(body), lambda: _run_event(body, entry))
 
 
-def _run_event(body: bytes, name: str, entry: Listed) -> RunEvent | None:
+def _run_event(body: bytes, entry: EventEntry) -> RunEvent | None:
     try:
-        stored = decode_event(body, entry.key)
+        stored = decode_event(body, entry.stored.key)
         event = read_event(stored.event)
     except (InternalError, BadRequest):
         return None
     if event.run is None:
         return None
     return RunEvent(
-        name,
-        entry.written_ms,
+        entry.name,
+        entry.stored.written_ms,
         event.time_ms,
         event.state,
         event.run,
@@ -117,12 +210,7 @@ def _run_event(body: bytes, name: str, entry: Listed) -> RunEvent | None:
         None if event.job is None else event.job.namespace,
         None if event.job is None else event.job.name,
         stored.principal,
-        [_reference(dataset) for dataset in event.inputs],
-        [_reference(dataset) for dataset in event.outputs],
+        [reference_to(dataset) for dataset in event.inputs],
+        [reference_to(dataset) for dataset in event.outputs],
         event.root,
     )
-
-
-def _reference(dataset: Dataset) -> DatasetRef:
-    further = tuple((name.namespace, name.name) for name in dataset.also)
-    return DatasetRef(dataset.name.namespace, dataset.name.name, further, dataset.snapshot_id)

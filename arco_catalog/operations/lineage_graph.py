@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.lineage_events import EventSample, read_events
+from arco_catalog.operations.lineage_events import MAX_DAYS, EventReader, list_events
 from arco_catalog.operations.receipt_cursor import PastCommit, ReceiptCursor
 from arco_catalog.operations.relation_history import read_history
 from arco_catalog.operations.version_entries import added_snapshot_ids, version_reference
@@ -20,6 +20,7 @@ from arco_catalog.planning.lineage_graph import (
     LineageQuery,
     lineage_graph,
 )
+from arco_catalog.planning.lineage_names import dataset_tags, table_tags
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
@@ -35,7 +36,6 @@ from storage_backends.lazy_dataclass import dataclass
 
 LAST_DAYS = 7
 """How many days back from now events are read, besides the days of the table's latest commits."""
-MAX_COMMIT_DAYS = 3
 MAX_OTHER_TABLES = 4
 """Maximum number of other written tables whose receipts are read."""
 MAX_OTHER_READS = 8
@@ -72,7 +72,7 @@ async def read_lineage(
     head = session.judged_on or session.state.cached_head() or await session.state.head()
     written = _CommitLog({}, {})
     written.add(history.entity, await _commits_of(history.cursor(history.current)))
-    sample = await read_events(session, _days(session, written.commits[history.entity]))
+    events = await list_events(session, _days(session, written.commits[history.entity]))
     root = GraphTable.of(namespace, name, history.state.entry)
 
     def may_know(table: GraphTable | None) -> Steps[bool]:
@@ -80,11 +80,15 @@ async def read_lineage(
 
     async def search() -> LineageGraph:
         catalogs = (session.settings.warehouse,)
-        query = LineageQuery(root, upstream, downstream, distance, catalogs, sample.events, written.commits, may_know)
-        datasets = sum(len(event.inputs) + len(event.outputs) for event in sample.events)
+        query = LineageQuery(root, upstream, downstream, distance, catalogs, events.events, written.commits, may_know)
+        datasets = sum(len(event.inputs) + len(event.outputs) for event in events.events)
         return await carry_out(session.state, head.index, lineage_graph(head.index, query), DATASET_BYTES * datasets)
 
     graph = await search()
+    for _ in range(distance):
+        if not await events.read(_tags(graph)):
+            break
+        graph = await search()
     others = {edge.target for edge in graph.edges.values()} - {root.entity}
     tables = [entity for entity, node in graph.nodes.items() if entity in others and node.table is not None]
     if tables:
@@ -92,10 +96,21 @@ async def read_lineage(
         graph = await search()
     return {
         **_describe(graph, written.versions),
-        "cut-off": [*sorted(graph.limits_reached | ({"events"} if sample.is_partial else set()))],
-        "searched": {"days": [day.isoformat() for day in sample.days], "events": len(sample.events)},
-        "notes": await _notes(session, head, sample),
+        "cut-off": [*sorted(graph.limits_reached | ({"events"} if events.is_partial else set()))],
+        "searched": {"days": [day.isoformat() for day in events.days], "events": len(events.events)},
+        "notes": await _notes(session, head, events),
     }
+
+
+def _tags(graph: LineageGraph) -> frozenset[str]:
+    """Returns the tags of all nodes of a graph that the caller may know."""
+    tags: set[str] = set()
+    for node in graph.nodes.values():
+        if node.table is not None:
+            tags |= table_tags(node.table.namespace, node.table.name, node.table.locations)
+        elif node.dataset is not None:
+            tags |= dataset_tags(node.dataset)
+    return frozenset(tags)
 
 
 async def _commits_of(cursor: ReceiptCursor) -> list[PastCommit]:
@@ -138,14 +153,13 @@ def _commit(entity: str, made: PastCommit) -> Commit | None:
 
 def _days(session: Session, commits: Sequence[Commit]) -> Mapping[date, Sequence[int]]:
     """Returns the days of which events are read: the last days, and those of the latest commits, with their times."""
-    found: dict[date, list[int]] = {}
+    today = day_of(session.now_ms())
+    found: dict[date, list[int]] = {today - timedelta(days=back): [] for back in range(LAST_DAYS)}
     for commit in reversed(commits):
         day = day_of(commit.committed_ms)
-        if day in found or len(found) < MAX_COMMIT_DAYS:
+        if day in found or len(found) < MAX_DAYS:
             found.setdefault(day, []).append(commit.committed_ms)
-    today = day_of(session.now_ms())
-    last = {today - timedelta(days=back): list[int]() for back in range(LAST_DAYS)}
-    return {**last, **found}
+    return found
 
 
 def _required(table: GraphTable | None) -> Requirement:
@@ -202,11 +216,11 @@ def _edge(edge: GraphEdge, ids: Mapping[str, str], visible: set[str], versions: 
     }
 
 
-async def _notes(session: Session, head: RegistryState, sample: EventSample) -> list[JsonValue]:
+async def _notes(session: Session, head: RegistryState, events: EventReader) -> list[JsonValue]:
     """Returns sentences about what the graph leaves out, and where it is."""
     notes: list[JsonValue] = []
-    if sample.is_partial:
-        notes.append("Not all events of these days were read, so edges may be missing")
+    if events.is_partial:
+        notes.append("Not all events of these days that may be about these tables were read, so edges may be missing")
     collected = await relation_entry(session.state, head.index, *SYSTEM_LINEAGE)
     notes.append(
         "Events of other days are not collected: run `arco pipeline run compact` for the table system.lineage"

@@ -101,14 +101,13 @@ def read_event(event: JsonObject) -> LineageEvent:
     return LineageEvent(time_ms, state, run_id, job, inputs, outputs, _run(parent), _run(root))
 
 
-def encode_event(stored: StoredEvent) -> tuple[str, bytes]:
-    """Returns the name and the bytes of a stored OpenLineage event. Equal events of one sender have one name."""
-    body = dumps({"version": 1, "event": stored.event, "principal": stored.principal}, sort_keys=True)
-    return event_name(body), body
+def encode_event(stored: StoredEvent) -> bytes:
+    """Returns the bytes of a stored OpenLineage event. Equal events of one sender have the same ones."""
+    return dumps({"version": 1, "event": stored.event, "principal": stored.principal}, sort_keys=True)
 
 
-def event_name(body: bytes) -> str:
-    """Returns the name of a stored OpenLineage event: SHA-256, in hex, of its bytes."""
+def event_digest(body: bytes) -> str:
+    """Returns the digest of a stored OpenLineage event, with which its name begins: SHA-256, in hex, of its bytes."""
     return hashlib.sha256(body).hexdigest()
 
 

@@ -251,8 +251,8 @@ class Paths:
         return _day(key.removeprefix(self.late_marks)) if key.startswith(self.late_marks) else None
 
     def lineage_event(self, name: str, received_ms: int) -> str:
-        """Returns the key of an OpenLineage event, whose `name` is the digest of its bytes, in the folder of the day in
-        UTC on which it was received."""
+        """Returns the key of an OpenLineage event with this name in the folder of the day in UTC on which it was
+        received."""
         return f"{self.lineage_events_of_day(day_of(received_ms))}{name}.json"
 
     def lineage_events_of_day(self, day: date) -> str:

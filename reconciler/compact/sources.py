@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from arco_catalog.planning.lineage_names import digest_in
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.paths import Paths
@@ -129,7 +130,7 @@ def watermark(table: OpenTable) -> date | None:
 
 async def _list(session: Session, prefix: str) -> dict[str, tuple[str, int]]:
     """Returns the key and length of each object under a prefix, by the name of the object: the last level of its key,
-    without `.json`."""
+    without `.json`, and for an OpenLineage event without its tags."""
     return {_name(each.key): (each.key, each.size) async for each in list_objects(session.state, prefix)}
 
 
@@ -148,4 +149,4 @@ def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:
 
 
 def _name(key: str) -> str:
-    return key.rpartition("/")[2].removesuffix(".json")
+    return digest_in(key.rpartition("/")[2].removesuffix(".json"))

@@ -15,6 +15,7 @@ from pyiceberg.manifest import DataFile
 from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
 from arco_catalog.iceberg.json import MalformedJson
 from arco_catalog.iceberg.parsing import UnreadableMetadata
+from arco_catalog.planning.lineage_names import digest_in
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state import receipt
@@ -143,7 +144,7 @@ def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys
         body, day = await part.record(key), part.session.state.paths.read_lineage_day(key)
         if body is None or day is None:
             return
-        for row in lineage_event_rows(decode_event(body, key), _name(key), day, batch):
+        for row in lineage_event_rows(decode_event(body, key), digest_in(_name(key)), day, batch):
             part.writer.add(LINEAGE_EVENTS.name, row)
 
     return _run(config, [target], keys, one)

@@ -250,7 +250,7 @@ LINEAGE_EVENTS = SystemTable(
     "lineage_events",
     "One row for each dataset that an OpenLineage event names, and one for an event that names none.",
     (
-        Column("event", Type.STRING, "the event's name: SHA-256 of its stored bytes", True),
+        Column("event", Type.STRING, "SHA-256 of the event's stored bytes", True),
         Column("received_on", Type.TIME, "the day on which it came, by the store's clock: its midnight in UTC", True),
         Column("happened_at", Type.TIME, "the event's own time, by the sender's clock", True),
         Column("state", Type.STRING, "START, RUNNING, COMPLETE, ABORT, FAIL or OTHER; null if it is of no run"),

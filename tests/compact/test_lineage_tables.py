@@ -16,6 +16,7 @@ from arco_catalog.embed import serving
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.lineage_edges import TOLERANCE_MS, ulid_of_uuid
+from arco_catalog.planning.lineage_names import digest_in
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.watermarks import BATCH
 from reconciler.system import tables
@@ -234,7 +235,7 @@ async def test_a_killed_driver_leaves_each_edge_once(reporting: ServedLake, afte
     reporting.assert_each_event_once()
     assert edges(reporting) == [("clean", "daily", "snapshot"), ("raw", "clean", "snapshot")]
     events = (reporting.folder / "_catalog" / "events").glob("*/openlineage/*.json")
-    assert {row["event"] for row in reporting.rows(tables.LINEAGE_EVENTS)} == {file.stem for file in events}
+    assert {row["event"] for row in reporting.rows(tables.LINEAGE_EVENTS)} == {digest_in(file.stem) for file in events}
     assert len(reporting.rows(tables.LINEAGE_EVENTS)) == 8
     assert len(reporting.rows(tables.REPORTS)) == 1
 

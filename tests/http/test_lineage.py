@@ -7,7 +7,8 @@ import pytest
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.lineage import MAX_EVENT_BYTES
-from arco_catalog.state.lineage import StoredEvent, decode_event, event_name
+from arco_catalog.planning.lineage_names import event_name
+from arco_catalog.state.lineage import StoredEvent, decode_event, read_event
 from storage_backends import Found
 from tests.state.test_lineage import EVENT
 from tests.support.http_service import HttpService
@@ -32,7 +33,8 @@ async def test_an_event_is_kept_as_it_came_under_the_day_of_its_receipt(service:
 
     assert (answer.status, answer.body) == (201, b"")
     ((key, body),) = (await kept(service)).items()
-    assert key == f"wh/_catalog/events/2026-01-01/openlineage/{event_name(body)}.json"
+    name = event_name(body, read_event(EVENT), "anonymous")
+    assert key == f"wh/_catalog/events/2026-01-01/openlineage/{name}.json"
     assert decode_event(body, key) == StoredEvent(EVENT, "anonymous")
 
 

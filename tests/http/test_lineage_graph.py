@@ -12,11 +12,16 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import lineage_events
+from arco_catalog.operations.lineage import receive_event
+from arco_catalog.operations.lineage_graph import LAST_DAYS
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning import lineage_graph
-from arco_catalog.protocol.catalog import Settings
+from arco_catalog.planning.lineage_names import MAX_DATASET_TAGS
+from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.fields import mapping, objects, sequence
-from storage_backends import ABSENT
+from storage_backends import ABSENT, memory
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.asgi_client import Client
@@ -41,9 +46,11 @@ class Lake:
         self.locations: dict[str, str] = {}
         self.snapshots = 0
 
+    def catalog(self) -> Catalog:
+        return build_catalog(Settings("wh"), self.counted, "s3://lake", (), self.clock)
+
     def serve(self) -> Client:
-        catalog = build_catalog(Settings("wh"), self.counted, "s3://lake", (), self.clock)
-        return Client(create_app({"wh": catalog}, HttpOptions()))
+        return Client(create_app({"wh": self.catalog()}, HttpOptions()))
 
     async def start(self, *tables: str) -> "Lake":
         assert (await self.client.post("/v1/wh/namespaces", {"namespace": ["db"]})).status == 200
@@ -80,20 +87,29 @@ class Lake:
         **more: JsonValue,
     ) -> str:
         """Sends an event of a run, by default of a new one, and returns the run."""
-        run = run or uuid7(self.clock.now_ms(), self.clock)
-        sent: JsonObject = {
+        sent = self.event(inputs, outputs, state, run, **more)
+        answer = await self.client.post("/api/v1/wh/lineage", sent)
+        assert answer.status == 201, answer.body
+        return str(mapping(sent, "run")["runId"])
+
+    def event(
+        self,
+        inputs: Sequence[JsonObject],
+        outputs: Sequence[JsonObject],
+        state: str = "COMPLETE",
+        run: str = "",
+        **more: JsonValue,
+    ) -> JsonObject:
+        return {
             "eventType": state,
             "eventTime": time(self.clock.now_ms()),
             "producer": "https://example.com",
             "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json",
-            "run": {"runId": run},
+            "run": {"runId": run or uuid7(self.clock.now_ms(), self.clock)},
             "job": {"namespace": "nightly", "name": more.pop("job", "daily")},
             "inputs": [*inputs],
             "outputs": [*outputs],
         }
-        answer = await self.client.post("/api/v1/wh/lineage", sent)
-        assert answer.status == 201, answer.body
-        return run
 
     async def graph(self, table: str, query: str = "") -> JsonObject:
         answer = await self.client.get(f"{DB}/tables/{table}/lineage?{query}")
@@ -218,10 +234,25 @@ async def test_an_event_of_the_day_of_an_old_commit_is_found(lake: Lake) -> None
     found = await lake.graph("daily", "direction=upstream")
 
     assert edges(found) == {("raw", "daily")}
-    assert len(mapping(found, "searched")["days"]) == lineage_events.MAX_DAYS - 2  # type: ignore[arg-type]  # an array
+    assert len(mapping(found, "searched")["days"]) == LAST_DAYS + 1  # type: ignore[arg-type]  # an array
 
 
-async def test_many_events_of_other_tables_do_not_hide_those_of_a_commit(
+async def test_events_of_other_tables_hide_no_edge_however_many(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage_events, "MAX_EVENTS", 2)
+    daily = await lake.commit("daily")
+    await lake.send([lake.at("raw")], [lake.at("daily", daily)])
+    await lake.send([lake.at("daily")], [lake.at("report")])
+    for number in range(20):
+        lake.clock.ms += 600_000
+        await lake.send([named(f"db.x{number}")], [named(f"db.y{number}")])
+
+    found = await lake.graph("daily")
+
+    assert edges(found) == {("raw", "daily"), ("daily", "report")}
+    assert (found["cut-off"], mapping(found, "searched")["events"]) == ([], 2)
+
+
+async def test_of_too_many_events_of_a_table_those_near_to_its_commits_are_read(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lineage_events, "MAX_EVENTS", 6)
@@ -229,13 +260,48 @@ async def test_many_events_of_other_tables_do_not_hide_those_of_a_commit(
     await lake.send([lake.at("raw")], [lake.at("daily", daily)])
     for number in range(20):
         lake.clock.ms += 600_000
-        await lake.send([named(f"db.x{number}")], [named(f"db.y{number}")])
+        await lake.send([named(f"db.x{number}")], [lake.at("daily")])
 
     found = await lake.graph("daily", "direction=upstream")
 
-    assert edges(found) == {("raw", "daily")}
+    assert ("raw", "daily") in edges(found)
     assert found["cut-off"] == ["events"]
     assert "Not all events" in str(found["notes"])
+
+
+async def test_a_sender_does_not_crowd_out_the_events_of_another(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage_events, "MAX_EVENTS", 6)
+    daily = await lake.commit("daily")
+    for number in range(20):
+        await lake.send([named(f"db.x{number}")], [lake.at("daily", daily)])
+    lake.clock.ms += 3_600_000
+    sent = lake.event([lake.at("raw")], [lake.at("daily", daily)])
+    request = OperationRequest("POST", "", "", None, "nightly", {}, lake.clock.now_ms() + 20_000)
+    await receive_event(lake.catalog().session(request, ALLOW_ALL), sent, "nightly")
+
+    assert ("raw", "daily") in edges(await lake.graph("daily"))
+
+
+async def test_an_event_that_names_no_table_counts_for_its_run(lake: Lake) -> None:
+    run = await lake.send([], [], "FAIL")
+    await lake.send([lake.at("raw")], [lake.at("daily")], run=run)
+
+    assert edges(await lake.graph("daily")) == set()
+
+
+async def test_an_event_of_more_datasets_than_its_name_holds_is_found(lake: Lake) -> None:
+    others: list[JsonObject] = [{"namespace": "kafka://b", "name": str(n)} for n in range(MAX_DATASET_TAGS)]
+    await lake.send(others, [lake.at("daily")])
+
+    assert len(edges(await lake.graph("daily"))) == MAX_DATASET_TAGS
+
+
+async def test_of_a_day_with_too_many_events_some_are_not_listed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage_events, "MAX_PAGES", 7)
+    for number in range(1_001):
+        await lake.send([named(f"db.x{number}")], [named(f"db.y{number}")])
+
+    assert (await lake.graph("daily"))["cut-off"] == ["events"]
 
 
 async def test_nodes_and_edges_are_bounded(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,16 +356,18 @@ async def test_no_table_has_no_lineage(lake: Lake) -> None:
     assert (await lake.client.get(f"{DB}/tables/x/lineage")).status == 404
 
 
-async def test_calls_of_the_store_are_bounded(lake: Lake) -> None:
+async def test_calls_of_the_store_are_bounded(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(30):
+        lake.clock.ms += 24 * 60 * 60 * 1000
         daily = await lake.commit("daily")
-        await lake.send([lake.at("raw")], [lake.at("daily", daily), lake.at("report")])
-    for number in range(lineage_events.MAX_EVENTS):
-        await lake.send([lake.at("raw")], [named(f"db.y{number}")])
+        for _ in range(16):
+            await lake.send([lake.at("raw")], [lake.at("daily", daily), lake.at("report")])
     lake.client = lake.serve()
+    monkeypatch.setattr(memory, "PAGE_SIZE", 5)
 
     with lake.counted.measure() as measured:
         found = await lake.graph("daily", "depth=5")
 
     assert mapping(found, "searched")["events"] == lineage_events.MAX_EVENTS
-    assert measured.calls <= 310
+    assert len(mapping(found, "searched")["days"]) == lineage_events.MAX_DAYS  # type: ignore[arg-type]  # an array
+    assert measured.calls <= 350

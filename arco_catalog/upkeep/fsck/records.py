@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
+from arco_catalog.planning.lineage_names import event_name
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, parse_record, text
 from arco_catalog.state.file_directories import parse_shard
 from arco_catalog.state.floors import parse_floors
-from arco_catalog.state.lineage import decode_event, event_name, read_event
+from arco_catalog.state.lineage import decode_event, read_event
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.marker import COLLECTED, Slot
 from arco_catalog.state.metadata_claim import Claim
@@ -140,10 +141,11 @@ async def _examine_lineage_event(examination: Examination, key: str) -> Sequence
     if found is None:
         return []
     try:
-        read_event(decode_event(found.body, key).event)
+        stored = decode_event(found.body, key)
+        name = event_name(found.body, read_event(stored.event), stored.principal)
     except (InternalError, BadRequest) as error:
         return [Finding(Code.RECEIPT_UNREADABLE, key, error.message)]
-    if key.endswith(f"/{event_name(found.body)}.json"):
+    if key.endswith(f"/{name}.json"):
         return []
     return [Finding(Code.RECEIPT_FOREIGN, key, "it is another event than the stored one")]
 
