@@ -89,6 +89,11 @@ class App:
         handle = handle if guard is None else guard(handle)
         handle = Encoding(handle, options).handle
         handle = Errors(handle, options.key_policy).handle
+        if console is not None:
+            # Imported here, because only a server with the console has this layer.
+            from arco_catalog.http.middleware.console_headers import ConsoleHeaders
+
+            handle = ConsoleHeaders(handle, console.headers, options.base_path).handle
         if options.allowed_origins:
             handle = Cors(handle, options.allowed_origins).handle
         handle = Delivery(handle).handle

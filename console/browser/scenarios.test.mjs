@@ -248,6 +248,16 @@ test("an API that is down leaves the rest of the page as it is", async () => {
   assert.match(await page.getByRole("alert").innerText(), /The server does not answer/);
 });
 
+test("a part of the console that does not load is an error that describes what to do", async () => {
+  const page = await signedIn(ROOT);
+  await page.route(/\/(plot|graph-layout)-/, (route) => route.abort());
+  for (const where of [PAGES.snapshots, PAGES.lineage]) {
+    await show(page, where);
+    assert.match(await page.getByRole("alert").innerText(), /did not load. Load this page again/);
+    assert.ok((await page.getByRole("row").count()) > 1, "the table is there");
+  }
+});
+
 test("a slow part holds up no other", async () => {
   const page = await signedIn(ROOT);
   let answer;

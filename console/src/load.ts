@@ -18,6 +18,18 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: read
   return result;
 }
 
+/** Loads a part of the console that is in a file of its own. Throws an error that describes what to do. */
+export async function loadPart<T>(part: Promise<T>): Promise<T> {
+  try {
+    return await part;
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `A part of the console did not load. Load this page again: the server may have a newer version, or be down. (${cause})`,
+    );
+  }
+}
+
 /** A page of a list, and the token of the next one, null at the end. */
 export interface Page<T> {
   items: T[];

@@ -97,6 +97,32 @@ async def test_every_file_forbids_code_frames_and_addresses_of_others(
     assert "unsafe" not in answer.headers["Content-Security-Policy"]
 
 
+@pytest.mark.parametrize("base", ["", "/prod"])
+async def test_an_error_below_the_console_has_the_headers_of_its_pages(
+    service: HttpService, built: Path, base: str
+) -> None:
+    client = client_of(service, built, base_path=base.encode(), allowed_hosts=())
+    evil = {"origin": EVIL, "host": HERE}
+    for method, target, headers, status in (
+        ("GET", "/ui/missing.js", {}, 404),
+        ("GET", "/ui/a/b", {}, 404),
+        ("POST", "/ui/", {}, 405),
+        ("DELETE", "/ui", {}, 405),
+        ("GET", "/ui/", evil, 403),
+        ("GET", "/", {}, 404),
+        ("GET", "/ui/%ff", {}, 400),
+    ):
+        answer = await send_page_request(client, method, base + target, headers)
+        assert (answer.status, console_headers().items() <= answer.headers.items()) == (status, True), (method, target)
+
+
+@pytest.mark.parametrize("target", ["/v1/config", "/uix", "/v1/ui/", "/health"])
+async def test_what_is_not_below_the_console_has_no_headers_of_pages(
+    service: HttpService, built: Path, target: str
+) -> None:
+    assert "Content-Security-Policy" not in (await client_of(service, built).get(target)).headers
+
+
 @pytest.mark.parametrize("name", ["missing.js", "notes.md", "index.html", "..%2Fpages.py", "%2e%2e", ""])
 async def test_nothing_else_is_a_file_of_the_console(service: HttpService, built: Path, name: str) -> None:
     answer = await client_of(service, built).get(f"/ui/x{name}" if not name else f"/ui/{name}")

@@ -1,7 +1,6 @@
-import { useEffect, useState } from "preact/hooks";
 import { read } from "../api";
 import { type LineageEdge, type LineageNode, labelOf } from "../lineage-graph";
-import { useLoad } from "../load";
+import { loadPart, useLoad } from "../load";
 import { pages } from "../names";
 import { Chip, DataTable, Empty, Form, Loaded, Section, Time } from "../parts/basics";
 import type { Layout } from "../parts/graph-layout";
@@ -85,11 +84,14 @@ function targetOf(catalog: string, { type, namespace, name }: LineageNode): stri
 }
 
 function Drawing({ catalog, graph }: { catalog: string; graph: Graph }) {
-  const [layout, setLayout] = useState<Layout | null>(null);
-  useEffect(() => {
-    void import("../parts/graph-layout").then(({ layoutOf }) => setLayout(layoutOf(graph.nodes, graph.edges)));
+  const loaded = useLoad(async () => {
+    const { layoutOf } = await loadPart(import("../parts/graph-layout"));
+    return layoutOf(graph.nodes, graph.edges);
   }, [graph]);
-  if (layout === null) return null;
+  return <Loaded of={loaded}>{(layout) => <Picture catalog={catalog} graph={graph} layout={layout} />}</Loaded>;
+}
+
+function Picture({ catalog, graph, layout }: { catalog: string; graph: Graph; layout: Layout }) {
   return (
     <div class="graph" tabIndex={0} role="region" aria-label="Graph of the lineage">
       <svg

@@ -1,9 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
 import { loadTable, type Snapshot } from "../catalog";
 import { bytes, count } from "../format";
-import { useLoad } from "../load";
+import { loadPart, useLoad } from "../load";
 import { joined } from "../names";
-import { Chip, DataTable, Empty, Loaded, Section, Time } from "../parts/basics";
+import { Chip, DataTable, Empty, Failure, Loaded, Section, Time } from "../parts/basics";
 import { Chart, type Point } from "../parts/chart";
 import { type Entity, entityPage } from "./table-pages";
 
@@ -51,13 +51,22 @@ function Charts({ snapshots }: { snapshots: Snapshot[] }) {
     }),
     [snapshots],
   );
+  const loaded = useLoad(() => loadPart(import("../parts/plot")), []);
+  const plot = loaded.state === "loaded" ? loaded.value.plot : null;
   return (
-    <div class="charts">
-      <Chart title="Rows" points={series.rows} format={(value) => count(Math.round(value))} />
-      <Chart title="Data files" points={series.files} format={(value) => count(Math.round(value))} />
-      <Chart title="Size" points={series.size} format={bytes} />
-    </div>
+    <>
+      <div class="charts">
+        <Chart title="Rows" points={series.rows} format={whole} plot={plot} />
+        <Chart title="Data files" points={series.files} format={whole} plot={plot} />
+        <Chart title="Size" points={series.size} format={bytes} plot={plot} />
+      </div>
+      {loaded.state === "failed" && <Failure error={loaded.error} />}
+    </>
   );
+}
+
+function whole(value: number): string {
+  return count(Math.round(value));
 }
 
 /** Returns a total of the summaries over time, oldest first; snapshots whose summary lacks it are left out. */

@@ -1,6 +1,10 @@
 /** A small chart of a number over time. The numbers stand in a table beside it, which readers of the screen get. */
 import { useEffect, useRef } from "preact/hooks";
 import { localTime } from "../format";
+import type { plot } from "./plot";
+
+/** Draws a chart, from the file of the console with the library for it. */
+export type Plot = typeof plot;
 
 export interface Point {
   ms: number;
@@ -11,24 +15,16 @@ export function Chart({
   title,
   points,
   format,
+  plot,
 }: {
   title: string;
   points: readonly Point[];
   format: (value: number) => string;
+  plot: Plot | null;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const last = points.at(-1);
-  useEffect(() => {
-    let left = false;
-    let destroy = () => {};
-    void import("./plot").then(({ plot }) => {
-      if (!left && box.current) destroy = plot(box.current, points, format);
-    });
-    return () => {
-      left = true;
-      destroy();
-    };
-  }, [points]);
+  useEffect(() => (plot && box.current ? plot(box.current, points, format) : undefined), [plot, points]);
   if (!last) return null;
   return (
     <figure class="chart">
