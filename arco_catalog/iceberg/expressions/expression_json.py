@@ -28,7 +28,7 @@ from arco_catalog.iceberg.expressions.expression import (
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.transforms import canonical
 
-MAX_DEPTH = 200
+MAX_DEPTH = 500
 """Maximum levels of a filter: readers of JSON nest it once more, and recursion must end before the interpreter's."""
 MAX_NODES = 10_000
 """Maximum predicates and combinations of a filter."""

@@ -1,0 +1,200 @@
+"""Literals of a filter as values of the type with which they are compared, by the conversions of the reference
+implementation. None of them is a cast: text is no number, and a number no boolean."""
+
+import re
+from collections.abc import Callable
+from decimal import ROUND_FLOOR, Decimal
+from enum import Enum
+from typing import NamedTuple, TypeAlias, cast
+from uuid import UUID
+
+from arco_catalog.iceberg import primitives
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.expressions import iso_times
+from arco_catalog.iceberg.expressions.expression import Literal
+from arco_catalog.iceberg.expressions.values import (
+    EXACT,
+    Value,
+    decimal_scale,
+    parse_value,
+    rounded_to_float,
+    scaled,
+)
+
+MAX_FLOAT = (2 - 2**-23) * 2.0**127
+
+_NANOS_A_DAY = 86_400 * 10**9
+_TIMESTAMPS = frozenset({"timestamp", "timestamptz"})
+_NANO_TIMESTAMPS = frozenset({"timestamp_ns", "timestamptz_ns"})
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,80}(\.[0-9]{0,80})?|\.[0-9]{1,80})([eE][+-]?[0-9]{1,2})?")
+_HEX = re.compile(r"([0-9a-fA-F]{2})*")
+
+
+class Beyond(Enum):
+    """A literal that no value of the type reaches."""
+
+    ABOVE = 1
+    BELOW = -1
+
+
+class Between(NamedTuple):
+    """A literal between two neighbouring values of the type, of which this is the lower one."""
+
+    floor: Value
+
+
+Bound: TypeAlias = Value | Beyond | Between
+
+
+def convert(literal: Literal, type_name: str) -> Bound:
+    """Returns a literal as a value of the type, or its place beyond or between the values of the type. Raises
+    `BadRequest` for one that the type has no conversion for."""
+    base = primitives.base_name(type_name)
+    if literal.type is None:
+        kind, value = _KINDS[type(literal.value)], cast(Value, literal.value)
+    else:
+        kind, value = primitives.base_name(literal.type), parse_value(literal.type, literal.value)
+    converted = _CONVERSIONS.get(kind, _never)(value, base, type_name)
+    if converted is None:
+        shown = f"{str(literal.value)[:100]} ({literal.type or kind})"
+        raise BadRequest(f"Invalid value for conversion to type {type_name}: {shown}")
+    return converted
+
+
+def _never(value: Value, base: str, type_name: str) -> None:
+    return None
+
+
+def _from_boolean(value: Value, base: str, type_name: str) -> Bound | None:
+    return value if base == "boolean" else None
+
+
+def _from_integer(value: Value, base: str, type_name: str) -> Bound | None:
+    number = cast(int, value)
+    if base in ("int", "date"):
+        return _within(number, -(2**31), 2**31 - 1)
+    if base == "long" or base == "time" or base in _TIMESTAMPS:
+        return number
+    if base in _NANO_TIMESTAMPS:
+        return _long(number * 1000, type_name)
+    if base == "float":
+        return rounded_to_float(float(number))
+    if base == "double":
+        return float(number)
+    return scaled(number, decimal_scale(type_name)) if base == "decimal" else None
+
+
+def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
+    number = cast(float, value)
+    if base == "float":
+        within = _within(number, -MAX_FLOAT, MAX_FLOAT)
+        return within if isinstance(within, Beyond) else rounded_to_float(number)
+    if base == "double":
+        return number
+    return scaled(number, decimal_scale(type_name)) if base == "decimal" else None
+
+
+def _from_text(value: Value, base: str, type_name: str) -> Bound | None:
+    read = _TEXTS.get(base)
+    return None if read is None else read(cast(str, value), type_name)
+
+
+def _from_decimal(value: Value, base: str, type_name: str) -> Bound | None:
+    if base != "decimal":
+        return None
+    exact, step = cast(Decimal, value), Decimal(1).scaleb(-decimal_scale(type_name))
+    floor = exact.quantize(step, rounding=ROUND_FLOOR, context=EXACT)
+    return floor if floor == exact else Between(floor)
+
+
+def _from_timestamp(nanos_a_unit: int) -> Callable[[Value, str, str], Bound | None]:
+    def convert_timestamp(value: Value, base: str, type_name: str) -> Bound | None:
+        nanos = cast(int, value) * nanos_a_unit
+        if base == "date":
+            return nanos // _NANOS_A_DAY
+        if base in _TIMESTAMPS:
+            return nanos // 1000
+        return _long(nanos, type_name) if base in _NANO_TIMESTAMPS else None
+
+    return convert_timestamp
+
+
+def _from_bytes(value: Value, base: str, type_name: str) -> Bound | None:
+    data = cast(bytes, value)
+    if base == "fixed":
+        return data if len(data) == _fixed_length(type_name) else None
+    return data if base == "binary" else None
+
+
+def _equal_types(kind: str) -> Callable[[Value, str, str], Bound | None]:
+    return lambda value, base, type_name: value if base == kind else None
+
+
+def _decimal_text(text: str, type_name: str) -> Bound | None:
+    if _DECIMAL.fullmatch(text) is None:
+        return None
+    return _from_decimal(Decimal(text), "decimal", type_name)
+
+
+def _hex_text(text: str, type_name: str) -> Bound | None:
+    if _HEX.fullmatch(text) is None:
+        return None
+    return _from_bytes(bytes.fromhex(text), primitives.base_name(type_name), type_name)
+
+
+def _timestamp_text(*, zoned: bool, nanos_a_unit: int) -> Callable[[str, str], Bound | None]:
+    return lambda text, type_name: _long(iso_times.parse_timestamp(text, zoned=zoned) // nanos_a_unit, type_name)
+
+
+def _date_text(text: str, type_name: str) -> Bound:
+    return _within(iso_times.parse_date(text), -(2**31), 2**31 - 1)
+
+
+def _within(value: float, lowest: float, highest: float) -> Bound:
+    return Beyond.ABOVE if value > highest else Beyond.BELOW if value < lowest else value
+
+
+def _long(value: int, type_name: str) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise BadRequest(f"Invalid value for conversion to type {type_name}: it exceeds 64 bits")
+    return value
+
+
+def _fixed_length(type_name: str) -> int:
+    return int(type_name.partition("[")[2].strip(" ]"))
+
+
+_KINDS: dict[type, str] = {bool: "boolean", int: "long", float: "double", str: "string"}
+
+_CONVERSIONS: dict[str, Callable[[Value, str, str], Bound | None]] = {
+    "boolean": _from_boolean,
+    "int": _from_integer,
+    "long": _from_integer,
+    "float": _from_float,
+    "double": _from_float,
+    "string": _from_text,
+    "decimal": _from_decimal,
+    "date": _equal_types("date"),
+    "time": _equal_types("time"),
+    "timestamp": _from_timestamp(1000),
+    "timestamptz": _from_timestamp(1000),
+    "timestamp_ns": _from_timestamp(1),
+    "timestamptz_ns": _from_timestamp(1),
+    "uuid": _equal_types("uuid"),
+    "fixed": _from_bytes,
+    "binary": _from_bytes,
+}
+
+_TEXTS: dict[str, Callable[[str, str], Bound | None]] = {
+    "string": lambda text, type_name: text,
+    "date": _date_text,
+    "time": lambda text, type_name: iso_times.parse_time(text) // 1000,
+    "timestamp": _timestamp_text(zoned=False, nanos_a_unit=1000),
+    "timestamptz": _timestamp_text(zoned=True, nanos_a_unit=1000),
+    "timestamp_ns": _timestamp_text(zoned=False, nanos_a_unit=1),
+    "timestamptz_ns": _timestamp_text(zoned=True, nanos_a_unit=1),
+    "uuid": lambda text, type_name: UUID(text).bytes if primitives.UUID.fullmatch(text) else None,
+    "decimal": _decimal_text,
+    "fixed": _hex_text,
+    "binary": _hex_text,
+}

@@ -1,0 +1,121 @@
+"""Conditions on the values of a partition field that follow from a condition on its source column.
+
+An inclusive projection is met by the partition of each row that meets the condition. A strict one is met by a partition
+only if each of its rows meets the condition.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import cast
+
+from arco_catalog.iceberg.expressions.binding import BoundPredicate
+from arco_catalog.iceberg.expressions.conditions import Condition
+from arco_catalog.iceberg.expressions.expression import UNARY, Operation
+from arco_catalog.iceberg.expressions.transform_values import TIMES, Transform, transform_function, transform_name
+from arco_catalog.iceberg.expressions.values import Value, decimal_scale
+from arco_catalog.iceberg.primitives import base_name
+from arco_catalog.iceberg.transforms import canonical
+
+_LESS = (Operation.LT, Operation.LT_EQ)
+_GREATER = (Operation.GT, Operation.GT_EQ)
+
+
+def inclusive(predicate: BoundPredicate, transform: str) -> Condition | None:
+    """Returns the inclusive projection of a predicate to the field with this transform of its column; None if every
+    partition may have a row that matches."""
+    return _projected(predicate, transform, _inclusive)
+
+
+def strict(predicate: BoundPredicate, transform: str) -> Condition | None:
+    """Returns the strict projection of a predicate to the field with this transform of its column; None if no
+    partition is certain to have matching rows alone."""
+    return _projected(predicate, transform, _strict)
+
+
+_Project = Callable[[Condition, str, str, Transform], Condition | None]
+
+
+def _projected(predicate: BoundPredicate, transform: str, project: _Project) -> Condition | None:
+    transform = canonical(transform)
+    condition = predicate.condition
+    apply = transform_function(transform, predicate.column_type)
+    if apply is None:  # an unknown transform, void, or a type that the transform does not accept
+        return None
+    if predicate.transform == transform or (predicate.transform == "identity" and condition.operation in UNARY):
+        return condition
+    if predicate.transform != "identity":
+        return None
+    return project(condition, transform_name(transform), predicate.column_type, apply)
+
+
+def _inclusive(condition: Condition, name: str, source_type: str, apply: Transform) -> Condition | None:
+    operation, values = condition.operation, condition.values
+    if operation in (Operation.EQ, Operation.IN):
+        found = Condition(operation, tuple(apply(value) for value in values))
+        return _with_older_values(found) if _may_be_one_higher(name, source_type) else found
+    if name == "bucket":
+        return None
+    if operation in _LESS:
+        result = apply(_neighbour(values[0], -1, source_type) if operation is Operation.LT else values[0])
+        older = _may_be_one_higher(name, source_type) and cast(int, result) < 0
+        return Condition(Operation.LT_EQ, (cast(int, result) + 1 if older else result,))
+    if operation in _GREATER:
+        result = apply(_neighbour(values[0], 1, source_type) if operation is Operation.GT else values[0])
+        return Condition(Operation.GT_EQ, (result,))
+    return _projected_prefix(condition, apply, is_strict=False)
+
+
+def _strict(condition: Condition, name: str, source_type: str, apply: Transform) -> Condition | None:
+    operation, values = condition.operation, condition.values
+    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+        found = Condition(operation, tuple(apply(value) for value in values))
+        return _with_older_values(found) if _may_be_one_higher(name, source_type) else found
+    if name == "bucket":
+        return None
+    if operation in _LESS:
+        return Condition(
+            Operation.LT, (apply(_neighbour(values[0], 1, source_type) if operation is Operation.LT_EQ else values[0]),)
+        )
+    if operation in _GREATER:
+        result = apply(_neighbour(values[0], -1, source_type) if operation is Operation.GT_EQ else values[0])
+        older = _may_be_one_higher(name, source_type) and cast(int, result) <= 0
+        return Condition(Operation.GT, (cast(int, result) + 1 if older else result,))
+    return _projected_prefix(condition, apply, is_strict=True)
+
+
+def _projected_prefix(condition: Condition, apply: Transform, *, is_strict: bool) -> Condition | None:
+    """Projects `starts with` and `not starts with` to text that is truncated. A prefix that truncation leaves as it is
+    may be as long as the width: then it is the whole text of the field."""
+    if condition.operation not in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+        return None
+    is_positive = condition.operation is Operation.STARTS_WITH
+    prefix = cast(str, condition.values[0])
+    cut = cast(str, apply(prefix))
+    if cut == prefix:
+        return condition
+    return Condition(condition.operation, (cut,)) if is_positive is not is_strict else None
+
+
+def _neighbour(value: Value, step: int, source_type: str) -> Value:
+    """Returns the next value of the type, or the one before. Types whose values have no neighbours give the value."""
+    if isinstance(value, Decimal):
+        return value + Decimal(step).scaleb(-decimal_scale(source_type))
+    return value + step if isinstance(value, int) else value
+
+
+def _may_be_one_higher(name: str, source_type: str) -> bool:
+    """Whether partition values of times before 1970 may be one too high: early writers rounded up, not down."""
+    return name in TIMES and not (name == "day" and base_name(source_type) == "date")
+
+
+def _with_older_values(condition: Condition) -> Condition:
+    """Returns the condition with the value that an early writer gave, beside each negative one."""
+    values = dict.fromkeys(
+        each
+        for value in condition.values
+        for each in ((value, cast(int, value) + 1) if cast(int, value) < 0 else (value,))
+    )
+    if len(values) == len(condition.values):
+        return condition
+    is_positive = condition.operation in (Operation.EQ, Operation.IN)
+    return Condition(Operation.IN if is_positive else Operation.NOT_IN, tuple(values))

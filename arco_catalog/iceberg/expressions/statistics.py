@@ -1,0 +1,147 @@
+"""Tests whether a file may have matching rows, by the counts and bounds of its columns (as the reference
+implementation's `InclusiveMetricsEvaluator`)."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from arco_catalog.iceberg.content_files import FileStatistics
+from arco_catalog.iceberg.expressions.binding import BoundPredicate
+from arco_catalog.iceberg.expressions.conditions import NEGATIVE, RangeTest, is_floating, range_test
+from arco_catalog.iceberg.expressions.expression import Operation
+from arco_catalog.iceberg.expressions.transform_values import (
+    ORDER_PRESERVING,
+    Transform,
+    transform_function,
+    transform_name,
+)
+from arco_catalog.iceberg.expressions.values import Decoder, Value, bound_decoder
+
+StatisticsTest: TypeAlias = Callable[[FileStatistics], bool]
+
+
+def statistics_test(predicate: BoundPredicate) -> StatisticsTest | bool:
+    """Returns the test of a predicate: it is false only for files without a matching row."""
+    operation = predicate.condition.operation
+    if operation is Operation.IS_NULL:
+        return _null_test(predicate) if transform_name(predicate.transform) in ORDER_PRESERVING else True
+    if operation is Operation.NOT_NULL:
+        return _not_only_nulls(predicate.column.id)
+    if operation is Operation.IS_NAN:
+        return _nan_test(predicate.column.id)
+    if operation is Operation.NOT_NAN:
+        return _not_only_nans(predicate.column.id)
+    in_range = _bounds_test(predicate)
+    return _negative_test(predicate, in_range) if operation in NEGATIVE else _positive_test(predicate, in_range)
+
+
+def _positive_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -> StatisticsTest:
+    """Returns the test of a condition that neither null nor NaN meets."""
+    has_values = _not_only_nulls(predicate.column.id)
+    if is_floating(predicate.column_type):
+        not_null, not_nan = has_values, _not_only_nans(predicate.column.id)
+        has_values = lambda statistics: not_null(statistics) and not_nan(statistics)  # noqa: E731
+    if in_range is None:
+        return has_values
+    return lambda statistics: has_values(statistics) and in_range(statistics)
+
+
+def _negative_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -> StatisticsTest | bool:
+    """Returns the test of a condition that null and NaN meet."""
+    if in_range is None:
+        return True
+    may_be_null = _null_test(predicate)
+    if is_floating(predicate.column_type):
+        column_id = predicate.column.id
+        return lambda statistics: may_be_null(statistics) or _may_be_nan(statistics, column_id) or in_range(statistics)
+    return lambda statistics: may_be_null(statistics) or in_range(statistics)
+
+
+def _null_test(predicate: BoundPredicate) -> StatisticsTest:
+    """Returns the test whether the column may be null in a row. A row in which a struct around it is null may be
+    counted nowhere: then the column has fewer values than the file has rows."""
+    column_id = predicate.column.id
+
+    def may_be_null(statistics: FileStatistics) -> bool:
+        counts = statistics.null_value_counts
+        return counts is None or counts.get(column_id) != 0
+
+    if predicate.column.parent is None:
+        return may_be_null
+
+    def may_be_null_in_struct(statistics: FileStatistics) -> bool:
+        values = statistics.value_counts
+        return may_be_null(statistics) or values is None or values.get(column_id) != statistics.record_count
+
+    return may_be_null_in_struct
+
+
+def _not_only_nulls(column_id: int) -> StatisticsTest:
+    def has_value(statistics: FileStatistics) -> bool:
+        counts, nulls = statistics.value_counts, statistics.null_value_counts
+        if counts is None or nulls is None:
+            return True
+        count = counts.get(column_id)
+        return count is None or count != nulls.get(column_id)
+
+    return has_value
+
+
+def _not_only_nans(column_id: int) -> StatisticsTest:
+    def has_number(statistics: FileStatistics) -> bool:
+        counts, nans = statistics.value_counts, statistics.nan_value_counts
+        if counts is None or nans is None:
+            return True
+        count = counts.get(column_id)
+        return count is None or count != nans.get(column_id)
+
+    return has_number
+
+
+def _nan_test(column_id: int) -> StatisticsTest:
+    has_values = _not_only_nulls(column_id)
+    return lambda statistics: has_values(statistics) and _may_be_nan(statistics, column_id)
+
+
+def _may_be_nan(statistics: FileStatistics, column_id: int) -> bool:
+    counts = statistics.nan_value_counts
+    return counts is None or counts.get(column_id) != 0
+
+
+def _bounds_test(predicate: BoundPredicate) -> StatisticsTest | None:
+    """Returns the test whether a value between the column's bounds may meet the condition; None if the bounds say
+    nothing of it: a bound's transform bounds the transforms of values only if these keep their order."""
+    is_plain = predicate.transform == "identity"
+    if transform_name(predicate.transform) not in ORDER_PRESERVING:
+        return None
+    test = range_test(predicate.condition, predicate.type, text_as_bytes=is_plain)
+    if test is None:
+        return None
+    return _read_bounds(predicate.column.id, _reader(predicate), test)
+
+
+def _reader(predicate: BoundPredicate) -> Decoder:
+    """Returns the function that reads a bound of the column, transformed as the predicate's term is."""
+    column_type = predicate.column_type
+    if predicate.transform != "identity":
+        apply = transform_function(predicate.transform, column_type)
+        assert apply is not None  # binding has refused any other
+        return _transformed(bound_decoder(column_type), apply)
+    return bytes if column_type == "string" else bound_decoder(column_type)
+
+
+def _transformed(decode: Decoder, apply: Transform) -> Decoder:
+    def read(data: bytes) -> Value | None:
+        value = decode(data)
+        return None if value is None else apply(value)
+
+    return read
+
+
+def _read_bounds(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
+    def in_range(statistics: FileStatistics) -> bool:
+        lowers, uppers = statistics.lower_bounds, statistics.upper_bounds
+        lower = lowers.get(column_id) if lowers is not None else None
+        upper = uppers.get(column_id) if uppers is not None else None
+        return test(None if lower is None else read(lower), None if upper is None else read(upper))
+
+    return in_range

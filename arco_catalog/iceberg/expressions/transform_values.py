@@ -1,0 +1,140 @@
+"""Partition transforms of values (table spec, "Partition Transforms"), and the types of their results."""
+
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TypeAlias, cast
+
+from arco_catalog.iceberg import primitives
+from arco_catalog.iceberg.expressions.iso_times import year_month_day
+from arco_catalog.iceberg.expressions.values import EXACT, Value, decimal_scale
+from arco_catalog.iceberg.transforms import can_transform, canonical, check_transform
+
+Transform: TypeAlias = Callable[[Value], Value]
+
+ORDER_PRESERVING = frozenset({"identity", "truncate", "year", "month", "day", "hour"})
+TIMES = frozenset({"year", "month", "day", "hour"})
+
+_FIRST_YEAR = 1970
+_UNITS_A_SECOND = {"timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9, "timestamptz_ns": 10**9}
+_BITS = {"int": 32, "long": 64}
+_LONG = struct.Struct("<q")
+
+
+def transform_name(transform: str) -> str:
+    """Returns the name of a transform without its parameter, for example `bucket` for `bucket[16]`."""
+    return canonical(transform).partition("[")[0]
+
+
+def result_type(transform: str, source_type: str) -> str:
+    """Returns the type of a transform's results. That of an unknown transform counts as string."""
+    match transform_name(transform):
+        case "year" | "month" | "hour" | "bucket":
+            return "int"
+        case "day":
+            return "date"
+        case "identity" | "truncate" | "void":
+            return source_type
+    return "string"
+
+
+def transform_function(transform: str, source_type: str) -> Transform | None:
+    """Returns the function that computes a transform of values of a type that are not null. None if it is unknown, is
+    `void`, or does not accept the type. Raises `BadRequest` for `bucket` or `truncate` without a valid parameter."""
+    name = transform_name(transform)
+    base = primitives.base_name(source_type)
+    if not base or not can_transform(transform, source_type):
+        return None
+    if name in ("bucket", "truncate"):
+        check_transform(transform)
+        parameter = int(canonical(transform).partition("[")[2].rstrip("]"))
+        return _bucket(source_type, parameter) if name == "bucket" else _truncate(source_type, parameter)
+    if name in TIMES:
+        return _time_transform(name, base)
+    return (lambda value: value) if name == "identity" else None
+
+
+def _bucket(source_type: str, buckets: int) -> Transform:
+    to_bytes = _hashed_bytes(source_type)
+    return lambda value: (murmur3(to_bytes(value)) & 0x7FFFFFFF) % buckets
+
+
+def _hashed_bytes(source_type: str) -> Callable[[Value], bytes]:
+    base = primitives.base_name(source_type)
+    if base == "string":
+        return lambda value: cast(str, value).encode()
+    if base in ("uuid", "fixed", "binary"):
+        return lambda value: cast(bytes, value)
+    if base == "decimal":
+        scale = decimal_scale(source_type)
+        return lambda value: _signed_bytes(unscaled(cast(Decimal, value), scale))
+    if base in ("timestamp_ns", "timestamptz_ns"):  # hashed as the timestamp in microseconds is
+        return lambda value: _LONG.pack(cast(int, value) // 1000)
+    return lambda value: _LONG.pack(cast(int, value))
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """Returns a decimal of this scale as a number of its last digits."""
+    return int(value.scaleb(scale, EXACT))
+
+
+def _signed_bytes(number: int) -> bytes:
+    magnitude = number if number >= 0 else ~number
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _truncate(source_type: str, width: int) -> Transform:
+    base = primitives.base_name(source_type)
+    if base == "decimal":
+        scale = decimal_scale(source_type)
+        return lambda value: _truncated_decimal(unscaled(cast(Decimal, value), scale), width, scale)
+    if base in _BITS:
+        bits = _BITS[base]
+        return lambda value: _wrapped(cast(int, value) - cast(int, value) % width, bits)
+    return lambda value: cast(str, value)[:width]  # of bytes, too
+
+
+def _truncated_decimal(number: int, width: int, scale: int) -> Decimal:
+    return Decimal(number - number % width).scaleb(-scale, EXACT)
+
+
+def _wrapped(number: int, bits: int) -> int:
+    """Returns a number as the reference implementation stores it: below the least of its type it wraps around."""
+    return number if number >= -(1 << (bits - 1)) else number + (1 << bits)
+
+
+def _time_transform(name: str, base: str) -> Transform:
+    if base == "date":
+        return lambda days: _of_days(name, cast(int, days))
+    units_an_hour = _UNITS_A_SECOND[base] * 3600
+    if name == "hour":
+        return lambda value: cast(int, value) // units_an_hour
+    return lambda value: _of_days(name, cast(int, value) // (units_an_hour * 24))
+
+
+def _of_days(name: str, days: int) -> int:
+    if name == "day":
+        return days
+    year, month, _ = year_month_day(days)
+    return year - _FIRST_YEAR if name == "year" else (year - _FIRST_YEAR) * 12 + month - 1
+
+
+def murmur3(data: bytes) -> int:
+    """Returns the 32-bit Murmur3 hash of the bytes with seed 0, as a number that is not negative."""
+    value = 0
+    whole = len(data) // 4 * 4
+    for (block,) in struct.iter_unpack("<I", data[:whole]):
+        value ^= _mixed(block)
+        value = (_rotated(value, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    value ^= _mixed(int.from_bytes(data[whole:], "little")) ^ len(data)
+    value = ((value ^ value >> 16) * 0x85EBCA6B) & 0xFFFFFFFF
+    value = ((value ^ value >> 13) * 0xC2B2AE35) & 0xFFFFFFFF
+    return value ^ value >> 16
+
+
+def _mixed(block: int) -> int:
+    return (_rotated((block * 0xCC9E2D51) & 0xFFFFFFFF, 15) * 0x1B873593) & 0xFFFFFFFF
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF
