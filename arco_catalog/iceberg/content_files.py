@@ -5,7 +5,8 @@ from decimal import Decimal
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-Partition: TypeAlias = "tuple[bool | int | float | Decimal | str | bytes | None, ...]"
+PartitionValue: TypeAlias = bool | int | float | Decimal | str | bytes | None
+Partition: TypeAlias = tuple[PartitionValue, ...]
 """The values of a file's partition fields, in the order of its partition spec. A date is in days, a time or timestamp
 in microseconds, a `timestamp_ns` in nanoseconds, a UUID is bytes."""
 
@@ -43,7 +44,7 @@ class FileStatistics(NamedTuple):
 class ContentFile(NamedTuple):
     """A data file or delete file, and the state of its entry in a manifest, with all that an entry inherits from the
     manifest. `format` is in lower case, `size` and `column_sizes` are bytes, and `position` is how many entries the
-    manifest has before this one. The statistics and column sizes may be those of some columns alone.
+    manifest has before this one. The statistics and column sizes may lack columns that the file has.
 
     `sequence_number` is that of the rows or deletes, `file_sequence_number` that of the snapshot that added the file.
     `first_row_id` is None for delete files, and for data files whose rows have no ids. A deletion vector has

@@ -103,9 +103,11 @@ class ManifestFile(NamedTuple):
 
 
 class ManifestListParser:
-    """Reads the entries of one manifest list, one after the other."""
+    """Reads the entries of one manifest list, one after the other; together they may have `max_summaries` summaries of
+    partition fields."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_summaries: int = MAX_LIST_SUMMARIES) -> None:
+        self._max_summaries = max_summaries
         self._summaries = 0
 
     def parse(self, record: JsonObject) -> ManifestFile:
@@ -113,8 +115,8 @@ class ManifestListParser:
         has more summaries of partition fields than a list may have."""
         entry = ManifestFile.parse(cast(AvroRecord, record))
         self._summaries += len(entry.partitions or ())
-        if self._summaries > MAX_LIST_SUMMARIES:
-            raise NotRebasable(f"a manifest list has more than {MAX_LIST_SUMMARIES:,} summaries of partition fields")
+        if self._summaries > self._max_summaries:
+            raise NotRebasable(f"a manifest list has more than {self._max_summaries:,} summaries of partition fields")
         return entry
 
 

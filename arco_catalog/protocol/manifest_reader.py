@@ -180,5 +180,3 @@ def _readable(location: str) -> Iterator[None]:
         yield
     except (Unreadable, NotFound, BadRequest, InvalidKey, StoreDenied) as error:
         raise NotRebasable(f"the file {location[:200]} can't be read: {error}") from error.with_traceback(None)
-    except ImportError as error:
-        raise NotRebasable(f"the package {error.name} is not installed") from error

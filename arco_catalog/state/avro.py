@@ -2,23 +2,19 @@
 
 Principals that may commit to a table write such files, and purges of other tables read them. So the figures in a file
 are checked: the schema first (`avro_schema`), a block is unpacked no further than the bound, it has no more records
-than bytes, and a file beyond a bound is refused. A thread does the work, in slices of some thousand records,
-which take tens of milliseconds and more: fastavro takes each value through a method in Python, so the event loop gets
-its turn between any two values.
-
-fastavro is imported with the first file.
+than bytes, and a file beyond a bound is refused. A thread does the work, in slices of some thousand records, which take
+tens of milliseconds and more. It decodes in Python (`avro_decoder`), so the event loop gets its turn between any two
+values.
 """
 
+import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import IO, Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.state.avro_codecs import Unpack, unpack_with
-from arco_catalog.state.avro_schema import (
-    MAX_SCHEMA_BYTES,
-    FileSchemas,
-    check_schema,
-)
+from arco_catalog.state.avro_decoder import reader_of
+from arco_catalog.state.avro_schema import MAX_SCHEMA_BYTES, FileSchemas, check_schema
 from arco_catalog.state.avro_schema import Composite as Composite
 from arco_catalog.state.avro_schema import Fields as Fields
 from arco_catalog.state.avro_schema import Unreadable as Unreadable
@@ -53,6 +49,11 @@ ReadRange = Callable[[int, int], Awaitable[bytes]]
 """Reads bytes of a file, from a position and at most so many: fewer at the end of the file, none behind it."""
 
 
+Decode: TypeAlias = Callable[[bytes, int], tuple[T | None, int]]
+"""Returns what a record is decoded to, None if that is left out of the result, and the position behind the record. It
+raises as the functions of `avro_decoder` do."""
+
+
 @dataclass(frozen=True, slots=True)
 class AvroLimits:
     """The limits of one Avro file: the bytes of a block, as stored and unpacked, the bytes and records of all blocks,
@@ -66,10 +67,15 @@ class AvroLimits:
 
 @dataclass(frozen=True, slots=True)
 class AvroHeader:
-    """The header of an Avro file: its metadata, and the names of the fields that its records have."""
+    """The header of an Avro file: its metadata, and the schemas of its records."""
 
     metadata: Mapping[str, bytes]
-    fields: Sequence[str]
+    schemas: FileSchemas
+
+    @property
+    def fields(self) -> Sequence[str]:
+        """The names of the fields that the records have."""
+        return [text(each, "name") for each in objects(self.schemas.writer, "fields")]
 
 
 def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
@@ -79,7 +85,7 @@ def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequenc
     return parse_blocks(read_range, fields, lambda record: record, AvroLimits(), lambda _: None)
 
 
-async def parse_blocks(
+def parse_blocks(
     read_range: ReadRange,
     fields: Fields,
     parse: Callable[[JsonObject], T],
@@ -90,7 +96,29 @@ async def parse_blocks(
     `check_header` is called with the header before any record is decoded, and `parse` with a record before the next one
     is, both perhaps in a worker thread. Raises as `read_blocks` does, and what `check_header` and `parse` raise.
     """
-    parser = _Parser(fields, parse, limits, check_header)
+
+    def decoder_for(header: AvroHeader) -> Decode[T]:
+        check_header(header)
+        read = reader_of(header.schemas.writer, header.schemas.reader)
+
+        def decode(data: bytes, place: int) -> tuple[T | None, int]:
+            record, end = read(data, place)
+            return parse(cast(JsonObject, record)), end
+
+        return decode
+
+    return decode_blocks(read_range, fields, decoder_for, limits)
+
+
+async def decode_blocks(
+    read_range: ReadRange, fields: Fields, decoder_for: Callable[[AvroHeader], Decode[T]], limits: AvroLimits
+) -> AsyncGenerator[Sequence[T], None]:
+    """Reads an Avro file by `read_range`, within `limits`, and yields its records, some thousands at a time, as the
+    function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread. Raises
+    `Unreadable` for a file that is corrupt or beyond a bound, or has `fields` of another form, and what `read_range`,
+    `decoder_for` and the function raise.
+    """
+    parser = _Parser(fields, decoder_for, limits)
     place, ended = 0, False
     while True:
         if parser.missing == 0:
@@ -100,9 +128,9 @@ async def parse_blocks(
         elif ended:
             break
         else:
-            wanted = max(CHUNK, parser.missing)
-            part = await read_range(place, wanted)
-            place, ended = place + len(part), len(part) < wanted
+            size = max(CHUNK, parser.missing)
+            part = await read_range(place, size)
+            place, ended = place + len(part), len(part) < size
             parser.add(part)
     if not parser.between_blocks:
         raise Unreadable("the Avro file ends too early, within its header or a block")
@@ -165,14 +193,12 @@ class _Parser(Generic[T]):
     def __init__(
         self,
         fields: Fields,
-        parse: Callable[[JsonObject], T],
+        decoder_for: Callable[[AvroHeader], Decode[T]],
         limits: AvroLimits,
-        check_header: Callable[[AvroHeader], None],
     ) -> None:
         self._fields = fields
-        self._parse = parse
+        self._decoder_for = decoder_for
         self._limits = limits
-        self._check_header = check_header
         self._buffer = _Buffer()
         self._records: _Records[T] | None = None
         self._sync = b""
@@ -213,9 +239,9 @@ class _Parser(Generic[T]):
                 self.missing = error.missing
                 break
             before = self._records.pending
-            decoded = self._records.decode(steps, max_bytes)
+            count, decoded = self._records.decode(steps, max_bytes)
             found += decoded
-            steps -= 1 + len(decoded)  # a block without records is work, too
+            steps -= 1 + count  # a block without records is work, too
             max_bytes -= before - self._records.pending
         return found
 
@@ -231,9 +257,8 @@ class _Parser(Generic[T]):
                 raise Unreadable(f"the header of the Avro file has more than {MAX_HEADER_BYTES:,} bytes") from error
             raise
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
-        schemas = _schemas(metadata, self._fields)
-        self._check_header(AvroHeader(metadata, [text(each, "name") for each in objects(schemas.writer, "fields")]))
-        return _Records(schemas, self._parse, unpack, self._limits)
+        header = AvroHeader(metadata, _check_schemas(metadata, self._fields))
+        return _Records(self._decoder_for(header), unpack, self._limits)
 
     def _read_metadata(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -270,18 +295,18 @@ class _Parser(Generic[T]):
 
 
 class _Records(Generic[T]):
-    """Decodes the records in the blocks of an Avro file. fastavro reads the bytes of the present record from this
-    object, as from a file. Its errors are raised as `Unreadable`."""
+    """Decodes the records in the blocks of an Avro file, by `decode`. What that raises for corrupt data is raised as
+    `Unreadable`."""
 
-    def __init__(
-        self, schemas: FileSchemas, parse: Callable[[JsonObject], T], unpack: Unpack, limits: AvroLimits
-    ) -> None:
-        self._schemas = schemas
-        self._parse = parse
+    def __init__(self, decode: Decode[T], unpack: Unpack, limits: AvroLimits) -> None:
+        self._decode = decode
         self._limits = limits
         self._unpack = unpack
-        self._data = b""
-        self._place = self._limit = 0
+        self._block = b""
+        self._start = self._place = 0
+        self._window = b""
+        """The part of the block from `_start` on in which records are decoded, up to two records of the greatest
+        length: a corrupt one can't be taken for longer than that. `_place` is in the window."""
         self._file_bytes = self._file_records = 0
         self.left = 0
         """Records of the block that are still to be read."""
@@ -289,7 +314,7 @@ class _Records(Generic[T]):
     @property
     def pending(self) -> int:
         """The number of unpacked bytes of the present block that are not decoded yet."""
-        return len(self._data) - self._place
+        return len(self._block) - self._start - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
         """Decompresses the next block of `count` records, so that `decode` returns them. A corrupt block is an error,
@@ -306,62 +331,54 @@ class _Records(Generic[T]):
             raise Unreadable(
                 f"the Avro file has more than {limits.file_records:,} records, or {limits.file_bytes:,} bytes of them"
             )
-        self._data, self._place, self.left = data, 0, count
-        if count == 0:
-            self._data = b""
+        self.left = count
+        self._open(data if count else b"")
 
-    def decode(self, max_records: int, max_bytes: int) -> Sequence[T]:
-        """Returns the next records of the present block, parsed: at most `max_records`, and none that starts after the
-        next `max_bytes` bytes. Returns none at the end of the block. A corrupt record is an error."""
+    def _open(self, block: bytes) -> None:
+        self._block, self._start = block, 0
+        self._open_window()
+
+    def _open_window(self) -> None:
+        self._window, self._place = self._block[self._start : self._start + 2 * self._limits.record_bytes], 0
+
+    def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:
+        """Decodes the next records of the present block: at most `max_records`, and none that starts after the next
+        `max_bytes` bytes. Returns their number, 0 at the end of the block, and the values that they have. A corrupt
+        record is an error."""
         decoded: list[T] = []
-        end = self._place + max_bytes
-        while self.left and len(decoded) < max_records and self._place < end:
-            self._limit = min(len(self._data), self._place + self._limits.record_bytes)
-            decoded.append(self._parse(self._decode_one()))
+        before, max_pending = self.left, self.pending - max_bytes
+        end = before - max_records
+        while self.left > max(0, end) and self.pending > max_pending:
+            found = self._decode_one()
+            if found is not None:
+                decoded.append(found)
             self.left -= 1
         if self.left == 0:
-            self._data, self._place = b"", 0
-        return decoded
+            self._open(b"")
+        return before - self.left, decoded
 
-    def _decode_one(self) -> JsonObject:
-        import fastavro  # deferred: few processes read manifests
-
+    def _decode_one(self) -> T | None:
+        longest = self._limits.record_bytes
+        if self._place > longest:
+            self._start += self._place
+            self._open_window()
         try:
-            record = fastavro.schemaless_reader(
-                cast(IO[bytes], self),
-                self._schemas.writer,
-                self._schemas.reader,  # it reads, and nothing else
-            )
-        except Exception as error:  # a corrupt record may have the decoder raise anything
+            found, end = self._decode(self._window, self._place)
+        except (IndexError, ValueError, struct.error) as error:
             raise Unreadable(f"an Avro record is damaged: {type(error).__name__}: {error}") from error
-        return cast(JsonObject, record)
-
-    def read(self, size: int) -> bytes:
-        """Returns the next `size` bytes of the record that is being decoded; fastavro calls it as the method of a file.
-        Raises `EOFError` beyond the end of the block, and beyond the maximum size of a record."""
-        end = self._place + size
-        if size < 0 or end > self._limit:
-            raise EOFError(f"the record goes on beyond its block, or has more than {self._limits.record_bytes:,} bytes")
-        data = self._data[self._place : end]
+        if end > len(self._window) or end - self._place > longest:
+            raise Unreadable(f"a record goes on beyond its Avro block, or has more than {longest:,} bytes")
         self._place = end
-        return data
+        return found
 
 
-def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
-    """Returns the schemas for reading an Avro file, from the metadata in its header, in fastavro's form: that of the
-    writer, and that of the reader, with `fields` alone. Raises `Unreadable` for a schema that is not valid, or is
-    beyond a bound."""
-    import fastavro  # deferred: few processes read manifests
-
+def _check_schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
+    """Returns the schemas for reading an Avro file, from the metadata in its header: that of the writer, and the part
+    of it with `fields` alone. Raises `Unreadable` for a schema that is not valid, or is beyond a bound."""
     stated = metadata.get("avro.schema", b"")
     if len(stated) > MAX_SCHEMA_BYTES:
         raise Unreadable(f"the Avro schema has more than {MAX_SCHEMA_BYTES:,} bytes")
     try:
-        checked = check_schema(loads(stated), fields)
+        return check_schema(loads(stated), fields)
     except MalformedJson as error:
         raise Unreadable("the Avro schema is not JSON") from error
-    try:
-        parsed = [fastavro.parse_schema(cast(dict[str, object], each)) for each in (checked.writer, checked.reader)]
-    except Exception as error:  # names that Avro does not allow, and the like
-        raise Unreadable(f"the Avro schema is not valid: {error}") from error
-    return FileSchemas(*(cast(JsonObject, each) for each in parsed))

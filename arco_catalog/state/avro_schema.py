@@ -194,7 +194,9 @@ class _Checker:
             if not isinstance(field, dict) or not isinstance(field.get("name"), str):
                 raise Unreadable("the Avro schema has a field without a name")
             checked = self.check(field.get("type"), inner, depth + 1)
-            fields.append({"name": field["name"], "type": checked.schema})
+            number = field.get("field-id")  # Iceberg's
+            stated: JsonObject = {"field-id": number} if isinstance(number, int) else {}
+            fields.append({"name": field["name"], "type": checked.schema, **stated})
             smallest += checked.smallest
         return _Type({"type": "record", "name": name, "fields": fields}, smallest)
 

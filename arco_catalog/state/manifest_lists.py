@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Final
 
+from arco_catalog.iceberg.appends import NotRebasable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import ManifestFile
 
@@ -51,8 +52,12 @@ _FIRST_ROW_ID: Final = _optional(520, "first_row_id", "long")
 
 def encode_manifest_list(manifests: Sequence[ManifestFile], format_version: int, header: Sequence[int | None]) -> bytes:
     """Returns the file of a manifest list of format version 2 or 3. `header` has the id of the snapshot, that of its
-    parent, its sequence number, and from version 3 on its first row id. Equal arguments give equal bytes."""
-    import fastavro  # deferred: few processes write manifest lists
+    parent, its sequence number, and from version 3 on its first row id. Equal arguments give equal bytes. Raises
+    `NotRebasable` if fastavro is not installed."""
+    try:
+        import fastavro  # deferred: few processes write manifest lists
+    except ImportError as error:
+        raise NotRebasable(f"the package {error.name} is not installed") from error
 
     names = ("snapshot-id", "parent-snapshot-id", "sequence-number", "first-row-id")
     metadata = {name: str(value) for name, value in zip(names, header, strict=False) if value is not None}

@@ -84,7 +84,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     ),
     "a million summaries in an entry": (
         lambda entry: repeated(BOOLEAN, entry, "partitions", b"\1"),
-        "has more than 65,536 bytes",
+        "has more than 100,000 items",
     ),
     "a million empty arrays as a number": (
         lambda entry: repeated({"type": "array", "items": "int"}, entry, "content", b"\0"),

@@ -1,0 +1,195 @@
+"""Finds the delete files that apply to a data file (table spec, "Scan Planning").
+
+A delete file applies to older data files: one of positions, and a deletion vector, also to files of its own sequence
+number, one of equality to files before it. It applies within its partition, unless it is of equality and its partition
+spec has no fields. A file of positions may name the one data file that it is for: by a field, or by bounds of the
+column of paths that are equal. A deletion vector replaces all files of positions for its data file.
+"""
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.expressions.values import Value, decode_bound
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.schema import Column
+from arco_catalog.iceberg.transforms import is_void
+
+FILE_PATH_ID: Final = 2_147_483_546
+"""The id of the column of a file of positions that has the paths of data files."""
+
+T = TypeVar("T")
+
+
+class DeleteIndex:
+    """The delete files of a snapshot, or some of them, by the data files to which they apply. `specs` are the table's
+    partition specs by id; `columns` are the columns of all its schemas by id, of the newest schema that
+    has the id. `column_ids` are the columns whose statistics of data files it reads."""
+
+    def __init__(
+        self, deletes: Iterable[ContentFile], specs: Mapping[int, PartitionSpec], columns: Mapping[int, Column]
+    ) -> None:
+        self._columns = columns
+        self._vectors: dict[str, ContentFile] = {}
+        by_path: dict[str, list[ContentFile]] = {}
+        by_partition: dict[Hashable, list[ContentFile]] = {}
+        equality: dict[Hashable, list[_EqualityDeletes]] = {}
+        column_ids: set[int] = set()
+        for each in deletes:
+            if each.content == FileContent.EQUALITY_DELETES:
+                found = _EqualityDeletes.of(each, columns)
+                key = _key(each) if _is_partitioned(specs.get(each.spec_id)) else None
+                equality.setdefault(key, []).append(found)
+                column_ids.update(column.id for column in found.columns)
+            elif each.is_deletion_vector:
+                self._add_vector(each)
+            elif (path := referenced_path(each)) is not None:
+                by_path.setdefault(path, []).append(each)
+            else:
+                by_partition.setdefault(_key(each), []).append(each)
+        self._by_path = {path: _positions(files) for path, files in by_path.items()}
+        self._by_partition = {key: _positions(files) for key, files in by_partition.items()}
+        self._equality = {key: _equalities(files) for key, files in equality.items()}
+        self.column_ids = frozenset(column_ids)
+
+    def _add_vector(self, vector: ContentFile) -> None:
+        path = vector.referenced_data_file
+        if path is None:
+            raise BadRequest(f"The table can't be read: the deletion vector {vector.path[:200]} names no data file")
+        if self._vectors.setdefault(path, vector) is not vector:
+            raise BadRequest(f"The table can't be read: the data file {path[:200]} has two deletion vectors")
+
+    def deletes_of(self, file: ContentFile) -> Sequence[ContentFile]:
+        """Returns the delete files that may delete rows of a data file. Raises `BadRequest` for a deletion vector that
+        is older than its data file, and for one, or a file of positions, of another partition."""
+        key = _key(file)
+        found: list[ContentFile] = []
+        for group in (None, key) if self._equality else ():
+            if (equality := self._equality.get(group)) is not None:
+                found += [each.file for each in equality.since(file) if each.may_apply(file.statistics)]
+        vector = self._vectors.get(file.path)
+        if vector is not None:
+            _check_vector(vector, file)
+            return [*found, vector]
+        if (of_partition := self._by_partition.get(key)) is not None:
+            found += of_partition.since(file)
+        if (of_path := self._by_path.get(file.path)) is not None:
+            for each in of_path.since(file):
+                _check_partition(each, file)
+                found.append(each)
+        return found
+
+
+def referenced_path(deletes: ContentFile) -> str | None:
+    """Returns the path of the one data file that a file of positions is for; None if there may be others."""
+    if deletes.referenced_data_file is not None:
+        return deletes.referenced_data_file
+    lower = (deletes.statistics.lower_bounds or {}).get(FILE_PATH_ID)
+    upper = (deletes.statistics.upper_bounds or {}).get(FILE_PATH_ID)
+    if lower is None or lower != upper:
+        return None
+    path = decode_bound("string", lower)
+    return path if isinstance(path, str) else None
+
+
+class _BySequence(NamedTuple, Generic[T]):
+    """Delete files in the order of the last sequence numbers of data files to which they apply."""
+
+    numbers: Sequence[int]
+    files: Sequence[T]
+
+    def since(self, file: ContentFile) -> Sequence[T]:
+        """Returns the ones that apply to the sequence number of a data file."""
+        return self.files[bisect_left(self.numbers, file.sequence_number) :]
+
+
+def _positions(files: Iterable[ContentFile]) -> _BySequence[ContentFile]:
+    ordered = sorted(files, key=lambda each: each.sequence_number)
+    return _BySequence([each.sequence_number for each in ordered], ordered)
+
+
+def _equalities(files: "Iterable[_EqualityDeletes]") -> "_BySequence[_EqualityDeletes]":
+    ordered = sorted(files, key=lambda each: each.file.sequence_number)
+    return _BySequence([each.file.sequence_number - 1 for each in ordered], ordered)
+
+
+class _EqualityDeletes(NamedTuple):
+    """A file of equality deletes: its columns of primitive types, and the bounds of their values."""
+
+    file: ContentFile
+    columns: Sequence[Column]
+    bounds: Mapping[int, tuple[Value, Value]]
+
+    @classmethod
+    def of(cls, file: ContentFile, columns: Mapping[int, Column]) -> "_EqualityDeletes":
+        known = [columns[each] for each in file.equality_ids or () if each in columns]
+        compared = [each for each in known if each.is_primitive]
+        bounds = {each.id: found for each in compared if (found := _bounds(each, file.statistics)) is not None}
+        return cls(file, compared, bounds)
+
+    def may_apply(self, data: FileStatistics) -> bool:
+        """Whether a data file with these statistics may have values that are deleted."""
+        return all(self._may_match(each, data) for each in self.columns)
+
+    def _may_match(self, column: Column, data: FileStatistics) -> bool:
+        deletes = self.file.statistics
+        if not column.required:
+            if _may_have_null(column.id, data) and _may_have_null(column.id, deletes):
+                return True
+            if _has_nulls_alone(column.id, data) and _has_no_null(column.id, deletes):
+                return False
+            if _has_nulls_alone(column.id, deletes) and _has_no_null(column.id, data):
+                return False
+        deleted = self.bounds.get(column.id)
+        found = None if deleted is None else _bounds(column, data)
+        return deleted is None or found is None or (found[0] <= deleted[1] and deleted[0] <= found[1])  # type: ignore[operator]  # values of one type
+
+
+def _bounds(column: Column, statistics: FileStatistics) -> tuple[Value, Value] | None:
+    """Returns the bounds of a column of a primitive type, None unless both are known."""
+    lower = (statistics.lower_bounds or {}).get(column.id)
+    upper = (statistics.upper_bounds or {}).get(column.id)
+    if lower is None or upper is None:
+        return None
+    decoded = decode_bound(str(column.type), lower), decode_bound(str(column.type), upper)
+    return None if decoded[0] is None or decoded[1] is None else (decoded[0], decoded[1])
+
+
+def _may_have_null(column_id: int, statistics: FileStatistics) -> bool:
+    nulls = (statistics.null_value_counts or {}).get(column_id)
+    return nulls is None or nulls > 0
+
+
+def _has_no_null(column_id: int, statistics: FileStatistics) -> bool:
+    return not _may_have_null(column_id, statistics)
+
+
+def _has_nulls_alone(column_id: int, statistics: FileStatistics) -> bool:
+    nulls = (statistics.null_value_counts or {}).get(column_id)
+    return nulls is not None and nulls == (statistics.value_counts or {}).get(column_id)
+
+
+def _is_partitioned(spec: PartitionSpec | None) -> bool:
+    return spec is not None and not all(is_void(field["transform"]) for field in spec["fields"])
+
+
+def _key(file: ContentFile) -> Hashable:
+    """Returns a key that is equal for files of one partition. A float is in it as text: NaN is one value, and -0.0
+    another than 0.0."""
+    values = file.partition
+    return file.spec_id, tuple(repr(each) if isinstance(each, float) else each for each in values)
+
+
+def _check_vector(vector: ContentFile, file: ContentFile) -> None:
+    if vector.sequence_number < file.sequence_number:
+        raise BadRequest(f"The table can't be read: the deletion vector of {file.path[:200]} is older than the file")
+    _check_partition(vector, file)
+
+
+def _check_partition(deletes: ContentFile, file: ContentFile) -> None:
+    if _key(deletes) != _key(file):
+        raise BadRequest(
+            f"The table can't be read: deletes of the data file {file.path[:200]} are of another partition"
+        )

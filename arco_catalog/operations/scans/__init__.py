@@ -1,0 +1,1 @@
+"""Plans scans of tables: from the request to tasks, without state in a process (docs/design/scan-planning.md)."""

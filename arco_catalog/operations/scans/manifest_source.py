@@ -1,0 +1,173 @@
+"""Reads the manifests of a snapshot for a plan: which there are, and the entries of each.
+
+Clients that may commit to a table write these files, and clients that may plan a scan have them read, so all is bounded
+(docs/bounds.md): the bytes of a file, its values, and the memory of all plans of a process.
+"""
+
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from functools import partial
+from typing import Final
+
+from arco_catalog.iceberg.appends import NotRebasable
+from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.errors import BadRequest, Unsupported
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, ManifestListParser
+from arco_catalog.iceberg.snapshots import Snapshot
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.avro import AvroLimits, Composite, Fields, ReadRange, Unreadable, parse_blocks
+from arco_catalog.state.locations import Location
+from arco_catalog.state.manifest_entries import EntrySelection, read_entries
+from storage_backends import InvalidKey, StoreDenied
+
+MAX_LIST_BYTES: Final = 16 << 20
+"""Maximum bytes of a manifest list, as stored."""
+MAX_LISTED: Final = 50_000
+"""Maximum manifests of a snapshot."""
+MAX_SUMMARIES: Final = 200_000
+"""Maximum summaries of partition fields in a manifest list."""
+SMALLEST_ENTRY: Final = 64
+"""Bytes of an entry of a manifest, by which the number of entries is estimated where none is stated."""
+AHEAD_BYTES: Final = 8 << 20
+"""Bytes of a manifest that are read at a time."""
+DECODED_WEIGHT: Final = 16
+"""Bytes of memory for each byte of a manifest list, decoded."""
+MAX_UNPACKED: Final = 64 << 20
+"""Maximum bytes of a manifest list, unpacked."""
+LIST_LIMITS: Final = AvroLimits(MAX_UNPACKED, MAX_UNPACKED, MAX_LISTED, record_bytes=64 << 10)
+
+ADVICE: Final = "plan scans of this table in the client"
+
+_COUNTS: Final = {
+    **{f"{what}_files_count": f"{what}_data_files_count" for what in ("added", "existing", "deleted")},
+    **{f"{what}_rows_count": f"{what}_rows_count" for what in ("added", "existing", "deleted")},
+}
+"""The counts in an entry of a manifest list, with their older names."""
+_LIST_FIELDS: Final[Fields] = {
+    **dict.fromkeys(ManifestFile._fields),
+    **dict.fromkeys(_COUNTS.values()),
+    "partitions": Composite.RECORDS,
+}
+
+
+class ManifestSource:
+    """Reads manifest lists and manifests for the plans of one request, if they are in the table's
+    `locations`, as its entry in the registry has them; from anywhere in the catalog's stores if that is None."""
+
+    def __init__(self, session: Session, locations: Collection[str] | None = None) -> None:
+        self._session = session
+        self._locations = locations
+
+    async def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
+        """Returns the manifests of a snapshot, in the order of its manifest list. A snapshot of an old table may name
+        them itself; of these, a count of files is an estimate, and there are no summaries of partitions. Raises
+        `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list that can't be read or is beyond
+        a bound, `NotFound` for a missing one, and `StoreError`."""
+        if "key-id" in snapshot:
+            raise _encrypted()
+        if "manifest-list" not in snapshot:
+            return [_unlisted(each, snapshot["snapshot-id"]) for each in snapshot.get("manifests", [])[:MAX_LISTED]]
+        found = await self._listed(snapshot["manifest-list"])
+        if any(each.key_metadata is not None for each in found):
+            raise _encrypted()
+        return found
+
+    async def _listed(self, location: str) -> Sequence[ManifestFile]:
+        self._check_place(location)
+        parser = ManifestListParser(MAX_SUMMARIES)
+        found: list[ManifestFile] = []
+        with _readable(location):
+            body = (await self._session.files.read_range(location, 0, MAX_LIST_BYTES + 1)).body
+            if len(body) > MAX_LIST_BYTES:
+                raise Unreadable(f"it has more than {MAX_LIST_BYTES:,} bytes")
+            await self._session.hold.take(DECODED_WEIGHT * len(body))
+
+            async def read_range(start: int, length: int) -> bytes:
+                return body[start : start + length]
+
+            def parse(record: JsonObject) -> ManifestFile:
+                return parser.parse(_with_counts(record))
+
+            blocks = parse_blocks(read_range, _LIST_FIELDS, parse, LIST_LIMITS, lambda _: None)
+            async with aclosing(blocks):
+                async for each in blocks:
+                    self._session.check_deadline()
+                    found += each
+        return found
+
+    async def entries(
+        self, manifest: ManifestFile, selection: EntrySelection
+    ) -> AsyncGenerator[Sequence[ContentFile], None]:
+        """Yields the selected entries of a manifest, some thousands at a time. Raises `Unsupported` for an encrypted
+        one, `BadRequest` for one that can't be read or is beyond a bound, `NotFound` for a missing one, and
+        `StoreError`."""
+        if manifest.key_metadata is not None:
+            raise _encrypted()
+        location = manifest.manifest_path
+        self._check_place(location)
+        read_range = _read_ahead(partial(self._read, location), min(manifest.manifest_length + 1, AHEAD_BYTES))
+        with _readable(location):
+            async with aclosing(read_entries(read_range, manifest, selection)) as blocks:
+                async for files in blocks:
+                    self._session.check_deadline()
+                    yield files
+
+    async def _read(self, location: str, start: int, length: int) -> bytes:
+        return (await self._session.files.read_range(location, start, length)).body
+
+    def _check_place(self, location: str) -> None:
+        """Raises `BadRequest` if a file is outside of the table's locations: a plan shows what is in it."""
+        if self._locations is None:
+            return
+        place = Location.parse(location)
+        if place.has_dots or not place.inside_any({*self._locations}):
+            raise BadRequest(f"The table's manifest {location[:200]} is outside of its locations: {ADVICE}")
+
+
+def _read_ahead(read: ReadRange, size: int) -> ReadRange:
+    """Returns a function that reads ranges of a file in the order of their places, and reads at least `size` bytes of
+    it at a time."""
+    start, body, ended = 0, b"", False
+
+    async def read_range(place: int, length: int) -> bytes:
+        nonlocal start, body, ended
+        if place + length > start + len(body) and not ended:
+            left, start = body[place - start :], place
+            missing = max(size, length - len(left))
+            part = await read(place + len(left), missing)
+            body, ended = left + part, len(part) < missing
+        return body[place - start : place - start + length]
+
+    return read_range
+
+
+def _with_counts(record: JsonObject) -> JsonObject:
+    """Returns an entry of a manifest list with estimates of the counts that one of a table of version 1 may lack: a
+    reader must take the manifest for one with files."""
+    length = record.get("manifest_length")
+    estimate = min(MAX_COUNT, 1 + length // SMALLEST_ENTRY) if isinstance(length, int) and length > 0 else 1
+    filled = {**record}
+    for name, older in _COUNTS.items():
+        if record.get(name) is None and record.get(older) is None:
+            filled[name] = estimate if name == "added_files_count" else 0
+    return filled
+
+
+def _unlisted(location: str, snapshot_id: int) -> ManifestFile:
+    """Returns the entry for a manifest that a snapshot of an old table names itself."""
+    return ManifestFile(location, AHEAD_BYTES, 0, DATA, 0, 0, snapshot_id, 1, 0, 0, 0, 0, 0)
+
+
+def _encrypted() -> Unsupported:
+    return Unsupported(f"The manifests of this table are encrypted, and the catalog has no key of theirs: {ADVICE}")
+
+
+@contextmanager
+def _readable(location: str) -> Iterator[None]:
+    """Raises `BadRequest` in place of the errors of a file that can't be read. `NotFound` stays as it is."""
+    try:
+        yield
+    except (Unreadable, NotRebasable, InvalidKey, StoreDenied) as error:
+        reason = f"The table's file {location[:200]} can't be read: {error}"
+        raise BadRequest(reason) from error.with_traceback(None)

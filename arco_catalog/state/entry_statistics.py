@@ -1,0 +1,123 @@
+"""Reads the statistics in an entry of a manifest: maps from the ids of columns to counts or bounds, of the columns that
+a reader needs. In Avro they are arrays of pairs, because the keys of its maps are texts."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.state.avro_decoder import (
+    LONG,
+    SHORT_BYTES,
+    Match,
+    Read,
+    Skip,
+    checked_items,
+    encode_long,
+    named_fields,
+    read_branch,
+    read_bytes,
+    read_count,
+    read_long,
+    skip_bytes,
+    skipper_of,
+)
+from arco_catalog.state.avro_schema import Unreadable
+
+T = TypeVar("T")
+
+
+MAX_MATCHED: Final = 64
+"""Columns that are found by one regular expression."""
+MAX_WHOLE: Final = 64
+"""Pairs that are matched at once."""
+
+
+def counts_reader(schema: JsonValue, columns: Collection[int] | None) -> Read:
+    """Returns the function that reads the counts of some columns, of all if that is None, as a dict; None for null.
+    Raises `Unreadable` if the type is of nothing like that."""
+    return _optional(schema, ("int", "long"), _pairs_reader(columns, read_long, skipper_of("long"), LONG))
+
+
+def bounds_reader(schema: JsonValue, columns: Collection[int] | None) -> Read:
+    """Returns the function that reads the bounds of some columns, of all if that is None, as a dict; None for null.
+    Raises `Unreadable` if the type is of nothing like that."""
+    return _optional(schema, ("bytes",), _pairs_reader(columns, read_bytes, skip_bytes, SHORT_BYTES))
+
+
+def _optional(schema: JsonValue, values: Collection[str], read: Read) -> Read:
+    """Returns the function that reads values of a type that is an array of pairs, or a union of null and that."""
+    branches = schema if isinstance(schema, list) else [schema]
+    for each in branches:
+        if each != "null" and not _is_pairs(each, values):
+            raise Unreadable("an entry of the manifest has statistics of an unknown form")
+    if not isinstance(schema, list):
+        return read
+
+    def read_optional(data: bytes, place: int) -> tuple[object, int]:
+        branch, place = read_branch(data, place)
+        return (None, place) if branches[branch] == "null" else read(data, place)
+
+    return read_optional
+
+
+def _is_pairs(schema: JsonValue, values: Collection[str]) -> bool:
+    if not isinstance(schema, dict) or schema.get("type") != "array":
+        return False
+    item = schema["items"]
+    if not isinstance(item, dict) or item.get("type") != "record":
+        return False
+    found = named_fields(item)
+    return [name for name, _ in found] == ["key", "value"] and found[0][1] == "int" and found[1][1] in values
+
+
+def _pairs_reader(
+    columns: Collection[int] | None, read_value: Callable[[bytes, int], tuple[T, int]], skip: Skip, pattern: bytes
+) -> Read:
+    def read(data: bytes, place: int) -> tuple[object, int]:
+        found: dict[int, T] = {}
+        total = 0
+        count, place = read_count(data, place)
+        while count:
+            total = checked_items(total + count)
+            for _ in range(count):
+                key, place = read_long(data, place)
+                if columns is None or key in columns:
+                    found[key], place = read_value(data, place)
+                else:
+                    place = skip(data, place)
+            count, place = read_count(data, place)
+        return found, place
+
+    if columns is None or len(columns) > MAX_MATCHED:
+        return read
+    return _matching_reader(tuple(sorted(columns)), read_value, pattern, read)
+
+
+def _matching_reader(
+    columns: Sequence[int], read_value: Callable[[bytes, int], tuple[T, int]], pattern: bytes, otherwise: Read
+) -> Read:
+    """Returns the function that reads values of some columns by regular expressions, one for each number of pairs. Its
+    groups are empty: they are where the values of these columns begin. What none of them matches is read `otherwise`:
+    many pairs, long bounds, and corrupt ones."""
+    keys = b"".join(re.escape(encode_long(each)) + b"()|" for each in columns) + LONG
+    numbered = [*enumerate(columns, 1)]
+
+    def read(data: bytes, place: int) -> tuple[object, int]:
+        size = data[place]
+        if size & 0x81 or size >= 2 * MAX_WHOLE:  # a size below zero, or of more bytes than one
+            return otherwise(data, place)
+        match = _compiled(keys, pattern, size >> 1)(data, place + 1)
+        if match is None:
+            return otherwise(data, place)
+        starts = ((column, match.start(group)) for group, column in numbered)
+        return {column: read_value(data, start)[0] for column, start in starts if start >= 0}, match.end()
+
+    return read
+
+
+@lru_cache(512)
+def _compiled(keys: bytes, value: bytes, pairs: int) -> Match:
+    end = re.escape(b"\0") if pairs else b""
+    return re.compile(b"(?:(?:%b)%b){%d}+%b" % (keys, value, pairs, end), re.DOTALL).match

@@ -1,0 +1,290 @@
+"""Reads the entries of a manifest (table spec, "Manifests") as content files, with what they inherit from it.
+
+An entry is decoded no further than it is needed: first its status and partition, which decide whether it is read on,
+and then the statistics of the columns that the reader needs. Anyone who may commit to a table writes such files, so
+what an entry states is checked before it is used.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
+from typing import Final, NamedTuple, TypedDict, cast
+
+from arco_catalog.iceberg.content_files import ContentFile, EntryStatus, FileContent, FileStatistics, Partition
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.shapes import MAX_LONG
+from arco_catalog.state.avro import AvroHeader, AvroLimits, Decode, ReadRange, decode_blocks
+from arco_catalog.state.avro_decoder import Read, fields_reader, named_fields, reader_of, skipper_of
+from arco_catalog.state.avro_schema import Unreadable
+from arco_catalog.state.entry_statistics import bounds_reader, counts_reader
+from arco_catalog.state.partition_values import PartitionReader
+from storage_backends.lazy_dataclass import dataclass
+
+LIMITS: Final = AvroLimits(block_bytes=16 << 20, file_bytes=512 << 20, record_bytes=2 << 20)
+"""The limits of a manifest. An entry with all statistics of 10,000 columns has 700 KB."""
+MAX_PATH_LENGTH: Final = 16 << 10
+"""Characters of a file's name: no store has a longer one."""
+MAX_JUDGED: Final = 4_096
+"""Partitions of a manifest whose judgement is remembered."""
+
+_NUMBERS: Final = (
+    *("status", "snapshot_id", "sequence_number", "file_sequence_number", "content", "record_count"),
+    *("file_size_in_bytes", "sort_order_id", "first_row_id", "content_offset", "content_size_in_bytes"),
+)
+_COUNTS: Final = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+_BOUNDS: Final = ("lower_bounds", "upper_bounds")
+_FORMS: Final = {
+    **dict.fromkeys(_NUMBERS, ("int", "long")),
+    **dict.fromkeys(("file_path", "file_format", "referenced_data_file"), ("string",)),
+    "key_metadata": ("bytes",),
+    **dict.fromkeys(("split_offsets", "equality_ids"), ("array of int", "array of long")),
+}
+"""The Avro types that the fields of an entry may have, besides null."""
+_STATUSES: Final = tuple(EntryStatus)
+_CONTENTS: Final = tuple(FileContent)
+
+
+def _always(partition: Partition) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySelection:
+    """Which entries of a manifest are read: from the one at position `first` up to that at `end`, or to the last, if
+    the file is in the table and its partition `may_match`; with `added_only`, if its snapshot added it.
+    `spec` is the manifest's partition spec, and `partition_types` are the types of its fields' values. Statistics are
+    read of these `columns`, of all if that is None."""
+
+    spec: PartitionSpec
+    partition_types: Sequence[str]
+    columns: frozenset[int] | None = frozenset()
+    first: int = 0
+    end: int | None = None
+    added_only: bool = False
+    may_match: Callable[[Partition], bool] = _always
+
+
+async def read_entries(
+    read_range: ReadRange, manifest: ManifestFile, selection: EntrySelection
+) -> AsyncGenerator[Sequence[ContentFile], None]:
+    """Yields the selected entries of a manifest, some thousands at a time, in their order. Raises `Unreadable` for a
+    file that is corrupt or beyond a bound, and what `read_range` and `may_match` raise."""
+    decoders: list[_EntryDecoder] = []
+
+    def decoder_for(header: AvroHeader) -> Decode[ContentFile]:
+        decoders.append(_EntryDecoder(header.schemas.writer, manifest, selection))
+        return decoders[0].decode
+
+    async with aclosing(decode_blocks(read_range, {}, decoder_for, LIMITS)) as blocks:
+        async for files in blocks:
+            yield files
+            if selection.end is not None and decoders[0].position >= selection.end:
+                return
+
+
+class _Judgement(NamedTuple):
+    """A partition, and whether its files are read."""
+
+    partition: Partition
+    matches: bool
+
+
+class _EntryDecoder:
+    """Decodes the entries of one manifest, one after the other."""
+
+    def __init__(self, schema: JsonObject, manifest: ManifestFile, selection: EntrySelection) -> None:
+        self._manifest = manifest
+        self._selection = selection
+        self.position = 0
+        """The position of the next entry."""
+        self._next_row_id = manifest.first_row_id if manifest.content == DATA else None
+        self._judged: dict[bytes, _Judgement] = {}
+        fields = _flat_fields(schema)
+        names = [name for name, _ in fields]
+        cut = names.index("partition")
+        before, partition, after = fields[:cut], fields[cut][1], fields[cut + 1 :]
+        if "status" not in names[:cut]:
+            raise Unreadable("the entries of the manifest have their status behind the partition")
+        readers = _readers(fields, selection.columns)
+        self._read_head = fields_reader(before, readers)
+        self._partitions = PartitionReader(partition, selection.spec, selection.partition_types)
+        self._skip_partition = skipper_of(partition)
+        self._read_rest = fields_reader(after, readers)
+        counted = () if self._next_row_id is None else ("record_count", "first_row_id")
+        self._count_rest = fields_reader(after, {name: readers[name] for name in counted if name in readers})
+
+    def decode(self, data: bytes, place: int) -> tuple[ContentFile | None, int]:
+        """Decodes the next entry, None unless it is selected."""
+        position, self.position = self.position, self.position + 1
+        values, start = self._read_head(data, place)
+        end = self._skip_partition(data, start)
+        status = values["status"]
+        partition = self._partition_if_read(data, start, end) if self._is_selected(position, status) else None
+        rest, end = (self._count_rest if partition is None else self._read_rest)(data, end)
+        values.update(rest)
+        entry = cast(_Values, values)
+        if partition is None:
+            self._take_row_id(entry)
+            return None, end
+        return self._file(position, partition, entry), end
+
+    def _is_selected(self, position: int, status: object) -> bool:
+        chosen = self._selection
+        if position < chosen.first or (chosen.end is not None and position >= chosen.end):
+            return False
+        return status == EntryStatus.ADDED if chosen.added_only else status != EntryStatus.DELETED
+
+    def _partition_if_read(self, data: bytes, start: int, end: int) -> Partition | None:
+        """Returns the partition at this place if its files are read, else None."""
+        encoded = data[start:end]
+        judged = self._judged.get(encoded)
+        if judged is None:
+            if len(self._judged) >= MAX_JUDGED:
+                self._judged.clear()
+            partition = self._partitions.read(data, start)
+            judged = self._judged[encoded] = _Judgement(partition, self._selection.may_match(partition))
+        return judged.partition if judged.matches else None
+
+    def _take_row_id(self, values: "_Values") -> int | None:
+        """Returns the first row id of the file of an entry, None if its rows have none."""
+        if self._next_row_id is None:
+            return None
+        stated = values.get("first_row_id")
+        if stated is not None or values["status"] == EntryStatus.DELETED:
+            return stated
+        taken = self._next_row_id
+        self._next_row_id += _number(values["record_count"])
+        return taken
+
+    def _file(self, position: int, partition: Partition, values: "_Values") -> ContentFile:
+        manifest = self._manifest
+        status, content = values["status"], values.get("content") or DATA
+        if not (0 <= status < len(_STATUSES) and 0 <= content < len(_CONTENTS)):
+            raise Unreadable("an entry of the manifest has an unknown status or content")
+        if (content == DATA) != (manifest.content == DATA):
+            raise Unreadable("a manifest of data files has delete files, or one of delete files has data files")
+        snapshot_id = values.get("snapshot_id")
+        return ContentFile(
+            _CONTENTS[content],
+            _path(values["file_path"]),
+            values["file_format"].lower(),
+            manifest.partition_spec_id,
+            partition,
+            _statistics(values),
+            _number(values["file_size_in_bytes"]),
+            _number(self._inherited(status, values.get("sequence_number"))),
+            self._inherited(status, values.get("file_sequence_number")),
+            _STATUSES[status],
+            manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
+            position,
+            values.get("column_sizes"),
+            values.get("key_metadata"),
+            values.get("split_offsets"),
+            values.get("equality_ids"),
+            values.get("sort_order_id"),
+            self._take_row_id(values),
+            values.get("referenced_data_file"),
+            values.get("content_offset"),
+            values.get("content_size_in_bytes"),
+        )
+
+    def _inherited(self, status: int, stated: int | None) -> int | None:
+        """Returns a sequence number of an entry: that which it states, or else that of the manifest, if the entry was
+        added with it, or the manifest is of a table of version 1."""
+        number = self._manifest.sequence_number
+        return number if stated is None and (status == EntryStatus.ADDED or number == 0) else stated
+
+
+class _Values(TypedDict, total=False):
+    """The fields of an entry and its file that are decoded, of the types that `_readers` checks. One may be missing
+    or null unless it is in `_REQUIRED`."""
+
+    status: int
+    snapshot_id: int | None
+    sequence_number: int | None
+    file_sequence_number: int | None
+    content: int | None
+    file_path: str
+    file_format: str
+    record_count: int
+    file_size_in_bytes: int
+    column_sizes: Mapping[int, int] | None
+    value_counts: Mapping[int, int] | None
+    null_value_counts: Mapping[int, int] | None
+    nan_value_counts: Mapping[int, int] | None
+    lower_bounds: Mapping[int, bytes] | None
+    upper_bounds: Mapping[int, bytes] | None
+    key_metadata: bytes | None
+    split_offsets: Sequence[int] | None
+    equality_ids: Sequence[int] | None
+    sort_order_id: int | None
+    first_row_id: int | None
+    referenced_data_file: str | None
+    content_offset: int | None
+    content_size_in_bytes: int | None
+
+
+_REQUIRED: Final = frozenset({"status", "partition", "file_path", "file_format", "record_count", "file_size_in_bytes"})
+
+
+def _statistics(values: _Values) -> FileStatistics:
+    return FileStatistics(
+        _number(values["record_count"]),
+        values.get("value_counts"),
+        values.get("null_value_counts"),
+        values.get("nan_value_counts"),
+        values.get("lower_bounds"),
+        values.get("upper_bounds"),
+    )
+
+
+def _number(value: int | None) -> int:
+    if value is None or not 0 <= value <= MAX_LONG:
+        raise Unreadable("an entry of the manifest has a number below zero, or no sequence number")
+    return value
+
+
+def _path(value: str) -> str:
+    if not 0 < len(value) <= MAX_PATH_LENGTH:
+        raise Unreadable(f"an entry of the manifest has a path of {len(value):,} characters")
+    return value
+
+
+def _flat_fields(schema: JsonObject) -> Sequence[tuple[str, JsonValue]]:
+    """Returns the names and types of the fields of an entry, with the fields of its file in place of `data_file`.
+    Raises `Unreadable` if it has no such record, or two fields of one name."""
+    found: list[tuple[str, JsonValue]] = []
+    for name, of in named_fields(schema):
+        if name == "data_file" and isinstance(of, dict) and of.get("type") == "record":
+            found += named_fields(of)
+        else:
+            found.append((name, of))
+    names = [name for name, _ in found]
+    if len(set(names)) != len(names) or not {*names} >= _REQUIRED:
+        raise Unreadable("the entries of the manifest lack a field that each must have, or have one twice")
+    return found
+
+
+def _readers(fields: Sequence[tuple[str, JsonValue]], columns: Collection[int] | None) -> Mapping[str, Read]:
+    """Returns the functions that read the fields of an entry, by name. Raises `Unreadable` for one of a wrong type."""
+    found: dict[str, Read] = {}
+    for name, of in fields:
+        if name in _FORMS:
+            found[name] = _checked_reader(name, of)
+        elif name in _COUNTS + _BOUNDS and (columns is None or columns):
+            found[name] = (bounds_reader if name in _BOUNDS else counts_reader)(of, columns)
+    return found
+
+
+def _checked_reader(name: str, of: JsonValue) -> Read:
+    branches = of if isinstance(of, list) else [of]
+    if {*map(_form, branches)} <= {*_FORMS[name], *(() if name in _REQUIRED else ("null",))}:
+        return reader_of(of)
+    raise Unreadable(f"the field {name} of the manifest's entries has a wrong type")
+
+
+def _form(of: JsonValue) -> str:
+    """Returns the name of a type that is written out; that of an array names its items, too."""
+    name = of if isinstance(of, str) else of.get("type") if isinstance(of, dict) else None
+    return f"array of {_form(of['items'])}" if name == "array" and isinstance(of, dict) else str(name)
