@@ -228,11 +228,11 @@ dist: .venv/.bootstrap $(CONSOLE) ## Build the wheel and the source distribution
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 .PHONY: package package-azure release image docs
-package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from (ARGS=--oidc: another, which verifies tokens of other issuers; --sdk: with Amazon's SDK)
+package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from (ARGS=--oidc: another, which verifies tokens of other issuers; --sdk: with Amazon's SDK; --console, too: with the pages for browsers, after make console)
 	$(BIN)/python -m tools.package $(ARGS)
 
-package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which the function app on Azure is deployed from
-	$(BIN)/python -m tools.package_azure
+package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which the function app on Azure is deployed from (ARGS=--console: another, with the pages for browsers, after make console)
+	$(BIN)/python -m tools.package_azure $(ARGS)
 
 release: .venv/.bootstrap sbom $(CONSOLE) ## Build all files of a release into dist/release, of a checkout without changes (CONTRIBUTING.md says how to make one)
 	$(BIN)/python -m tools.release

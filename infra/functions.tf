@@ -18,7 +18,7 @@ locals {
     }
   }
 
-  package = coalesce(var.package, "${path.module}/../dist/arco-catalog-lambda${contains(var.auth, "oidc") ? "-oidc" : ""}.zip")
+  package = coalesce(var.package, "${path.module}/../dist/arco-catalog-lambda${contains(var.auth, "oidc") ? "-oidc" : ""}${var.console ? "-console" : ""}.zip")
 
   settings = merge(local.catalog_settings, local.task_settings, {
     ARCO_STORE             = local.store
@@ -28,6 +28,7 @@ locals {
     ARCO_WORK_QUEUE        = local.work_queue_url
   })
   realms = length(var.realm) == 0 ? {} : { ARCO_REALM = join(",", var.realm) }
+  pages  = var.console ? { ARCO_CONSOLE = "true" } : {}
   traces = var.otlp_endpoint == null ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint }
 }
 
@@ -52,7 +53,7 @@ resource "aws_lambda_function" "function" {
   publish                        = true # a version for the alias to name: what SnapStart and a rollback need
 
   environment {
-    variables = merge(var.environment, local.settings, local.realms, each.key == "api" ? local.realm_settings : {}, local.traces)
+    variables = merge(var.environment, local.settings, local.realms, each.key == "api" ? merge(local.realm_settings, local.pages) : {}, local.traces)
   }
 
   tracing_config {

@@ -53,6 +53,27 @@ resource "aws_apigatewayv2_route" "tokens" {
   authorization_type = "NONE"
 }
 
+# The files of the console, which hold no data: a browser loads them before anybody has signed in.
+resource "aws_apigatewayv2_route" "console" {
+  for_each = toset(local.http_api && var.console ? ["ui", "ui/{proxy+}"] : [])
+
+  api_id             = aws_apigatewayv2_api.api[0].id
+  route_key          = "GET /${each.key}"
+  target             = "integrations/${aws_apigatewayv2_integration.api[0].id}"
+  authorization_type = "NONE"
+}
+
+resource "aws_lambda_permission" "http_api_console" {
+  count = local.http_api && var.console ? 1 : 0
+
+  statement_id  = "http-api-ui"
+  action        = "lambda:InvokeFunction"
+  function_name = aws_lambda_function.function["api"].function_name
+  qualifier     = aws_lambda_alias.live["api"].name
+  principal     = "apigateway.amazonaws.com"
+  source_arn    = "${aws_apigatewayv2_api.api[0].execution_arn}/*/*/ui*"
+}
+
 resource "aws_apigatewayv2_stage" "api" {
   count = local.http_api ? 1 : 0
 

@@ -106,6 +106,21 @@ variable "jwt" {
   }
 }
 
+variable "console" {
+  description = "Serve the console, pages for browsers below /ui. They are open to everybody and hold no data: what they show, they request with the token of their user. Needs a package with it (`make console`, then `make package ARGS=--console`)."
+  type        = bool
+  default     = false
+
+  validation {
+    condition     = !var.console || var.endpoint == "http-api"
+    error_message = "console = true needs endpoint = \"http-api\": the other endpoints have no open routes beside those of the API."
+  }
+  validation {
+    condition     = !var.console || var.authorization != "iam"
+    error_message = "console = true needs authorization = \"none\" with a realm, or \"jwt\": a browser signs no requests with SigV4."
+  }
+}
+
 variable "throttling" {
   description = "Requests a second, and how many at once, that API Gateway lets through. A function URL has none but reserved_concurrency."
   type        = object({ rate = number, burst = number })
@@ -127,7 +142,7 @@ variable "access_logs" {
 # The functions
 
 variable "package" {
-  description = "The zip that `make package` builds, or `make package ARGS=--sdk`. Null: dist/arco-catalog-lambda.zip beside this folder; with oidc in auth arco-catalog-lambda-oidc.zip (`make package ARGS=--oidc`)."
+  description = "The zip that `make package` builds, or `make package ARGS=--sdk`. Null: dist/arco-catalog-lambda.zip beside this folder; with oidc in auth arco-catalog-lambda-oidc.zip (`make package ARGS=--oidc`), and with console such a zip that ends in -console.zip."
   type        = string
   default     = null
 }

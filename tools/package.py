@@ -1,5 +1,6 @@
-"""Builds the zip that every function is deployed from: `python -m tools.package [--oidc | --sdk] [OUTPUT]`. With
-`--oidc` it has what verifies tokens of other issuers, with `--sdk` Amazon's SDK beside the catalog's own S3 client.
+"""Builds the zip that every function is deployed from: `python -m tools.package [--oidc | --sdk] [--console] [OUTPUT]`.
+With `--oidc` it has what verifies tokens of other issuers, with `--sdk` Amazon's SDK beside the catalog's own S3
+client, with `--console` the built pages for browsers.
 
 One zip for all functions and platforms: handlers, the catalog, and what they import, with the compiled modules of each
 platform and the bytecode of each Python side by side (their names tell them apart). The same sources, the same lock
@@ -24,6 +25,8 @@ PROJECT = Path(__file__).resolve().parents[1]
 LOCKS = PROJECT / "requirements"
 SOURCES = ("arco_catalog", "storage_backends", "lambda")
 NOT_SHIPPED = ("arco_catalog/cli",)
+CONSOLE = "arco_catalog/http/console/built"
+CONSOLE_SUFFIX = "-console"
 
 _ABOUT_THE_INSTALLATION = ("RECORD", "INSTALLER", "REQUESTED", "WHEEL", "direct_url.json", "uv_cache.json")
 _FOR_COMPILERS = (".pyx", ".pxd", ".pyi", ".c", ".h", ".typed", ".pyc")
@@ -58,9 +61,8 @@ class Variant(Enum):
     OIDC = "-oidc"
     SDK = "-sdk"
 
-    @property
-    def output(self) -> Path:
-        return PROJECT / "dist" / f"arco-catalog-lambda{self.value}.zip"
+    def output(self, *, console: bool = False) -> Path:
+        return PROJECT / "dist" / f"arco-catalog-lambda{self.value}{CONSOLE_SUFFIX if console else ''}.zip"
 
     @property
     def lock(self) -> Path:
@@ -85,11 +87,12 @@ def main() -> int:
         ("--sdk", Variant.SDK, "with Amazon's SDK"),
     ):
         chosen.add_argument(name, dest="variant", action="store_const", const=variant, help=what)
-    names = ", ".join(str(variant.output.relative_to(PROJECT)) for variant in Variant)
-    parser.add_argument("output", nargs="?", type=Path, help=f"default {names}")
+    parser.add_argument("--console", action="store_true", help="with the console, which `make console` builds")
+    names = ", ".join(str(variant.output().relative_to(PROJECT)) for variant in Variant)
+    parser.add_argument("output", nargs="?", type=Path, help=f"default {names}; with --console ending in -console.zip")
     options = parser.parse_args()
-    output: Path = options.output or options.variant.output
-    unzipped = build(output, options.variant)
+    output: Path = options.output or options.variant.output(console=options.console)
+    unzipped = build(output, options.variant, console=options.console)
     sys.stdout.write(f"{output}: {megabytes(output.stat().st_size)} zipped, {megabytes(unzipped)} unzipped\n")
     for version in PYTHONS:
         if interpreter(version) is None:
@@ -97,13 +100,23 @@ def main() -> int:
     return 0
 
 
-def build(output: Path, variant: Variant = Variant.USUAL) -> int:
-    """Writes the zip, and nothing if something fails. Returns its size unzipped, in bytes."""
+def build(output: Path, variant: Variant = Variant.USUAL, *, console: bool = False) -> int:
+    """Writes the zip, and nothing if something fails. Returns its size unzipped, in bytes. Raises `FileNotFoundError`
+    if it is to have the console and that is not built."""
+    pages = console_files() if console else {}
     with tempfile.TemporaryDirectory(prefix="arco-package-") as scratch:
         files = {**dependencies(Path(scratch), PLATFORMS, variant.lock), **dict(modules(SOURCES, NOT_SHIPPED))}
-        files |= _bytecode(files, Path(scratch, "compiled"))
+        files |= pages | _bytecode(files, Path(scratch, "compiled"))
     write_zip(output, files)
     return sum(map(len, files.values()))
+
+
+def console_files() -> Mapping[str, bytes]:
+    """The built files of the console, by their place in the zip. Raises `FileNotFoundError` if it is not built."""
+    built = PROJECT / CONSOLE
+    if not (built / "index.html").is_file():
+        raise FileNotFoundError(f"there is no console in {built}: `make console` builds it")
+    return {f"{CONSOLE}/{file.name}": file.read_bytes() for file in sorted(built.iterdir())}
 
 
 def write_zip(output: Path, files: Mapping[str, bytes]) -> None:

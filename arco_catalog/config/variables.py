@@ -117,6 +117,7 @@ METRICS = Variable(
     "MODE",
 )
 GZIP = _switch("ARCO_GZIP", "compress answers of 64 KB, not only those of 1 MB, for clients that accept it")
+CONSOLE = _switch("ARCO_CONSOLE", "serve the console, the pages for browsers below /ui, from a package that has it")
 NO_CONSOLE = _switch("ARCO_NO_CONSOLE", "do not serve the console, the pages for browsers below /ui")
 CONSOLE_CLIENTS = _listed(
     "ARCO_CONSOLE_CLIENTS",
@@ -610,6 +611,7 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     IDEMPOTENCY_CLEANUP_ENABLED,
     WORK_QUEUE,
     ENDPOINT,
+    CONSOLE,
     SOURCE_PRINCIPALS,
     SKIP_PROBE,
     *_IDENTITY,

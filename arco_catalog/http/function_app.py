@@ -1,11 +1,13 @@
 """Makes the app that a deployed function serves, on AWS Lambda or Azure Functions."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from arco_catalog.authentication.authorization import is_off
 from arco_catalog.config.variables import (
     AUTH,
     BASE_PATH,
+    CONSOLE,
     IDEMPOTENCY_DIALECT,
     IDEMPOTENCY_ENABLED,
     IDEMPOTENCY_LIFETIME,
@@ -24,6 +26,9 @@ from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.telemetry import Telemetry
+
+if TYPE_CHECKING:  # importing it takes time, which a cold start without the console saves
+    from arco_catalog.http.console.files import Console
 
 
 def function_options(environment: Mapping[str, str]) -> HttpOptions:
@@ -55,20 +60,31 @@ async def function_app(
     With `ARCO_AUTH` the app serves authenticated callers: the realms of the store, or `catalog` if `served_by_function`
     returns no realms. Without it, the app serves `catalog` to every caller that the gateway lets in, but refuses
     requests once it has found a realm in the store (`RealmGuard`); with `ARCO_AUTHORIZATION=off` it does not look for
-    one. Raises `ValueError` for an invalid variable, and `StoreError` if the store does not answer.
+    one. With `ARCO_CONSOLE` the app serves the console of its package. Raises `ValueError` for an invalid variable,
+    `FileNotFoundError` for a package without the console, and `StoreError` if the store does not answer.
     """
     one = {catalog.settings.warehouse: catalog}
+    console = _packaged_console() if CONSOLE.read(environment) else None
     if AUTH.read(environment):
         # Imported here, because a cold start without realms has no use for it.
         from arco_catalog.http.function_realms import served_by_function
 
         served = await served_by_function(environment, catalog, runtime)
         warehouses = one if served.realms is None else {}
-        return create_app(warehouses, options, telemetry, served.realms, served.authentication)
+        return create_app(warehouses, options, telemetry, served.realms, served.authentication, console=console)
     if is_off(environment):
-        return create_app(one, options, telemetry)
+        return create_app(one, options, telemetry, console=console)
 
     def guard(inner: Handle) -> Handle:
         return RealmGuard(inner, catalog, REALM.read(environment)).handle
 
-    return create_app(one, options, telemetry, guard=guard)
+    return create_app(one, options, telemetry, guard=guard, console=console)
+
+
+def _packaged_console() -> "Console":
+    # Imported here, because a cold start without the console has no use for it.
+    from arco_catalog.http.console.files import BUILT, INDEX, read_console
+
+    if not (BUILT / INDEX).is_file():
+        raise FileNotFoundError(f"{CONSOLE.name} is set, and this package has no console: build one with --console")
+    return read_console()

@@ -1,5 +1,5 @@
 locals {
-  package = coalesce(var.package, "${path.module}/../../dist/arco-catalog-functions.zip")
+  package = coalesce(var.package, "${path.module}/../../dist/arco-catalog-functions${var.console ? "-console" : ""}.zip")
 
   settings = merge(local.catalog_settings, {
     ARCO_STORE      = local.store
@@ -8,6 +8,7 @@ locals {
   })
 
   gateway_settings  = { ARCO_GATEWAY_APIS = "easyauth", ARCO_GATEWAY_PRINCIPAL_CLAIM = "oid" }
+  pages             = var.console ? { ARCO_CONSOLE = "true" } : {}
   source_principals = length(var.source_principals) == 0 ? {} : { ARCO_SOURCE_PRINCIPALS = join(",", var.source_principals) }
 
   platform_settings = {
@@ -69,7 +70,7 @@ resource "azurerm_function_app_flex_consumption" "app" {
   https_only                                     = true
   webdeploy_publish_basic_authentication_enabled = false
 
-  app_settings = merge(var.app_settings, local.settings, local.task_settings, local.realm_settings, local.source_principals, local.platform_settings, {
+  app_settings = merge(var.app_settings, local.settings, local.task_settings, local.realm_settings, local.pages, local.source_principals, local.platform_settings, {
     "AzureWebJobs.tasks.Disabled"   = "true" # another app's, whose identity may delete data
     "AzureWebJobs.collect.Disabled" = "true" # another's, whose identity may delete state
   })

@@ -115,6 +115,17 @@ variable "authorization" {
   }
 }
 
+variable "console" {
+  description = "Serve the console, pages for browsers below /ui. They are open to everybody and hold no data: what they show, they request with the token of their user. Needs a package with it (`make console`, then `make package-azure ARGS=--console`)."
+  type        = bool
+  default     = false
+
+  validation {
+    condition     = !var.console || var.authorization == "none"
+    error_message = "console = true needs authorization = \"none\" with a realm: App Service refuses a browser that has no token yet."
+  }
+}
+
 variable "allow_any_caller" {
   description = "Say that entra without applications and identities is meant: every token for the registration may do everything."
   type        = bool

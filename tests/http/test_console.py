@@ -97,6 +97,14 @@ async def test_every_file_forbids_code_frames_and_addresses_of_others(
     assert "unsafe" not in answer.headers["Content-Security-Policy"]
 
 
+async def test_the_page_has_a_name_for_gateways_without_a_route_for_a_slash(service: HttpService, built: Path) -> None:
+    client = client_of(service, built)
+
+    page, named = await client.get("/ui/"), await client.get("/ui/index.html")
+
+    assert (named.status, named.body, named.headers) == (200, page.body, page.headers)
+
+
 @pytest.mark.parametrize("base", ["", "/prod"])
 async def test_an_error_below_the_console_has_the_headers_of_its_pages(
     service: HttpService, built: Path, base: str
@@ -123,7 +131,7 @@ async def test_what_is_not_below_the_console_has_no_headers_of_pages(
     assert "Content-Security-Policy" not in (await client_of(service, built).get(target)).headers
 
 
-@pytest.mark.parametrize("name", ["missing.js", "notes.md", "index.html", "..%2Fpages.py", "%2e%2e", ""])
+@pytest.mark.parametrize("name", ["missing.js", "notes.md", "..%2Fpages.py", "%2e%2e", ""])
 async def test_nothing_else_is_a_file_of_the_console(service: HttpService, built: Path, name: str) -> None:
     answer = await client_of(service, built).get(f"/ui/x{name}" if not name else f"/ui/{name}")
 

@@ -97,6 +97,7 @@ ACCEPTED: dict[str, Variables] = {
         "prefix": "lakes",
         "operator_role_arns": [OPERATOR],
     },
+    "pages": {"auth": ["internal"], "authorization": "none", "generate_token_key": True, "console": True},
     "clients-at-a-rest-api": {
         "auth": ["internal"],
         "authorization": "none",
@@ -202,6 +203,17 @@ REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
     "tokens_of_any_scope": (
         {"authorization": "jwt", "jwt": {"issuer": "https://id.example.com", "audience": ["lake"]}},
         "any token of the audience could do anything",
+    ),
+    "pages_behind_signatures": ({"console": True}, "a browser signs no requests"),
+    "pages_at_a_rest_api": (
+        {
+            "console": True,
+            "endpoint": "rest-api",
+            "auth": ["internal"],
+            "authorization": "none",
+            "generate_token_key": True,
+        },
+        "the other endpoints have no open routes",
     ),
     "issuer_that_nobody_asks": ({"authorization": "iam", "jwt": JWT}, "nobody would look at a token"),
     "tokens_at_a_rest_api": (

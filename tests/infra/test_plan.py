@@ -300,6 +300,8 @@ def test_gateways_pass_on_what_there_is_and_have_a_limit_where_clients_log_in(pl
     assert routes("signed") == dict.fromkeys(everything, "AWS_IAM")
     logging_in = ("POST /v1/oauth/tokens", "POST /api/catalog/v1/oauth/tokens")
     assert routes("clients") == dict.fromkeys((*everything, *logging_in), "NONE")
+    pages = ("GET /ui", "GET /ui/{proxy+}")
+    assert routes("pages") == dict.fromkeys((*everything, *logging_in, *pages), "NONE")
     limited = only(plan, "clients", "aws_apigatewayv2_stage")["route_settings"]
     assert {(each["route_key"], each["throttling_rate_limit"], each["throttling_burst_limit"]) for each in limited} == {
         (route, 10, 20) for route in logging_in

@@ -12,7 +12,7 @@ import pytest
 
 from tools.bytecode import interpreter
 from tools.gateway.sandbox import make_runtime_client
-from tools.package import PLATFORMS, PROJECT, PYTHONS, SOURCES, build
+from tools.package import CONSOLE, PLATFORMS, PROJECT, PYTHONS, SOURCES, Variant, build
 
 HANDLERS = ("lambda.api.handler", "lambda.reconcile.handler", "lambda.work.handler")
 HEAVY = {"pyiceberg", "pyarrow", "pydantic", "pyspark", "botocore", "boto3", "aiobotocore", "aiohttp", "uvicorn"}
@@ -112,7 +112,30 @@ def test_a_handler_imports_what_the_zip_holds_and_no_more(folder: Path, tmp_path
     imported = imported_by(handler, folder, tmp_path, {})
     assert "argparse" not in imported
     assert top(imported) & (HEAVY | {"jwt", "cryptography"}) == set()
-    assert not [module for module in imported if module.startswith("arco_catalog.vending")]
+    assert not [
+        module for module in imported if module.startswith(("arco_catalog.vending", "arco_catalog.http.console"))
+    ]
+
+
+def test_the_console_is_in_the_zip_by_a_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def names_in(zip_file: Path) -> set[str]:
+        with zipfile.ZipFile(zip_file) as opened:
+            return {name for name in opened.namelist() if name.startswith(f"{CONSOLE}/")}
+
+    monkeypatch.setattr("tools.package.PROJECT", tmp_path)
+    monkeypatch.setattr("tools.package.dependencies", lambda *_: {})
+    with pytest.raises(FileNotFoundError, match="`make console` builds it"):
+        build(tmp_path / "a.zip", console=True)
+    assert [*tmp_path.iterdir()] == []
+
+    (tmp_path / CONSOLE).mkdir(parents=True)
+    (tmp_path / CONSOLE / "index.html").write_text("<!doctype html>")
+    build(tmp_path / "with.zip", console=True)
+    build(tmp_path / "without.zip")
+
+    assert names_in(tmp_path / "with.zip") == {f"{CONSOLE}/index.html"}
+    assert names_in(tmp_path / "without.zip") == set()
+    assert Variant.OIDC.output(console=True).name == "arco-catalog-lambda-oidc-console.zip"
 
 
 def test_the_deployed_default_imports_nothing_of_realms(folder: Path, tmp_path: Path) -> None:

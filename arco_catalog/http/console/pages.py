@@ -4,7 +4,7 @@ from functools import cache
 from importlib.metadata import version
 
 from arco_catalog.http.compression import accepts_gzip, compressed
-from arco_catalog.http.console.files import Console, StaticFile
+from arco_catalog.http.console.files import INDEX, Console, StaticFile
 from arco_catalog.http.etag import none_match
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
@@ -31,9 +31,10 @@ async def index(context: RequestContext) -> Response:
 
 
 async def static_file(context: RequestContext) -> Response:
-    """Returns a file of the console, or 304 to a client that has it. Raises `NoSuchRoute` if there is none of that
-    name."""
-    found = _console(context).files.get(context.params["file"])
+    """Returns a file of the console, or 304 to a client that has it. The first page has a name, too: a gateway may have
+    no route for a path that ends in a slash. Raises `NoSuchRoute` if there is no file of that name."""
+    console, name = _console(context), context.params["file"]
+    found = console.index if name == INDEX else console.files.get(name)
     if found is None:
         raise NoSuchRoute("The console has no such file: load /ui/ again")
     return _response(context, found)

@@ -45,6 +45,7 @@ ACCEPTED: dict[str, dict[str, object]] = {
         "hierarchical_namespace": False,
         "engine_principal_ids": [CLIENT],
     },
+    "pages": {"authorization": "none", "entra": None, "allow_unauthenticated": True, "console": True},
     "any-caller": {"entra": {"client_id": CLIENT}, "allow_any_caller": True},
 }
 _APP = "azurerm_function_app_flex_consumption.app"
@@ -102,6 +103,7 @@ PLANNED = {
         f'{_APP}.app_settings["ARCO_ENDPOINT"] == "unauthenticated"',
         'strcontains(output.settings.spark, "/v1/oauth/tokens")',
     ],
+    "pages": [f'{_APP}.app_settings["ARCO_CONSOLE"] == "true"'],
     "any-caller": [f"length({_APP}.auth_settings_v2[0].active_directory_v2[0].allowed_applications) == 0"],
 }
 """What must hold of the plan of each, as conditions of Terraform's language."""
@@ -137,6 +139,7 @@ REFUSED_TOGETHER: dict[str, dict[str, object]] = {
         "oidc_issuers": ["https://id.example.com"],
         "oidc_audiences": ["lake"],
     },
+    "pages-behind-app-service": {"console": True},
     "registration-nobody-looks-at": {"authorization": "none", "allow_unauthenticated": True},
 }
 
