@@ -106,7 +106,7 @@ def build(output: Path, variant: Variant = Variant.USUAL, *, console: bool = Fal
     pages = console_files() if console else {}
     with tempfile.TemporaryDirectory(prefix="arco-package-") as scratch:
         files = {**dependencies(Path(scratch), PLATFORMS, variant.lock), **dict(modules(SOURCES, NOT_SHIPPED))}
-        files |= pages | _bytecode(files, Path(scratch, "compiled"))
+        files |= {**pages, **_bytecode(files, Path(scratch, "compiled"))}
     write_zip(output, files)
     return sum(map(len, files.values()))
 

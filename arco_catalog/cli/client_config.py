@@ -104,6 +104,13 @@ def client_config(
     return "\n\n".join([*blocks, _duckdb(uri, warehouse, login)])
 
 
+def file_io(store: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the properties of Iceberg by which engines reach the files of a store, without secrets."""
+    settings = store_settings(store, environment)
+    named = {**settings.spark, **settings.pyiceberg}
+    return {name: value for name, value in named.items() if name != "io-impl" and not value.startswith("$")}
+
+
 def spark_runtime(spark: str) -> str:
     """Returns the Maven coordinates of Iceberg for a version of Spark, such as `4.1`. Raises `KeyError` if it is not
     supported."""

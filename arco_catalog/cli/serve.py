@@ -16,6 +16,7 @@ import uvloop
 
 from arco_catalog.cli.accepting import Acceptor
 from arco_catalog.cli.background_work import policies_of, working
+from arco_catalog.cli.client_config import file_io
 from arco_catalog.cli.connections import BoundedProtocol
 from arco_catalog.cli.crowd import Crowd, max_connections
 from arco_catalog.cli.errors import CliError
@@ -145,6 +146,7 @@ async def _serve(options: ServeOptions) -> None:
             allowed_origins=parsed.origins,
             max_body_bytes=options.max_body,
             request_memory_bytes=options.request_memory,
+            file_io=file_io(options.store, options.environment),
         )
         catalogs = {} if what.realms else {options.warehouse: catalog}
         app = create_app(

@@ -14,7 +14,8 @@ from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
 async def get_config(context: RequestContext) -> Response:
     """Returns the client configuration of the warehouse that the query names, or of the default one: its prefix, the
-    namespace separator, the supported endpoints, and whether the catalog takes idempotency keys. Raises
+    namespace separator, the supported endpoints, whether the catalog takes idempotency keys, and if known the
+    properties by which engines reach its files, for people who write an engine's settings. Raises
     `NoSuchWarehouse`, `BadRequest` if the query names no warehouse and there is no default, and the errors of
     `Session.head`."""
     service = context.service
@@ -38,8 +39,24 @@ async def get_config(context: RequestContext) -> Response:
             },
             "endpoints": [*_endpoints(service.routes)],
             **_discovery(policy, service.options.key_lifetime_ms),
+            **_file_io(context),
         }
     )
+
+
+def _file_io(context: RequestContext) -> JsonObject:
+    """Returns a field with the properties by which engines reach the files of a catalog, without secrets: those of its
+    storage configuration, or else those of the server's store; no field if there are none. They are not among the
+    `defaults`, because an engine may reach the store by another endpoint, which its environment names."""
+    session, properties = context.sessions.open(), context.service.options.file_io
+    if session.catalog.storage:
+        # Imported here: only a catalog of a realm has a storage configuration.
+        from arco_catalog.operations.delegation import storage_of
+        from arco_catalog.vending.storage_config import AwsStorage
+
+        storage = storage_of(session)
+        properties = (storage.client_properties if isinstance(storage, AwsStorage) else {}) or properties
+    return {"file-io": dict(properties)} if properties else {}
 
 
 def _endpoints(routes: Iterable[Endpoint]) -> Iterator[str]:

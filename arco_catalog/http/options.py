@@ -1,5 +1,7 @@
 """The options of the HTTP layer."""
 
+from collections.abc import Mapping
+from dataclasses import field
 from functools import cached_property
 
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
@@ -39,7 +41,8 @@ class HttpOptions:
     requests of foreign web pages are refused, except from `allowed_origins`. Pages of these can also read responses.
     `source_principals` are patterns of principals that may name the source of a change (source.py).
     `request_memory_bytes` is the memory that all running requests share, and `memory_seconds` the time for which a
-    request waits for its part of it.
+    request waits for its part of it. `file_io` are properties of Iceberg, without secrets, by which engines reach the
+    store's files: a region, an endpoint, a project or an account.
     """
 
     default_warehouse: str | None = None
@@ -61,6 +64,7 @@ class HttpOptions:
     source_principals: tuple[str, ...] = ()
     request_memory_bytes: int = REQUEST_MEMORY_BYTES
     memory_seconds: float = TIMEOUT_SECONDS
+    file_io: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def key_policy(self) -> KeyPolicy:

@@ -10,6 +10,8 @@ import { login } from "./session";
 export interface Catalog {
   name: string;
   prefix: string;
+  /** Properties of Iceberg by which engines reach the catalog's files; none if the server names none. */
+  fileIo: Readonly<Record<string, string>>;
 }
 
 export interface Snapshot {
@@ -97,8 +99,13 @@ export function openCatalog(name: string): Promise<Catalog> {
 }
 
 async function readCatalog(name: string): Promise<Catalog> {
-  const { overrides } = await read<{ overrides: Record<string, string> }>("v1/config", { query: { warehouse: name } });
-  return { name, prefix: overrides.prefix ?? encodeURIComponent(name) };
+  const config = await read<Config>("v1/config", { query: { warehouse: name } });
+  return { name, prefix: config.overrides.prefix ?? encodeURIComponent(name), fileIo: config["file-io"] ?? {} };
+}
+
+interface Config {
+  overrides: Record<string, string>;
+  "file-io"?: Record<string, string>;
 }
 
 interface Listing {

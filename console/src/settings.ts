@@ -12,6 +12,8 @@ export interface CatalogTarget {
   warehouse: string;
   realm: string;
   logins: readonly LoginKind[];
+  /** Properties of Iceberg by which engines reach the files of the server's store. */
+  fileIo: Readonly<Record<string, string>>;
 }
 
 /** What settings of a table are filled with: also its name, and where its files are. */
@@ -27,39 +29,125 @@ export interface Block {
   text: string;
 }
 
+type Properties = Record<string, string>;
+
 interface FileAccess {
   bundle: string | null;
-  spark: Record<string, string>;
-  trino: Record<string, string>;
+  spark: Properties;
+  pyiceberg: Properties;
+  trino: Properties;
+  /** Statements of DuckDB before the one that attaches the catalog. */
+  duckdb: string[];
 }
 
 /** Returns the settings of each engine. */
 export function blocksFor(target: Target): Block[] {
   const files = accessTo(target);
-  return [spark(target, files), trino(target, files), pyiceberg(target), duckdb(target), flink(target, files)];
+  return [
+    spark(target, files),
+    trino(target, files),
+    pyiceberg(target, files.pyiceberg),
+    duckdb(target, files),
+    flink(target, files),
+  ];
 }
 
-function accessTo({ location, logins }: Target): FileAccess {
-  const scheme = location.slice(0, Math.max(0, location.indexOf(":")));
-  const io = (name: string) => ({ "io-impl": `org.apache.iceberg.${name}` });
-  const delegated: Record<string, string> =
-    logins.length > 0 ? { "header.X-Iceberg-Access-Delegation": "vended-credentials" } : {};
-  const vended: Record<string, string> =
-    logins.length > 0 ? { "iceberg.rest-catalog.vended-credentials-enabled": "true" } : {};
-  const of = (bundle: string, impl: string, trino: string) => ({
+function accessTo(target: Target): FileAccess {
+  const scheme = target.location.slice(0, Math.max(0, target.location.indexOf(":")));
+  if (/^s3[an]?$/.test(scheme)) return accessToS3(target);
+  if (scheme === "gs") return accessToGcs(target);
+  if (/^(abfss?|wasbs?)$/.test(scheme)) return accessToAzure(target);
+  const trino = { "fs.native-local.enabled": "true", "local.location": "/" };
+  return { bundle: null, spark: {}, pyiceberg: {}, trino, duckdb: [] };
+}
+
+/** What the engines of Java have to set: the library, and that the catalog gives credentials where there are logins. */
+function accessOfJava({ logins }: Target, bundle: string, io: string): Pick<FileAccess, "bundle" | "spark" | "trino"> {
+  const delegates = logins.length > 0;
+  const header: Properties = delegates ? { "header.X-Iceberg-Access-Delegation": "vended-credentials" } : {};
+  return {
     bundle: `org.apache.iceberg:iceberg-${bundle}-bundle:${ICEBERG}`,
-    spark: { ...delegated, ...io(impl) },
-    trino: { ...vended, [trino]: "true" },
+    spark: { ...header, "io-impl": `org.apache.iceberg.${io}` },
+    trino: delegates ? { "iceberg.rest-catalog.vended-credentials-enabled": "true" } : {},
+  };
+}
+
+function accessToS3(target: Target): FileAccess {
+  const java = accessOfJava(target, "aws", "aws.s3.S3FileIO");
+  const { fileIo } = target;
+  const ofTrino = picked(fileIo, ["s3.region", "s3.endpoint", "s3.path-style-access"]);
+  return {
+    ...java,
+    spark: { ...java.spark, ...picked(fileIo, ["client.region", "s3.endpoint", "s3.path-style-access"]) },
+    pyiceberg: picked(fileIo, ["s3.region", "s3.endpoint"]),
+    trino: { ...java.trino, "fs.native-s3.enabled": "true", ...ofTrino },
+    duckdb: target.logins.length > 0 ? [] : [s3Secret(fileIo)],
+  };
+}
+
+/** The secret by which DuckDB reaches S3 with the credentials of its environment. */
+function s3Secret(fileIo: Readonly<Properties>): string {
+  const [, scheme, host] = /^(https?):\/\/([^/]+)/.exec(fileIo["s3.endpoint"] ?? "") ?? [];
+  const options = [
+    "TYPE s3",
+    "PROVIDER credential_chain",
+    ...(fileIo["s3.region"] ? [`REGION ${sqlText(fileIo["s3.region"])}`] : []),
+    ...(host ? [`ENDPOINT ${sqlText(host)}`, `USE_SSL ${scheme === "https"}`] : []),
+    ...(fileIo["s3.path-style-access"] === "true" ? ["URL_STYLE 'path'"] : []),
+  ];
+  return `CREATE SECRET files (${options.join(", ")});`;
+}
+
+function accessToGcs(target: Target): FileAccess {
+  const java = accessOfJava(target, "gcp", "gcp.gcs.GCSFileIO");
+  const { fileIo } = target;
+  const names = ["gcs.project-id", "gcs.user-project", "gcs.service.host", "gcs.no-auth"];
+  const python = ["gcs.project-id", "gcs.service.host", "gcs.oauth2.token", "gcs.oauth2.token-expires-at"];
+  const trino = { "gcs.project-id": "gcs.project-id", "gcs.service.host": "gcs.endpoint" };
+  return {
+    ...java,
+    spark: { ...java.spark, ...picked(fileIo, names) },
+    pyiceberg: picked(fileIo, python),
+    trino: { ...java.trino, "fs.native-gcs.enabled": "true", ...renamed(fileIo, trino) },
+    duckdb: [],
+  };
+}
+
+function accessToAzure(target: Target): FileAccess {
+  const java = accessOfJava(target, "azure", "azure.adlsv2.ADLSFileIO");
+  const { fileIo, location } = target;
+  const connections = Object.keys(fileIo).filter((name) => name.startsWith("adls.connection-string."));
+  const [, account, cloud] = /^[^/]*\/\/(?:[^@/]*@)?([^./]+)\.(?:dfs|blob)\.([^/]+)/.exec(location) ?? [];
+  return {
+    ...java,
+    spark: { ...java.spark, ...picked(fileIo, connections) },
+    pyiceberg: { ...(account ? { "adls.account-name": account } : {}), ...picked(fileIo, ["adls.account-host"]) },
+    trino: {
+      ...java.trino,
+      "fs.native-azure.enabled": "true",
+      "azure.auth-type": "DEFAULT",
+      ...(cloud && cloud !== "core.windows.net" ? { "azure.endpoint": cloud } : {}),
+    },
+    duckdb: [],
+  };
+}
+
+function picked(properties: Readonly<Properties>, names: readonly string[]): Properties {
+  return renamed(properties, Object.fromEntries(names.map((name) => [name, name])));
+}
+
+/** Returns properties under other names; those that are missing are left out. */
+function renamed(properties: Readonly<Properties>, names: Readonly<Properties>): Properties {
+  const found = Object.entries(names).flatMap(([name, other]): [string, string][] => {
+    const value = properties[name];
+    return value ? [[other, value]] : [];
   });
-  if (/^s3[an]?$/.test(scheme)) return of("aws", "aws.s3.S3FileIO", "fs.native-s3.enabled");
-  if (scheme === "gs") return of("gcp", "gcp.gcs.GCSFileIO", "fs.native-gcs.enabled");
-  if (/^(abfss?|wasbs?)$/.test(scheme)) return of("azure", "azure.adlsv2.ADLSFileIO", "fs.native-azure.enabled");
-  return { bundle: null, spark: {}, trino: { "fs.native-local.enabled": "true", "local.location": "/" } };
+  return Object.fromEntries(found);
 }
 
 /** The settings of a login under the names that Iceberg's Java library and PyIceberg share. */
-function loginOf({ logins, uri, realm }: CatalogTarget): Record<string, string> {
-  const named: Record<string, string> = realm ? { "header.Polaris-Realm": realm } : {};
+function loginOf({ logins, uri, realm }: CatalogTarget): Properties {
+  const named: Properties = realm ? { "header.Polaris-Realm": realm } : {};
   if (logins.includes("client-credentials")) {
     const credential = { credential: "CLIENT_ID:CLIENT_SECRET", scope: "PRINCIPAL_ROLE:ALL" };
     return { ...credential, "oauth2-server-uri": `${uri}/v1/oauth/tokens`, ...named };
@@ -69,7 +157,7 @@ function loginOf({ logins, uri, realm }: CatalogTarget): Record<string, string> 
 
 function spark(target: Target, files: FileAccess): Block {
   const catalog = `spark.sql.catalog.${CATALOG}`;
-  const of = (settings: Record<string, string>) =>
+  const of = (settings: Properties) =>
     Object.entries(settings).map(([name, value]) => [`${catalog}.${name}`, value] as const);
   const settings = [
     ["spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"],
@@ -108,8 +196,8 @@ function trino(target: Target, files: FileAccess): Block {
 }
 
 /** Returns the lines of Python that make a catalog of PyIceberg. */
-export function pyicebergCatalog(target: CatalogTarget): string[] {
-  const settings = { type: "rest", uri: target.uri, warehouse: target.warehouse, ...loginOf(target) };
+export function pyicebergCatalog(target: CatalogTarget, files: Readonly<Properties> = {}): string[] {
+  const settings = { type: "rest", uri: target.uri, warehouse: target.warehouse, ...loginOf(target), ...files };
   return [
     "from pyiceberg.catalog import load_catalog",
     "",
@@ -122,15 +210,15 @@ export function pyicebergCatalog(target: CatalogTarget): string[] {
   ];
 }
 
-function pyiceberg(target: Target): Block {
+function pyiceberg(target: Target, files: Properties): Block {
   const name = JSON.stringify([...target.namespace, target.table])
     .replace("[", "(")
     .replace(/\]$/, ")");
-  const text = [...pyicebergCatalog(target), `table = catalog.load_table(${name})`];
+  const text = [...pyicebergCatalog(target, files), `table = catalog.load_table(${name})`];
   return { engine: "PyIceberg", where: "in Python", text: text.join("\n") };
 }
 
-function duckdb(target: Target): Block {
+function duckdb(target: Target, files: FileAccess): Block {
   const { credential, token, scope, "oauth2-server-uri": server } = loginOf(target);
   const options = [
     ...(credential ? ["CLIENT_ID 'CLIENT_ID'", "CLIENT_SECRET 'CLIENT_SECRET'"] : []),
@@ -142,6 +230,7 @@ function duckdb(target: Target): Block {
   const text = [
     "INSTALL iceberg;",
     "LOAD iceberg;",
+    ...files.duckdb,
     ...(has ? [`CREATE SECRET ${CATALOG} (TYPE iceberg, ${options.join(", ")});`] : []),
     `ATTACH ${sqlText(target.warehouse)} AS ${CATALOG} (TYPE iceberg, ${access}, ENDPOINT ${sqlText(target.uri)});`,
     `SELECT * FROM ${CATALOG}.${sqlName(target, '"')} LIMIT 10;`,

@@ -8,11 +8,12 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import GOVERNANCE, INSPECTION, ROUTES
-from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.key_settings import Dialect
 from tests.http.specification import Endpoint, polaris_endpoints, sources
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService
+from tests.support.realm_service import RealmApp
 from tools.support.asgi_client import Answer, Client
 
 KEYED_ALL_THE_SAME = {"POST /v1/{prefix}/namespaces/{namespace}/views"}
@@ -234,3 +235,26 @@ async def test_health_sends_no_request_to_the_store(service_with: Callable[..., 
 
 async def test_health_is_served_only_if_the_option_is_set(client: Client) -> None:
     assert (await client.get("/health")).status == 404
+
+
+async def test_the_properties_of_files_are_for_people_and_no_defaults_of_clients() -> None:
+    service = HttpService(options=HttpOptions(file_io={"s3.region": "eu-central-1"}))
+
+    answer = (await service.client.get("/v1/config?warehouse=wh")).json
+
+    assert (answer["file-io"], answer["defaults"]) == ({"s3.region": "eu-central-1"}, {})
+
+
+@pytest.mark.parametrize(
+    ("storage", "properties"),
+    [
+        ({"region": "eu-west-3"}, {"client.region": "eu-west-3", "s3.region": "eu-west-3"}),
+        ({}, {"s3.region": "us-east-1"}),
+    ],
+)
+async def test_a_catalog_with_a_region_of_its_own_names_that(storage: JsonObject, properties: JsonObject) -> None:
+    options = HttpOptions(file_io={"s3.region": "us-east-1"})
+    app = await RealmApp(options=options, url="s3://lake").start()
+    await app.catalog("lake", storage={"storageType": "S3", **storage})
+
+    assert (await app.root.get("/v1/config?warehouse=lake")).json["file-io"] == properties

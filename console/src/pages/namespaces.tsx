@@ -59,7 +59,7 @@ function Branch({ catalog, namespace }: { catalog: Catalog; namespace: Namespace
 }
 
 function FirstSteps({ catalog }: { catalog: Catalog }) {
-  const lines = [...pyicebergCatalog(targetOf(catalog.name)), 'catalog.create_namespace("db")'];
+  const lines = [...pyicebergCatalog(targetOf(catalog)), 'catalog.create_namespace("db")'];
   return (
     <>
       <p>There are no namespaces yet, or none that you may see. A client makes the first, such as PyIceberg:</p>

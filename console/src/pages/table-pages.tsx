@@ -162,9 +162,7 @@ function ConnectPart({ entity: { catalog, namespace, name } }: { entity: Entity 
   const table = useLoad((signal) => loadTable(catalog, namespace, name, "refs", signal), [catalog, name]);
   return (
     <Loaded of={table}>
-      {({ metadata }) => (
-        <Connect warehouse={catalog.name} namespace={namespace} table={name} location={metadata.location} />
-      )}
+      {({ metadata }) => <Connect catalog={catalog} namespace={namespace} table={name} location={metadata.location} />}
     </Loaded>
   );
 }
