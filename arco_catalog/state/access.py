@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import field
 from functools import partial
 from itertools import count
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -46,6 +46,9 @@ from storage_backends import (
 )
 from storage_backends.backoff import ATTEMPTS, limit_attempts, pause_s
 from storage_backends.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:  # few processes read manifest lists
+    from arco_catalog.iceberg.manifests import ManifestFile
 
 RESEND_SECONDS = 0.05
 """Mean wait before a write of unknown outcome is sent again."""
@@ -132,6 +135,8 @@ class Caches:
     values: ByteCache[str, JsonObject]
     heads_of: ByteCache[str, RegistryState]
     """HEAD as of commits, by the keys of these."""
+    manifests: "ByteCache[str, Sequence[ManifestFile]]"
+    """The entries of manifest lists, by the locations of the lists."""
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""
@@ -143,8 +148,10 @@ class Caches:
     @classmethod
     def of(cls, limit: int) -> "Caches":
         """Returns empty caches that take at most `limit` bytes together, without HEAD, whose size spilling bounds."""
-        unit = limit // 52
-        return cls(ByteCache(28 * unit), ByteCache(16 * unit), ByteCache(4 * unit), ByteCache(4 * unit))
+        unit = limit // 60
+        return cls(
+            ByteCache(28 * unit), ByteCache(16 * unit), ByteCache(4 * unit), ByteCache(4 * unit), ByteCache(8 * unit)
+        )
 
 
 class State:

@@ -102,9 +102,9 @@ class _EntryDecoder:
         self._judged: dict[bytes, _Judgement] = {}
         fields = _flat_fields(schema)
         names = [name for name, _ in fields]
-        cut = names.index("partition")
-        before, partition, after = fields[:cut], fields[cut][1], fields[cut + 1 :]
-        if "status" not in names[:cut]:
+        at = names.index("partition")
+        before, partition, after = fields[:at], fields[at][1], fields[at + 1 :]
+        if "status" not in names[:at]:
             raise Unreadable("the entries of the manifest have their status behind the partition")
         readers = _readers(fields, selection.columns)
         self._read_head = fields_reader(before, readers)

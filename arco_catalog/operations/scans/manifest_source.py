@@ -4,10 +4,13 @@ Clients that may commit to a table write these files, and clients that may plan 
 (docs/bounds.md): the bytes of a file, its values, and the memory of all plans of a process.
 """
 
+import asyncio
+from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from arco_catalog.iceberg.appends import NotRebasable
 from arco_catalog.iceberg.content_files import ContentFile
@@ -16,12 +19,13 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, ManifestListParser
 from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.avro import AvroLimits, Composite, Fields, ReadRange, Unreadable, parse_blocks
+from arco_catalog.state.avro import SLICE_BYTES, AvroLimits, Composite, Fields, ReadRange, Unreadable, parse_blocks
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
+from arco_catalog.state.memory import Memory
 from storage_backends import InvalidKey, StoreDenied
 
-MAX_LIST_BYTES: Final = 16 << 20
+MAX_LIST_BYTES: Final = 8 << 20
 """Maximum bytes of a manifest list, as stored."""
 MAX_LISTED: Final = 50_000
 """Maximum manifests of a snapshot."""
@@ -31,8 +35,16 @@ SMALLEST_ENTRY: Final = 64
 """Bytes of an entry of a manifest, by which the number of entries is estimated where none is stated."""
 AHEAD_BYTES: Final = 8 << 20
 """Bytes of a manifest that are read at a time."""
+READ_WEIGHT: Final = 2
+"""Bytes of memory for each byte of a manifest that is read at a time: its own, and what is unpacked of it."""
+READING_BYTES: Final = 32 << 20
+"""Bytes of memory of all manifests that a process reads at one time."""
 DECODED_WEIGHT: Final = 16
 """Bytes of memory for each byte of a manifest list, decoded."""
+MANIFEST_BYTES: Final = 750
+"""Bytes of memory of an entry of a manifest list."""
+SUMMARY_BYTES: Final = 200
+"""Bytes of memory of a summary of a partition field in it."""
 MAX_UNPACKED: Final = 64 << 20
 """Maximum bytes of a manifest list, unpacked."""
 LIST_LIMITS: Final = AvroLimits(MAX_UNPACKED, MAX_UNPACKED, MAX_LISTED, record_bytes=64 << 10)
@@ -49,6 +61,18 @@ _LIST_FIELDS: Final[Fields] = {
     **dict.fromkeys(_COUNTS.values()),
     "partitions": Composite.RECORDS,
 }
+
+
+_MEMORY: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
+
+
+def reading_memory() -> Memory:
+    """Returns the memory that all plans on this event loop share to read manifests."""
+    loop = asyncio.get_running_loop()
+    memory = _MEMORY.get(loop)
+    if memory is None:
+        memory = _MEMORY[loop] = Memory(READING_BYTES)
+    return memory
 
 
 class ManifestSource:
@@ -75,6 +99,15 @@ class ManifestSource:
 
     async def _listed(self, location: str) -> Sequence[ManifestFile]:
         self._check_place(location)
+        cache = self._session.catalog.caches.manifests
+        known = cache.get(location)
+        if known is None:
+            known = await self._read_list(location)
+            summaries = sum(len(each.partitions or ()) for each in known)
+            cache.put(location, known, MANIFEST_BYTES * len(known) + SUMMARY_BYTES * summaries)
+        return known
+
+    async def _read_list(self, location: str) -> Sequence[ManifestFile]:
         parser = ManifestListParser(MAX_SUMMARIES)
         found: list[ManifestFile] = []
         with _readable(location):
@@ -106,8 +139,11 @@ class ManifestSource:
             raise _encrypted()
         location = manifest.manifest_path
         self._check_place(location)
-        read_range = _read_ahead(partial(self._read, location), min(manifest.manifest_length + 1, AHEAD_BYTES))
-        with _readable(location):
+        ahead = min(manifest.manifest_length + 1, AHEAD_BYTES)
+        with reading_memory().hold() as hold, _readable(location):
+            hold.owner = self._session.hold.owner
+            await hold.take(READ_WEIGHT * ahead + SLICE_BYTES)
+            read_range = _read_ahead(partial(self._read, location), ahead)
             async with aclosing(read_entries(read_range, manifest, selection)) as blocks:
                 async for files in blocks:
                     self._session.check_deadline()
@@ -143,7 +179,7 @@ def _read_ahead(read: ReadRange, size: int) -> ReadRange:
 
 
 def _with_counts(record: JsonObject) -> JsonObject:
-    """Returns an entry of a manifest list with estimates of the counts that one of a table of version 1 may lack: a
+    """Returns an entry of a manifest list with estimates of the counts that one of a table of version 1 may not have: a
     reader must take the manifest for one with files."""
     length = record.get("manifest_length")
     estimate = min(MAX_COUNT, 1 + length // SMALLEST_ENTRY) if isinstance(length, int) and length > 0 else 1
