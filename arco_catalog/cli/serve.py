@@ -440,6 +440,7 @@ async def _open(options: ServeOptions) -> Catalog:
         allow_catalog_overlap=options.allow_catalog_overlap,
         max_metadata_bytes=options.max_metadata,
         file_confirmed_ms=options.file_confirmed_ms,
+        scan_planning=options.scan_planning,
         cache_bytes=options.cache_memory,
         purge=options.purge,
     )

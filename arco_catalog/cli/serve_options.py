@@ -28,6 +28,7 @@ class ServeOptions(ServerOptions):
     keys_enabled: bool = True
     key_lifetime_ms: int = KEY_LIFETIME_MS
     metrics: str = "count"
+    scan_planning: str | None = None
     purge: PurgeSettings = field(default_factory=PurgeSettings)
     tasks: bool = True
     vending_lifetime: int = 3_600

@@ -30,6 +30,7 @@ STORES = (
 )
 DIALECTS = ("iceberg", "polaris")
 METRICS_MODES = ("count", "store")
+PLANNING_MODES = ("client", "server")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
 PURGE_MODES = ("async", "sync", "off")
@@ -115,6 +116,13 @@ METRICS = Variable(
     Choice(METRICS_MODES),
     "count",
     "MODE",
+)
+SCAN_PLANNING = Variable(
+    "ARCO_SCAN_PLANNING",
+    "who should plan scans of tables, in the configuration of clients: client or server; without it clients decide. "
+    "The property scan-planning-mode of a catalog of a realm, or of a table, has precedence",
+    Choice(PLANNING_MODES, any_case=True),
+    metavar="MODE",
 )
 GZIP = _switch("ARCO_GZIP", "compress answers of 64 KB, not only those of 1 MB, for clients that accept it")
 CONSOLE = _switch("ARCO_CONSOLE", "serve the console, the pages for browsers below /ui, from a package that has it")
@@ -526,6 +534,7 @@ SERVER: tuple[Variable[object], ...] = (
     *_OVERLAPS,
     *_IDEMPOTENCY,
     METRICS,
+    SCAN_PLANNING,
     GZIP,
     NO_CONSOLE,
     CONSOLE_CLIENTS,
@@ -599,6 +608,7 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     *_OVERLAPS,
     *_IDEMPOTENCY,
     METRICS,
+    SCAN_PLANNING,
     AUDIT_LOG,
     METRICS_NAMESPACE,
     LOG_LEVEL,

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import SCAN_PLANNING_MODE
 from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # importing it takes time, and most requests delegate no access
@@ -32,12 +33,19 @@ def requested_ways(headers: Mapping[str, str]) -> frozenset[Delegation]:
 @dataclass(frozen=True, slots=True)
 class DelegatedAccess:
     """The access to a table's files that a response gives: its `way`, None for no access, the `config` and
-    `credentials` for the client, and whether it `writes`. Its `repr` shows no secret."""
+    `credentials` for the client, and whether it `writes`; besides, who should plan scans (`planning`), None if clients
+    decide. Its `repr` shows no secret."""
 
     way: Delegation | None = None
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
     credentials: "Sequence[StorageCredential]" = ()
     writes: bool = False
+    planning: str | None = None
+
+    @property
+    def client_config(self) -> Mapping[str, str]:
+        """The configuration that the response has for the client."""
+        return self.config if self.planning is None else {**self.config, SCAN_PLANNING_MODE: self.planning}
 
     @property
     def credentials_json(self) -> list[JsonObject]:
@@ -51,13 +59,14 @@ class DelegatedAccess:
 
     @property
     def grants(self) -> tuple[str, ...]:
-        """The parts of the access that the response's ETag includes: the right (`read` or `write`), and the prefix and
-        expiry of each credential; empty without access. New credentials change the ETag, so a client never gets a 304
-        that makes it keep expired ones."""
+        """The parts of the access that the ETag of the response includes: who plans scans, the right (`read`, `write`),
+        and the prefix and expiry of each credential; without access only the first. New credentials change it, so a
+        client never gets a 304 that makes it keep expired ones."""
+        planning = () if self.planning is None else (f"{SCAN_PLANNING_MODE}={self.planning}",)
         if self.way is None:
-            return ()
+            return planning
         rights = "write" if self.writes else "read"
-        return (rights, *(f"{credential.prefix} {credential.expires_ms}" for credential in self.credentials))
+        return (*planning, rights, *(f"{credential.prefix} {credential.expires_ms}" for credential in self.credentials))
 
 
 NOT_DELEGATED = DelegatedAccess()

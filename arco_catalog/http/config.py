@@ -9,6 +9,7 @@ from arco_catalog.http.responses import Response, json_response
 from arco_catalog.http.service import Endpoint
 from arco_catalog.iceberg.errors import NoSuchWarehouse
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.properties import SCAN_PLANNING_MODE
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
 
@@ -31,7 +32,7 @@ async def get_config(context: RequestContext) -> Response:
     policy = context.sessions.catalog.key_settings(service.options.key_policy).policy
     return json_response(
         {
-            "defaults": {},
+            "defaults": _defaults(context.sessions.catalog.settings.scan_planning),
             "overrides": {
                 # Clients put the prefix into paths as it is given, so it is given encoded.
                 "prefix": quote(name, safe=""),
@@ -65,6 +66,12 @@ def _endpoints(routes: Iterable[Endpoint]) -> Iterator[str]:
     advertised = [route for route in routes if route.advertised]
     yield from (route.endpoint for route in advertised)
     yield from (f"{route.method} {route.template[1:]}" for route in advertised if "/generic-tables" in route.template)
+
+
+def _defaults(scan_planning: str | None) -> JsonObject:
+    """Returns the properties that clients may replace by their own. Who plans scans is a default, since it controls
+    nothing: a client that reads files can plan their scans."""
+    return {} if scan_planning is None else {SCAN_PLANNING_MODE: scan_planning}
 
 
 def _discovery(policy: KeyPolicy, lifetime_ms: int) -> JsonObject:

@@ -10,7 +10,7 @@ from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess, 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requires import READING
 from arco_catalog.http.responses import Response, json_response
-from arco_catalog.iceberg.errors import CatalogError, Forbidden, NoSuchTable, Unsupported
+from arco_catalog.iceberg.errors import CatalogError, Forbidden, NoSuchPlanId, NoSuchTable, Unsupported
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.delegation import (
     Access,
@@ -35,6 +35,8 @@ _LOG = logging.getLogger(__name__)
 STAGED_LOCATION = "staged-location"
 """The query parameter with a location of a staged table's files; a request repeats it for each location. The parameter
 proves nothing: the caller must have the rights to stage a table at these locations now."""
+PLAN_ID = "planId"
+"""The query parameter with the id of the plan for whose files credentials are requested."""
 MAX_STAGED = 5
 """The metadata of a table names at most this many locations."""
 
@@ -71,11 +73,26 @@ async def of_staged_table(context: RequestContext, session: Session, name: str, 
     return await _delegated(context, session, name, await staged_access(session, context.namespace, named), named)
 
 
+async def of_scan(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
+    """Returns read-only access to the files of a table for a scan, by vended credentials alone: a client opens the
+    files of a scan with nothing else. Returns `NOT_DELEGATED` if the client's header does not list vended credentials,
+    the grants allow none, or none can be vended. Raises as `of_table` does."""
+    vending, access = _vending(context), await table_access(session, context.namespace, name, state)
+    if vending is None or access is None or Delegation.VENDED not in requested_ways(context.headers):
+        return NOT_DELEGATED
+    found = await credentials(session, vending, _read_only(access), _path(context, name, "credentials", ()))
+    return DelegatedAccess(Delegation.VENDED, credentials=found) if found else NOT_DELEGATED
+
+
 async def load_credentials(context: RequestContext) -> Response:
     """Returns a list of new credentials for a table's files, in place of ones that expire; the list is empty if the
-    catalog gives no access. Raises the errors of `load_table` and `of_table`."""
+    catalog gives no access. Credentials for the plan of a scan are read-only. Raises the errors of `load_table` and
+    `of_table`, and `NoSuchPlanId` for the id of a plan of another table."""
     session = context.sessions.open()
     access = await _access(context, session)
+    if access is not None and (plan_ids := context.query.all(PLAN_ID)):
+        access = _read_only(access)
+        _check_plan_ids(plan_ids, access)
     found: Sequence[StorageCredential] = ()
     vending = _vending(context)
     if vending is not None and access is not None:
@@ -141,6 +158,23 @@ async def _delegated(
         config = {**storage.client_properties, **signing_properties(_path(context, name, "sign", staged))}
         return DelegatedAccess(Delegation.SIGNED, config, writes=access.scope.write)
     return NOT_DELEGATED
+
+
+def _read_only(access: Access) -> Access:
+    return replace(access, scope=replace(access.scope, write=False))
+
+
+def _check_plan_ids(plan_ids: Sequence[str], access: Access) -> None:
+    """Raises `NoSuchPlanId` unless all ids are of plans of the table; a plan may be older than its tasks may be."""
+    from arco_catalog.operations.scans.tokens import InvalidToken, read_token
+
+    for plan_id in plan_ids:
+        try:
+            entity = read_token(plan_id).entity
+        except InvalidToken as invalid:
+            raise NoSuchPlanId(f"Plan does not exist: {invalid}") from None
+        if entity != access.entity:
+            raise NoSuchPlanId("Plan does not exist: it belongs to another table")
 
 
 def _nearest(found: Sequence[StorageCredential], location: str) -> StorageCredential:

@@ -31,6 +31,8 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.NoSuchTable: (404, "NoSuchTableException"),
     e.NoSuchView: (404, "NoSuchViewException"),
     e.NoSuchFunction: (404, "NoSuchFunctionException"),
+    e.NoSuchPlanId: (404, "NoSuchPlanIdException"),
+    e.NoSuchPlanTask: (404, "NoSuchPlanTaskException"),
     e.NoSuchPolicy: (404, "NoSuchPolicyException"),
     e.NoSuchSemanticModel: (404, "NoSuchSemanticModelException"),
     e.SemanticModelVersionMismatch: (409, "SemanticModelVersionMismatchException"),

@@ -106,7 +106,7 @@ def around_metadata(
     location; after are the field `config` (with the client's configuration for the access) if `config` is true, the
     credentials of the access, if it has any, and the labels if the table or view has a governance document."""
     location = dumps({"metadata-location": state.metadata_location})
-    fields: JsonObject = {"config": {**delegated.config}} if config else {}
+    fields: JsonObject = {"config": {**delegated.client_config}} if config else {}
     if delegated.credentials:
         fields["storage-credentials"] = [*delegated.credentials_json]
     if state.governance:

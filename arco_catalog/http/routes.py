@@ -62,6 +62,10 @@ ROUTES: Sequence[Route] = (
     Route("POST", TABLE, "table_changes.commit", on.commit, COMMITS, in_external=False),
     Route("DELETE", TABLE, "table_changes.drop", on.drop, MUTATES, in_external=False),
     Route("POST", f"{TABLE}/metrics", "tables.report_metrics", on.report),
+    Route("POST", f"{TABLE}/plan", "scans.plan", needs(Privilege.TABLE_READ_DATA, on.table)),
+    Route("GET", f"{TABLE}/plan/{{plan-id}}", "scans.fetch_plan", needs(Privilege.TABLE_READ_DATA, on.table)),
+    Route("DELETE", f"{TABLE}/plan/{{plan-id}}", "scans.cancel_plan", needs(Privilege.TABLE_READ_DATA, on.table)),
+    Route("POST", f"{TABLE}/tasks", "scans.fetch_tasks", needs(Privilege.TABLE_READ_DATA, on.table)),
     Route(
         "POST",
         f"{TABLE}/unregister",

@@ -15,6 +15,7 @@ from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.shapes import check
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, require_table
+from arco_catalog.operations.planning_mode import planning_mode
 from arco_catalog.operations.table_forms import deflated_metadata, visible_snapshots
 from arco_catalog.planning.answers import TableState
 
@@ -48,6 +49,9 @@ async def load(context: RequestContext) -> Response:
         from arco_catalog.http.delegation import of_table
 
         delegated = await of_table(context, session, name, state)
+    mode = await planning_mode(session, state)
+    if mode is not None:
+        delegated = replace(delegated, planning=mode)
     headers = {**tag_of(state, snapshots, delegated), **delegated.headers}
     if not none_match(context.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)

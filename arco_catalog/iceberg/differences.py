@@ -28,7 +28,7 @@ def compare_mappings(before: Mapping[str, JsonValue], after: Mapping[str, JsonVa
 def compare_numbered(
     before: Mapping[int, T], after: Mapping[int, T], describe: Callable[[int, T], JsonObject]
 ) -> JsonObject:
-    """Compares immutable objects by their ids, and describes the ones that one side lacks. An object that differs under
+    """Compares immutable objects by their ids, and describes those that only one side has. An object that differs under
     one id is both dropped and added."""
     added = [number for number in after if number not in before or before[number] != after[number]]
     dropped = [number for number in before if number not in after or before[number] != after[number]]

@@ -11,7 +11,7 @@
     |   +-- Forbidden
     |   +-- UnknownPrincipal        the caller's principal was dropped
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
-    |   +-- NoSuchPolicy, NoSuchMapping, NoSuchSemanticModel
+    |   +-- NoSuchPolicy, NoSuchMapping, NoSuchSemanticModel, NoSuchPlanId, NoSuchPlanTask
     |   +-- PolicyInUse, PolicyVersionMismatch, ConflictPolicyAttachment, SemanticModelVersionMismatch
     |   +-- NotFound                a file that the catalog names, or another object, is missing
     |   +-- MethodNotAllowed
@@ -41,8 +41,8 @@ answers."""
 
 
 class CatalogError(Exception):
-    """Root of the errors that the catalog answers requests with. `message` is for people and has no secret; after
-    `MESSAGE_LENGTH` characters it is cut."""
+    """Root of the errors that the catalog answers requests with. `message` is for people and has no secret; of a longer
+    one `MESSAGE_LENGTH` characters are left."""
 
     def __init__(self, message: str) -> None:
         if len(message) > MESSAGE_LENGTH:
@@ -53,7 +53,7 @@ class CatalogError(Exception):
 
 class Refusal(CatalogError):
     """A definite refusal: the request changed nothing, and will not. It may be stored as the answer to the request's
-    idempotency key, and then a repetition gets it again. If the caller lacks a privilege, `denied` has that privilege,
+    idempotency key, and then a repetition gets it again. If the caller needs a privilege, `denied` has that privilege,
     and the type and id of the securable: for logs, which contain no names."""
 
     denied: tuple[str, str] | None = None
@@ -109,6 +109,14 @@ class NoSuchView(Refusal):
 
 class NoSuchFunction(Refusal):
     """The function that the request names does not exist."""
+
+
+class NoSuchPlanId(Refusal):
+    """The plan of a scan that the request names does not exist, or not any more."""
+
+
+class NoSuchPlanTask(Refusal):
+    """The plan task that the request names does not exist, or not any more."""
 
 
 class NoSuchPolicy(Refusal):

@@ -20,10 +20,14 @@ DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 GC_ENABLED = "gc.enabled"
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
 ENCRYPTION_KEY_ID = "encryption.key-id"
+SCAN_PLANNING_MODE = "scan-planning-mode"
+"""Who plans the scans of a table: `client` or `server`; a property of tables and catalogs, and of what clients read."""
 COMMIT_APPENDS = "arco.commit.appends"
 """Whether the catalog may rebase appends to the table (docs/design/appends.md)."""
 REBASE = "rebase"
 """The one value of that property, and of the snapshot's summary field by which a commit requests it."""
+
+PLANNING_MODES = ("client", "server")
 
 # Where engines write data instead of below the table's location; the last two are the old names of the first.
 DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")

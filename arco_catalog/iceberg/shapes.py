@@ -50,7 +50,7 @@ def kind_of(value: JsonValue) -> str:
 
 
 def quoted(text: str) -> str:
-    """Returns a client's text in quotes for a message, cut after 100 characters."""
+    """Returns a client's text in quotes for a message, at most 100 characters of it."""
     return repr(text) if len(text) <= 100 else f"{text[:100]!r}..."
 
 

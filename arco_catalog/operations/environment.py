@@ -23,6 +23,7 @@ from arco_catalog.config.variables import (
     PURGE_WHOLE_LOCATION,
     REALM,
     RECEIPT_RETENTION,
+    SCAN_PLANNING,
     SKIP_PROBE,
     STORE,
     TASK_PROPERTIES,
@@ -53,10 +54,17 @@ def settings_from_env(environment: Mapping[str, str]) -> Settings:
         allow_catalog_overlap=catalogs_may_overlap(environment),
         max_metadata_bytes=MAX_METADATA.read(environment),
         file_confirmed_ms=FILE_CONFIRMED.read(environment),
+        scan_planning=scan_planning_from(environment),
         cache_bytes=CACHE_MEMORY.read(environment),
         purge=purge_from_env(environment),
         retention=retention_from_env(environment),
     )
+
+
+def scan_planning_from(environment: Mapping[str, str]) -> str | None:
+    """Returns who should plan scans of tables by the environment variable, None without it. Raises `ValueError` for an
+    invalid value."""
+    return SCAN_PLANNING.read(environment) if environment.get(SCAN_PLANNING.name) else None
 
 
 def tables_may_overlap(environment: Mapping[str, str]) -> bool:

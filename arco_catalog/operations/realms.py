@@ -155,7 +155,13 @@ class Realm:
                 f"The locations of catalog {entry.name} are outside those that this server may use: {_ALLOWING}"
             )
         external = entry.kind == EXTERNAL
-        settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True, external=external)
+        settings = replace(
+            self.deployment.settings,
+            warehouse=entry.name,
+            has_grants=True,
+            external=external,
+            scan_planning=entry.scan_planning or self.deployment.settings.scan_planning,
+        )
         opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version), entry.storage)
         if known is not None:  # the same registry: its cached HEAD is still valid
             opened.caches.head = known[1].caches.head

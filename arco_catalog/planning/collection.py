@@ -37,6 +37,7 @@ class Kind(StrEnum):
     CHECKPOINT = "checkpoint"
     REPORT = "report"
     PROPOSAL = "proposal"
+    PLAN = "plan"
 
 
 WHY: Mapping[Kind, str] = {
@@ -58,6 +59,7 @@ WHY: Mapping[Kind, str] = {
     Kind.CHECKPOINT: "the entity that it describes has neither a name nor a pointer",
     Kind.REPORT: "it is older than receipts are kept",
     Kind.PROPOSAL: "it is so old that no process takes it in",
+    Kind.PLAN: "every plan of the scan has expired",
 }
 
 
@@ -78,6 +80,8 @@ class Retention:
     decisions_ms: int = 3 * DAY_MS
     proposals_ms: int = DAY_MS
     """For proposals of processes that died: longer than any other process reads them."""
+    plans_ms: int = 2 * DAY_MS
+    """For requests of scans: a plan lives a day, and names a request that was stored on the day on which it began."""
     markers: bool = True
     """Whether markers are collected, and decisions, to which markers may refer."""
     margin_ms: int = HOUR_MS

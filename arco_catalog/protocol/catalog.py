@@ -59,7 +59,8 @@ class Settings:
     """The settings of one catalog, most of which an operator may choose. `warehouse` is the catalog's name. `spill`
     limits the size of the registry's index before parts of it are spilled. `read_only_because` is what the catalog
     needs and its store does not honour, so that the catalog is read-only; None if it honours all. `lacks` are the
-    optional features that the store does not have. `has_grants` is whether its registry may hold roles and grants, as
+    optional features that the store does not have. `scan_planning` is who should plan scans, a hint to clients:
+    `client` or `server`; None leaves it to them. `has_grants` is whether its registry may hold roles and grants, as
     that of every catalog of a realm may; `external`, whether its tables are another catalog's, and follow that.
     Locations of tables may overlap by `allow_location_overlap`, locations of a realm's catalogs by
     `allow_catalog_overlap`. A transaction may have `max_transaction_tables` tables.
@@ -78,6 +79,7 @@ class Settings:
     allow_catalog_overlap: bool = False
     read_only_because: str | None = None
     lacks: Sequence[str] = ()
+    scan_planning: str | None = None
     request_ms: int = 20_000
     in_progress_ms: int = 25_000
     duplicate_timeout_ms: int = 3_000
@@ -123,6 +125,8 @@ class Catalog:
     """The locations besides its folder with which this process opened it; HEAD may record others."""
     named_locations: dict[str, Sequence[str]] = field(default_factory=dict)
     """The locations that metadata files name, by the files' own; what a file names never changes."""
+    planning_modes: dict[str, str | None] = field(default_factory=dict)
+    """Who plans scans of tables by their own metadata, by the locations of the metadata files."""
     first_version: int = FIRST_VERSION
     """The version of its registry if this process makes the first commit there."""
     refused_files: RefusedFiles = field(default_factory=RefusedFiles)

@@ -289,6 +289,15 @@ class Paths:
         """Returns the day on which a report came, from the key; None for another key."""
         return _day(key.removeprefix(self.reports).partition("/")[0])
 
+    @property
+    def plan_requests(self) -> str:
+        """Prefix of the keys of the requests of scans that are too long for the tokens of their plans."""
+        return f"{self.state}/plans/"
+
+    def plan_request(self, digest: str) -> str:
+        """Returns the key of the request of a scan, by the SHA-256 of its bytes in hexadecimal."""
+        return f"{self.plan_requests}{digest}"
+
 
 def day_of(ms: int) -> date:
     """Returns the day, in UTC, of a time in milliseconds since 1970."""
@@ -331,6 +340,7 @@ OBJECT_KINDS = (
     ObjectKind("state", "metadata_claims/"),
     ObjectKind("receipt", "events/"),
     ObjectKind("report", "reports/"),
+    ObjectKind("plan", "plans/", backed_up=False),
     ObjectKind("task", "tasks/"),
     ObjectKind("operational", "operational/reconciler/", backed_up=False),
     ObjectKind("operational", "operational/collector/"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import PLANNING_MODES, SCAN_PLANNING_MODE
 from arco_catalog.state.fields import mapping, objects, optional_text, text
 from arco_catalog.state.index import Edits, Index, level
 from arco_catalog.state.roles import DescribedEntry, RoleEntry
@@ -107,6 +108,12 @@ class CatalogEntry(DescribedEntry):
     @property
     def storage(self) -> JsonObject:
         return mapping(self.json, "storage")
+
+    @property
+    def scan_planning(self) -> str | None:
+        """Who should plan scans of the catalog's tables, by its property; None without a valid one."""
+        mode = str(self.properties.get(SCAN_PLANNING_MODE, "")).lower()
+        return mode if mode in PLANNING_MODES else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,12 @@ EVERY_ROUTE = (*HEALTH, *ROUTES, *MANAGEMENT)
 WHOLE: dict[str, Any] = json.loads(FILE.read_text())
 METHODS = ("get", "head", "post", "put", "delete")
 
+KEY_NOT_RECORDED = {
+    f"{method} /v1/{{}}/namespaces/{{}}/tables/{{}}/{place}"
+    for method, place in (("POST", "plan"), ("DELETE", "plan/{}"), ("POST", "tasks"))
+}
+"""Operations that change nothing, and take the key that the specification gives them."""
+
 DEVIATIONS = {
     "takes Idempotency-Key",
     "takes deleted",
@@ -179,8 +185,9 @@ def test_an_idempotency_key_is_taken_by_what_changes_something_in_a_catalog(rout
     documented = described(WHOLE)[nameless(route.endpoint)]
 
     takes = "Idempotency-Key" in _parameters(documented, WHOLE["components"])
-    assert takes == (route.effect is not Effect.READS and route.has_prefix)
-    assert not takes or {"409", "422"} <= documented["responses"].keys()
+    recorded = route.effect is not Effect.READS and route.has_prefix
+    assert takes == (recorded or nameless(route.endpoint) in KEY_NOT_RECORDED)
+    assert not recorded or {"409", "422"} <= documented["responses"].keys()
     assert ("security" in documented) == route.public
 
 
@@ -195,11 +202,8 @@ def test_the_difference_to_the_specifications_is_what_the_decision_names() -> No
     assert {nameless(endpoint) for endpoint in ours.OPERATIONS} == documented.keys() - operations().keys()
 
 
-def test_every_operation_of_the_specifications_is_served_but_what_the_decision_names() -> None:
-    table = "/v1/{}/namespaces/{}/tables/{}"
-    scans = {f"POST {table}/plan", f"GET {table}/plan/{{}}", f"DELETE {table}/plan/{{}}", f"POST {table}/tasks"}
-
-    assert operations().keys() - {nameless(route.endpoint) for route in EVERY_ROUTE} == scans
+def test_every_operation_of_the_specifications_is_served() -> None:
+    assert operations().keys() <= {nameless(route.endpoint) for route in EVERY_ROUTE}
 
 
 def test_a_body_that_may_be_bare_is_described_in_both_forms() -> None:

@@ -88,6 +88,7 @@ async def a_catalog_with_all_kinds() -> CatalogFixture:
     proposal = Proposal.of(head, operation, {}, Reads.of(head, []), base=head.sequence, written_ms=1)
     await ProposalStore(session.state).put(proposal)
     await session.state.ring(Bell())
+    await session.state.create(session.state.paths.plan_request(64 * "0"), b"")
     aside = session.state.paths.kept_aside(fixture.runtime.ulid(), session.state.paths.manifest)
     await session.state.create(aside, b"{}")
     await fixture.another().commit(set_property("p", "z"), "b")

@@ -20,6 +20,7 @@ from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.hints import put_missing_hints
 from arco_catalog.upkeep.collection.markers import collect_markers
 from arco_catalog.upkeep.collection.pipeline import read_progress
+from arco_catalog.upkeep.collection.plans import collect_plans
 from arco_catalog.upkeep.collection.pointers import collect_pointers
 from arco_catalog.upkeep.collection.proposals import collect_proposals
 from arco_catalog.upkeep.collection.receipts import collect_receipts
@@ -82,6 +83,7 @@ async def _collect_catalog(run: Run, runner: BatchRunner) -> None:
         lambda: collect_checkpoints(run, entities),
         lambda: collect_reports(run, entities, runner),
         lambda: collect_proposals(run, entities, runner),
+        lambda: collect_plans(run, entities, runner),
     )
     first = run.session.runtime.now_ms() % len(parts)
     for part in (*parts[first:], *parts[:first]):

@@ -100,7 +100,7 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
         ),
     }
     look = next((look for prefix, look in looks.items() if key.startswith(prefix)), None)
-    if paths.read_late_mark(key) is not None or _is_report(paths, key):
+    if paths.read_late_mark(key) is not None or _is_report(paths, key) or key.startswith(paths.plan_requests):
         return []
     if look is None or not key.endswith(".json"):
         return [_unknown(key)]

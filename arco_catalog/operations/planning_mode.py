@@ -1,0 +1,38 @@
+"""Who should plan the scans of a table, a hint in the answer to a load: a client that may read the files can plan their
+scans itself (docs/scan-planning.md)."""
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import ENCRYPTION_KEY_ID, PLANNING_MODES, SCAN_PLANNING_MODE
+from arco_catalog.planning.answers import TableState
+from arco_catalog.protocol.catalog import Session
+
+REMEMBERED_FILES = 4_096
+"""For how many metadata files a process remembers who plans the scans."""
+_MARKS = (f'"{SCAN_PLANNING_MODE}"'.encode(), f'"{ENCRYPTION_KEY_ID}"'.encode())
+"""Metadata without any of these texts has no such property, and is not parsed."""
+
+
+async def planning_mode(session: Session, state: TableState) -> str | None:
+    """Returns who should plan scans of a table: `client` for one that is encrypted, else what its properties have, else
+    the setting of the catalog, None if there is none. Raises `OutOfMemory`."""
+    if not any(mark in state.metadata for mark in _MARKS):
+        return session.settings.scan_planning
+    remembered, location = session.catalog.planning_modes, state.metadata_location
+    if location not in remembered:
+        mode = await session.files.parse(location, state.metadata, _mode_in)
+        while len(remembered) >= REMEMBERED_FILES:
+            del remembered[next(iter(remembered))]
+        remembered[location] = mode
+    return remembered[location] or session.settings.scan_planning
+
+
+def _mode_in(document: JsonObject) -> str | None:
+    from arco_catalog.iceberg.json_pieces import let_go  # few tables need it
+
+    properties = document.get("properties")
+    found = {**properties} if isinstance(properties, dict) else {}
+    let_go(document)
+    if found.get(ENCRYPTION_KEY_ID):
+        return "client"
+    mode = str(found.get(SCAN_PLANNING_MODE, "")).lower()
+    return mode if mode in PLANNING_MODES else None

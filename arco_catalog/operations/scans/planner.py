@@ -1,0 +1,256 @@
+"""Plans a part of a scan: reads the manifests that may have matching files, and gives tasks for those files, or plan
+tasks for smaller parts (docs/design/scan-planning.md#answers)."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Final, NamedTuple
+
+from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.delete_index import DeleteIndex
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.expressions.expression_json import expression_json, parse_expression
+from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
+from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.scan_request import Scan
+from arco_catalog.iceberg.schema import Column, columns_of
+from arco_catalog.operations.scans.answer import MAX_BYTES, TaskAnswer
+from arco_catalog.operations.scans.manifest_source import ManifestSource
+from arco_catalog.operations.scans.ranges import MAX_PARTS, Piece, split, weight_of, within
+from arco_catalog.operations.scans.scan_table import ScanTable
+from arco_catalog.operations.scans.tokens import WHOLE, InvalidToken, Position, Range
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.manifest_entries import EntrySelection
+from arco_catalog.state.worker_threads import off_loop
+
+PART_WEIGHT: Final = 5_000
+"""About how many entries one answer is made of."""
+MIN_PART_WEIGHT: Final = 100
+"""About how many entries an answer is made of at least, however long their statistics are: what does not fit is left to
+a plan task."""
+STATISTICS_BYTES: Final = 120
+"""Bytes of JSON that the statistics of one column take in a task, roughly."""
+TASK_BYTES: Final = 400
+"""Bytes of JSON of a task without statistics, roughly."""
+MAX_LISTS: Final = 16
+"""Maximum manifest lists that one answer is made of."""
+AT_ONCE: Final = 8
+"""How many manifests of a plan are read concurrently."""
+ENTRY_BYTES: Final = 100
+"""Bytes that an entry counts as when its work is given to a thread."""
+
+
+class PartPlan(NamedTuple):
+    """What an answer has: tasks for files, and parts of the scan that are left for plan tasks. `manifests` is how many
+    were read, `pruned` how many were not, as no file in them matches."""
+
+    tasks: TaskAnswer
+    parts: Sequence[Range]
+    manifests: int = 0
+    pruned: int = 0
+
+
+class _MatchingFiles(NamedTuple):
+    """The matching files of a manifest in a part of a scan; `rest` is where a part begins that was not read, None if
+    all of it was."""
+
+    files: Sequence[ContentFile]
+    rest: Position | None
+
+
+class Planner:
+    """Plans parts of one scan of a table. Raises `BadRequest` for a filter that can't be read, or does not fit the
+    schema."""
+
+    def __init__(self, source: ManifestSource, table: ScanTable, scan: Scan) -> None:
+        expression = parse_expression(scan.filter)
+        self._source = source
+        self._table = table
+        self._scan = scan
+        self._filter = ScanFilter(expression, table.schema, table.specs, scan.case_sensitive)
+        self._lists: dict[int, Sequence[ManifestFile]] = {}
+        self._pruned = 0
+        self._stats = frozenset(scan.stats_columns)
+        self._deletes: DeleteIndex | None = None
+
+    async def plan(self, part: Range) -> PartPlan:
+        """Plans a part of the scan: gives the tasks of its files if they are few enough for an answer, else plan tasks.
+        Raises `InvalidToken` for a part that the scan does not have, `Unsupported` for encrypted manifests, `NotFound`
+        for a missing one, and the errors of `ManifestSource`."""
+        end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
+        lists = range(part.start.list, min(end, len(self._table.snapshots)))
+        if not lists and part != WHOLE:
+            raise InvalidToken("it names no part of the scan")
+        if len(lists) > MAX_LISTS:
+            return self._nothing(_by_lists(part, lists))
+        pieces = within(await self._pieces(lists), part)
+        if part.start.manifest and part.start.manifest >= len(self._lists[part.start.list]):
+            raise InvalidToken("it names no part of the scan")
+        parts = split(pieces, part, self._part_weight)
+        if weight_of(pieces) <= 2 * self._part_weight or len(parts) == 1:
+            return await self._tasks(pieces, part)
+        if part == WHOLE and self._scan.min_rows is not None:
+            first = await self._tasks(within(pieces, parts[0]), parts[0])
+            if self._has_enough(first.tasks):
+                return first._replace(parts=[])
+            return first._replace(parts=[*first.parts, *parts[1:]][:MAX_PARTS])
+        return self._nothing(parts)
+
+    def _nothing(self, parts: Sequence[Range]) -> PartPlan:
+        return PartPlan(self._answer(), parts, 0, self._pruned)
+
+    def _answer(self) -> TaskAnswer:
+        types = {spec_id: self._filter.for_spec(spec_id).partition_types for spec_id in self._table.specs}
+        return TaskAnswer(self._stats, types)
+
+    @property
+    def _part_weight(self) -> int:
+        task_bytes = TASK_BYTES + STATISTICS_BYTES * len(self._stats)
+        return min(PART_WEIGHT, max(MIN_PART_WEIGHT, MAX_BYTES // task_bytes))
+
+    def _has_enough(self, tasks: TaskAnswer) -> bool:
+        return self._scan.min_rows is not None and tasks.rows >= max(1, self._scan.min_rows)
+
+    async def _pieces(self, lists: range) -> Sequence[Piece]:
+        """Returns the manifests of these lists that may have matching data files."""
+        missing = [number for number in lists if number not in self._lists]
+        for batch in batches(missing, AT_ONCE):
+            found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
+            self._lists.update(zip(batch, found, strict=True))
+        pieces: list[Piece] = []
+        for number in lists:
+            snapshot_id = self._table.snapshots[number]["snapshot-id"]
+            for place, manifest in enumerate(self._lists[number]):
+                if manifest.content != DATA or not self._is_scanned(manifest, snapshot_id):
+                    continue
+                if self._of(manifest).manifest_may_match(manifest.partitions):
+                    pieces.append(Piece(number, place, _entries(manifest)))
+                else:
+                    self._pruned += 1
+        return pieces
+
+    def _is_scanned(self, manifest: ManifestFile, snapshot_id: int) -> bool:
+        if self._is_incremental:
+            return manifest.added_snapshot_id == snapshot_id and manifest.added_files_count > 0
+        return manifest.added_files_count + manifest.existing_files_count > 0
+
+    @property
+    def _is_incremental(self) -> bool:
+        return self._scan.after is not None
+
+    def _of(self, manifest: ManifestFile) -> SpecFilter:
+        spec_id = manifest.partition_spec_id
+        if spec_id not in self._table.specs:
+            raise BadRequest(f"The table has no partition spec {spec_id}, which its manifests use")
+        return self._filter.for_spec(spec_id)
+
+    async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
+        answer, read = self._answer(), 0
+        deletes = await self._delete_index() if pieces else None
+        for batch in batches(pieces, AT_ONCE):
+            found = await gather(*(self._read(piece, part) for piece in batch))
+            read += len(batch)
+            for piece, each in zip(batch, found, strict=True):
+                work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, deletes)
+                taken = await off_loop(ENTRY_BYTES * len(each.files), work)
+                if part == WHOLE and self._has_enough(answer):
+                    return PartPlan(answer, [], read, self._pruned)
+                rest = each.rest
+                if taken < len(each.files):
+                    rest = Position(piece.list, piece.manifest, each.files[taken].position)
+                if rest is not None:
+                    left = Range(rest, part.end)
+                    return PartPlan(answer, split(within(pieces, left), left, self._part_weight), read, self._pruned)
+        return PartPlan(answer, [], read, self._pruned)
+
+    async def _read(self, piece: Piece, part: Range) -> _MatchingFiles:
+        """Reads the files of a manifest, in a part of the scan, that may have matching rows."""
+        manifest, place = self._lists[piece.list][piece.manifest], (piece.list, piece.manifest)
+        of_spec = self._of(manifest)
+        selection = EntrySelection(
+            spec=self._table.specs[manifest.partition_spec_id],
+            partition_types=of_spec.partition_types,
+            columns=self._columns(),
+            first=part.start.entry if place == part.start[:2] else 0,
+            end=part.end.entry if place == part.end[:2] else None,
+            added_only=self._is_incremental,
+            may_match=of_spec.partition_may_match,
+        )
+        files: list[ContentFile] = []
+        async with aclosing(self._source.entries(manifest, selection)) as chunks:
+            async for chunk in chunks:
+                files += await off_loop(ENTRY_BYTES * len(chunk), partial(_matching, chunk, of_spec))
+                if len(files) > 2 * PART_WEIGHT:
+                    return _MatchingFiles(files[:-1], Position(*place, files[-1].position))
+        return _MatchingFiles(files, None)
+
+    def _columns(self) -> frozenset[int]:
+        of_deletes = self._deletes.column_ids if self._deletes is not None else frozenset[int]()
+        return self._filter.column_ids | self._stats | of_deletes
+
+    def _add(
+        self, answer: TaskAnswer, manifest: ManifestFile, files: Sequence[ContentFile], deletes: DeleteIndex | None
+    ) -> int:
+        """Adds tasks for the files, in order, and returns for how many of them the answer had room, or were needed."""
+        of_spec = self._of(manifest)
+        for number, file in enumerate(files):
+            found = () if deletes is None else deletes.deletes_of(file)
+            if not answer.add(file, found, expression_json(of_spec.residual(file.partition))):
+                return number
+        return len(files)
+
+    async def _delete_index(self) -> DeleteIndex | None:
+        """Returns the deletes of the snapshot, None for an incremental scan, which has none."""
+        if self._is_incremental:
+            return None
+        if self._deletes is None:
+            deletes: list[ContentFile] = []
+            manifests = [
+                each
+                for each in self._lists[0]
+                if each.content != DATA
+                and each.added_files_count + each.existing_files_count > 0
+                and self._of(each).manifest_may_match(each.partitions)
+            ]
+            for batch in batches(manifests, AT_ONCE):
+                for found in await gather(*(self._all_of(each) for each in batch)):
+                    deletes += found
+            self._deletes = await off_loop(ENTRY_BYTES * len(deletes), partial(self._index_of, deletes))
+        return self._deletes
+
+    async def _all_of(self, manifest: ManifestFile) -> Sequence[ContentFile]:
+        of_spec = self._of(manifest)
+        selection = EntrySelection(
+            spec=self._table.specs[manifest.partition_spec_id],
+            partition_types=of_spec.partition_types,
+            columns=None,
+            may_match=of_spec.partition_may_match,
+        )
+        files: list[ContentFile] = []
+        async with aclosing(self._source.entries(manifest, selection)) as chunks:
+            async for chunk in chunks:
+                files += chunk
+        return files
+
+    def _index_of(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
+        return DeleteIndex(deletes, self._table.specs, _columns_of(self._table))
+
+
+def _matching(chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[ContentFile]:
+    return [file for file in chunk if of_spec.file_may_match(file.statistics)]
+
+
+def _entries(manifest: ManifestFile) -> int:
+    return manifest.added_files_count + manifest.existing_files_count + manifest.deleted_files_count
+
+
+def _columns_of(table: ScanTable) -> Mapping[int, Column]:
+    """Returns the columns of all schemas of a table by id, of the newest schema that has the id."""
+    return {column.id: column for _, schema in sorted(table.schemas.items()) for column in columns_of(schema)}
+
+
+def _by_lists(part: Range, lists: range) -> Sequence[Range]:
+    """Splits a part of a scan of many manifest lists between lists."""
+    step = max(MAX_LISTS, -(-len(lists) // MAX_PARTS))
+    inner = [Position(number, 0, 0) for number in lists[step::step]]
+    return [Range(*ends) for ends in zip((part.start, *inner), (*inner, part.end), strict=True)]

@@ -1,0 +1,134 @@
+"""Begins the plan of a table's scan, and goes on with one that any process began. The catalog stores nothing of a plan
+but the request, and only one that is too long for a token (docs/design/scan-planning.md)."""
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from arco_catalog.iceberg.errors import BadRequest, NoSuchPlanId, NoSuchPlanTask, Unsupported
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.scan_request import PlanRequest
+from arco_catalog.operations.load import load_current
+from arco_catalog.operations.scans.manifest_source import ManifestSource
+from arco_catalog.operations.scans.planner import PartPlan, Planner
+from arco_catalog.operations.scans.scan_table import StateNotFound, requested, table_of
+from arco_catalog.operations.scans.tokens import (
+    WHOLE,
+    InvalidToken,
+    Range,
+    Token,
+    pack_scan,
+    read_token,
+    unpack_scan,
+)
+from arco_catalog.planning.answers import TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.index import Namespace
+from storage_backends.lazy_dataclass import dataclass
+
+T = TypeVar("T")
+
+DAY_S: Final = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to a request for a plan, or for one of its tasks: the state of the table, the token of the plan, and
+    what was planned."""
+
+    state: TableState
+    token: Token
+    planned: PartPlan
+
+    @property
+    def plan_tasks(self) -> list[str]:
+        """The plan tasks, as clients get them."""
+        return [_with_range(self.token, part).text for part in self.planned.parts]
+
+
+async def begin(session: Session, namespace: Namespace, name: str, request: PlanRequest) -> Plan:
+    """Begins the plan of a scan. Raises the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't
+    be read or does not fit the schema, and the errors of `Planner.plan`."""
+    state, source = await _loaded(session, namespace, name)
+    try:
+        scan, table = await _parsed(session, state, partial(requested, request))
+    except StateNotFound as gone:
+        raise BadRequest(f"The scan can't be planned: {gone}") from None
+    now_s = session.now_ms() // 1000
+    packed = pack_scan(scan, now_s // DAY_S)
+    token = Token(state.entity, now_s, scan.snapshot_id, packed)
+    planned = await Planner(source, table, scan).plan(WHOLE)
+    if token.is_stored:
+        await _store(session, packed)
+    return Plan(state, token, planned)
+
+
+async def resume(session: Session, namespace: Namespace, name: str, plan_id: str) -> Plan:
+    """Returns a plan as `begin` did, by its id. Raises `NoSuchPlanId` for an id that is not valid for this table any
+    more, and the errors of `load_table` and `Planner.plan`."""
+    try:
+        return await _resume(session, namespace, name, plan_id, is_task=False)
+    except InvalidToken as invalid:
+        raise NoSuchPlanId(f"Plan does not exist: {invalid}") from None
+
+
+async def fetch(session: Session, namespace: Namespace, name: str, plan_task: str) -> Plan:
+    """Returns the tasks of a plan task, and further plan tasks. Raises `NoSuchPlanTask` for one that is not valid for
+    this table any more, and the errors of `load_table` and `Planner.plan`."""
+    try:
+        return await _resume(session, namespace, name, plan_task, is_task=True)
+    except InvalidToken as invalid:
+        raise NoSuchPlanTask(f"Plan task does not exist: {invalid}") from None
+
+
+async def _resume(session: Session, namespace: Namespace, name: str, text: str, *, is_task: bool) -> Plan:
+    # First: an error of the token would reveal to everybody that the table exists.
+    state, source = await _loaded(session, namespace, name)
+    received = read_token(text)
+    received.check(state.entity, session.now_ms() // 1000, is_task=is_task)
+    packed = received.request if received.digest is None else await _stored(session, received.digest)
+    scan = unpack_scan(packed, received.snapshot_id)
+    try:
+        table = await _parsed(session, state, partial(table_of, scan))
+        planner = Planner(source, table, scan)
+    except (StateNotFound, BadRequest) as error:
+        raise InvalidToken(str(error)) from None
+    planned = await planner.plan(received.range or WHOLE)
+    token = Token(received.entity, received.issued_s, received.snapshot_id, packed)
+    return Plan(state, token, planned)
+
+
+async def _loaded(session: Session, namespace: Namespace, name: str) -> tuple[TableState, ManifestSource]:
+    """Returns the state of a table, and what reads its manifests: where access is restricted, only in the table's own
+    locations, because a writer of this table could name the manifests of another one. Raises the errors of
+    `load_table`."""
+    found = await load_current(session, namespace, name, "table")
+    location = found.pointer.metadata.location
+    state = TableState(found.entry.entity, location, found.metadata, created=False, governance=found.entry.governance)
+    return state, ManifestSource(session, found.entry.locations if session.is_restricted else None)
+
+
+def _with_range(token: Token, part: Range) -> Token:
+    return Token(token.entity, token.issued_s, token.snapshot_id, token.request, part)
+
+
+async def _parsed(session: Session, state: TableState, use: Callable[[JsonObject], T]) -> T:
+    return await session.files.parse(state.metadata_location, state.metadata, use)
+
+
+async def _store(session: Session, packed: bytes) -> None:
+    """Stores the compressed bytes of a request under their hash. Raises `Unsupported` in a read-only catalog."""
+    if session.settings.read_only_because is not None:
+        raise Unsupported(
+            "The filter of this scan is too long for a plan of a catalog that is read-only: use a shorter one, or let "
+            "the client plan its scans (scan-planning-mode=client)"
+        )
+    await session.state.create(session.state.paths.plan_request(hashlib.sha256(packed).hexdigest()), packed)
+
+
+async def _stored(session: Session, digest: str) -> bytes:
+    found = await session.state.read(session.state.paths.plan_request(digest))
+    if found is None or hashlib.sha256(found.body).hexdigest() != digest:
+        raise InvalidToken("it has expired: plan the scan again")
+    return found.body

@@ -1,0 +1,432 @@
+"""Scans that the catalog plans: whatever parts a plan has, together they are the files of the scan."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.scan_request import Scan
+from arco_catalog.operations.scans import planner
+from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
+from storage_backends import Found
+from tests.support.http_service import HttpService
+from tests.support.scanned_tables import Manifest, ScannedTable, commit_of, entry
+from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import schema
+
+TABLES = "/v1/wh/namespaces/db/tables"
+TABLE = f"{TABLES}/t"
+PLAN = f"{TABLE}/plan"
+TASKS = f"{TABLE}/tasks"
+
+
+@pytest.fixture
+async def scanned(service: HttpService) -> ScannedTable:
+    """The table `t`, to which tests give snapshots."""
+    loaded = await service.client.get(TABLE)
+    metadata = loaded.json["metadata"]
+    assert isinstance(metadata, dict)
+    return ScannedTable(service.store, str(metadata["location"]))
+
+
+async def commit(client: Client, *snapshots: JsonObject) -> None:
+    made = await client.post(TABLE, commit_of(*snapshots))
+    assert made.status == 200, made.body
+
+
+def entries(*names: str, **fields: Any) -> list[dict[str, Any]]:
+    return [entry(f"memory:///wh/{name}.parquet", **fields) for name in names]
+
+
+def numbered(count: int, prefix: str = "f") -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def tasks_of(answer: Answer) -> list[dict[str, Any]]:
+    assert answer.status == 200, answer.body
+    found: Any = answer.json["file-scan-tasks"]
+    return list(found)
+
+
+def plan_tasks_of(answer: Answer) -> list[str]:
+    found: Any = answer.json.get("plan-tasks", [])
+    return list(found)
+
+
+def names(tasks: Iterable[dict[str, Any]]) -> list[str]:
+    return [task["data-file"]["file-path"].rpartition("/")[2].removesuffix(".parquet") for task in tasks]
+
+
+async def answers(client: Client, first: Answer) -> AsyncIterator[Answer]:
+    """An answer, and those of all its plan tasks."""
+    yield first
+    for task in plan_tasks_of(first):
+        async for answer in answers(client, await client.post(TASKS, {"plan-task": task})):
+            yield answer
+
+
+async def scan(client: Client, body: JsonObject | None = None) -> list[str]:
+    """The names of the files of a scan, in their order."""
+    first = await client.post(PLAN, body or {})
+    return [name async for answer in answers(client, first) for name in names(tasks_of(answer))]
+
+
+# What a plan has.
+
+
+async def test_a_table_without_snapshots_has_no_files(client: Client) -> None:
+    answer = await client.post(PLAN, {})
+    assert answer.status == 200
+    assert {**answer.json, "plan-id": ""} == {"status": "completed", "plan-id": "", "file-scan-tasks": []}
+
+
+async def test_a_task_is_pinned(client: Client, scanned: ScannedTable) -> None:
+    await commit(client, await scanned.snapshot(1, [Manifest(entries("a", x=(1, 9)))]))
+    filter_: JsonObject = {"type": "lt", "term": "x", "value": 5}
+    answer = await client.post(PLAN, {"filter": filter_})
+    assert tasks_of(answer) == [
+        {
+            "data-file": {
+                "spec-id": 0,
+                "content": "data",
+                "file-path": "memory:///wh/a.parquet",
+                "file-format": "parquet",
+                "partition": [],
+                "file-size-in-bytes": 100,
+                "record-count": 10,
+            },
+            "residual-filter": filter_,
+        }
+    ]
+
+
+async def test_statistics_are_sent_of_the_requested_columns(client: Client, scanned: ScannedTable) -> None:
+    await commit(client, await scanned.snapshot(1, [Manifest(entries("a", x=(1, 258)))]))
+    (task,) = tasks_of(await client.post(PLAN, {"stats-fields": ["X"], "case-sensitive": False}))
+    assert task["residual-filter"] is True
+    assert task["data-file"]["value-counts"] == {"keys": [1], "values": [10]}
+    assert task["data-file"]["null-value-counts"] == {"keys": [1], "values": [0]}
+    assert task["data-file"]["lower-bounds"] == {"keys": [1], "values": ["0100000000000000"]}
+    assert task["data-file"]["upper-bounds"] == {"keys": [1], "values": ["0201000000000000"]}
+
+
+async def test_deletes_are_sent_once_an_answer(client: Client, scanned: ScannedTable) -> None:
+    data = Manifest(entries("a", "b", x=(1, 9)))
+    first = await scanned.snapshot(1, [data])
+    vector = {
+        "content": 1,
+        "file_format": "PUFFIN",
+        "referenced_data_file": "memory:///wh/a.parquet",
+        "content_offset": 4,
+        "content_size_in_bytes": 40,
+    }
+    global_ = {"content": 2, "equality_ids": [1]}
+    deletes = [*entries("dv", **vector), *entries("eq", **global_)]
+    second = await scanned.snapshot(2, [Manifest(deletes, content=1)], parent=1, operation="delete")
+    await commit(client, first, second)
+    answer = await client.post(PLAN, {})
+    listed: Any = answer.json["delete-files"]
+    found = {each["content"]: each for each in listed}
+    assert [*sorted(found)] == ["equality-deletes", "position-deletes"]
+    assert found["equality-deletes"]["equality-ids"] == [1]
+    assert found["position-deletes"]["referenced-data-file"] == "memory:///wh/a.parquet"
+    assert (found["position-deletes"]["content-offset"], found["position-deletes"]["content-size-in-bytes"]) == (4, 40)
+    of_b = listed.index(found["equality-deletes"])
+    assert [sorted(task["delete-file-references"]) for task in tasks_of(answer)] == [[0, 1], [of_b]]
+
+
+# Which snapshot, and which schema.
+
+
+@pytest.fixture
+async def history(client: Client, scanned: ScannedTable) -> ScannedTable:
+    """A table with three appends and an overwrite."""
+    snapshots = [await scanned.snapshot(1, [Manifest(entries("a"))])]
+    snapshots.append(await scanned.snapshot(2, [Manifest(entries("b"))], parent=1))
+    snapshots.append(await scanned.snapshot(3, [Manifest(entries("c"))], parent=2, operation="overwrite"))
+    merged = [*entries("a", "b", "c", status=0), *entries("d")]
+    snapshots.append(await scanned.snapshot(4, [Manifest(merged)], parent=3, kept=False))
+    for each in snapshots:
+        await commit(client, each)
+    return scanned
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, ["a", "b", "c", "d"]),
+        ({"snapshot-id": 2}, ["a", "b"]),
+        ({"snapshot-id": 2, "use-snapshot-schema": True}, ["a", "b"]),
+        ({"start-snapshot-id": 1, "end-snapshot-id": 4}, ["b", "d"]),
+        ({"start-snapshot-id": 2, "end-snapshot-id": 3}, []),
+        ({"snapshot-id": None, "filter": False}, []),
+    ],
+)
+async def test_a_request_chooses_the_files(
+    client: Client, history: ScannedTable, body: JsonObject, expected: list[str]
+) -> None:
+    assert await scan(client, body) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"snapshot-id": 99},
+        {"snapshot-id": "1"},
+        {"snapshot-id": 1, "start-snapshot-id": 1, "end-snapshot-id": 2},
+        {"start-snapshot-id": 1},
+        {"end-snapshot-id": 2},
+        {"start-snapshot-id": 4, "end-snapshot-id": 2},
+        {"start-snapshot-id": 2, "end-snapshot-id": 2},
+        {"start-snapshot-id": 98, "end-snapshot-id": 4},
+        {"filter": None},
+        {"filter": {"type": "eq", "term": "nowhere", "value": 1}},
+        {"filter": {"type": "almost", "term": "x", "value": 1}},
+        {"filter": "x = 1"},
+        {"stats-fields": ["nowhere"]},
+        {"stats-fields": "x"},
+        {"case-sensitive": "yes"},
+        {"min-rows-requested": -1},
+        {"select": [1]},
+    ],
+)
+async def test_what_has_no_meaning_is_a_bad_request(client: Client, history: ScannedTable, body: JsonObject) -> None:
+    answer = await client.post(PLAN, body)
+    assert answer.status == 400
+    assert answer.error_type in ("BadRequestException", "IllegalArgumentException")
+
+
+async def test_a_filter_means_the_schema_that_is_chosen(client: Client, scanned: ScannedTable) -> None:
+    await commit(client, await scanned.snapshot(1, [Manifest(entries("a", x=(1, 9)))]))
+    renamed = {**schema("y"), "schema-id": 1}
+    updates = [{"action": "add-schema", "schema": renamed}, {"action": "set-current-schema", "schema-id": -1}]
+    assert (await client.post(TABLE, {"requirements": [], "updates": updates})).status == 200
+    of_old: JsonObject = {"filter": {"type": "not-null", "term": "x"}, "snapshot-id": 1}
+    of_new: JsonObject = {"filter": {"type": "not-null", "term": "y"}, "snapshot-id": 1}
+    assert (await client.post(PLAN, of_old)).status == 400
+    assert await scan(client, {**of_old, "use-snapshot-schema": True}) == ["a"]
+    assert await scan(client, of_new) == ["a"]
+    assert (await client.post(PLAN, {**of_new, "use-snapshot-schema": True})).status == 400
+
+
+# Plans in parts.
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of a few files."""
+    monkeypatch.setattr(planner, "PART_WEIGHT", 20)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("claimed", [None, 0, 500])
+async def test_all_parts_together_have_each_file_once(
+    client: Client, scanned: ScannedTable, claimed: int | None
+) -> None:
+    """Also if the manifest list does not tell the truth of how many files a manifest has."""
+    sizes = [1, 200, 3, 0, 500, 40, 40, 1]
+    manifests = [Manifest(entries(*numbered(size, f"m{place}-")), claimed=claimed) for place, size in enumerate(sizes)]
+    manifests = manifests if claimed is None else [Manifest(entries("z")), *manifests]
+    await commit(client, await scanned.snapshot(1, manifests))
+    expected = [f"m{place}-{number}" for place, size in enumerate(sizes) for number in range(size)]
+    found = await scan(client)
+    if claimed == 0:  # a manifest without files is not read
+        assert found == ["z"]
+    else:
+        assert [name for name in found if name != "z"] == expected
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_an_answer_has_64_plan_tasks_or_fewer_and_they_nest(client: Client, scanned: ScannedTable) -> None:
+    manifests = [Manifest(entries(*numbered(2, f"m{place}-"))) for place in range(400)]
+    await commit(client, await scanned.snapshot(1, manifests))
+    first = await client.post(PLAN, {})
+    depths: Counter[int] = Counter()
+
+    async def descend(answer: Answer, depth: int) -> int:
+        assert len(plan_tasks_of(answer)) <= 64
+        depths[depth] += 1
+        found = len(tasks_of(answer))
+        for task in plan_tasks_of(answer):
+            found += await descend(await client.post(TASKS, {"plan-task": task}), depth + 1)
+        return found
+
+    assert await descend(first, 0) == 800
+    assert depths[0] == 1
+    assert depths[2] > 64
+
+
+async def test_an_answer_is_bounded_in_bytes_and_a_plan_task_has_the_rest(
+    client: Client, scanned: ScannedTable
+) -> None:
+    long = [f"{'x' * 8_000}{number}" for number in range(600)]
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(*long))]))
+    first = await client.post(PLAN, {})
+    assert len(first.body) < 3 << 20
+    assert plan_tasks_of(first)
+    assert await scan(client) == long
+
+
+async def test_a_file_with_too_many_deletes_is_refused(client: Client, scanned: ScannedTable) -> None:
+    deletes = [f"{'x' * 8_000}{number}" for number in range(600)]
+    first = await scanned.snapshot(1, [Manifest(entries("a", x=(1, 9)))])
+    second = await scanned.snapshot(
+        2, [Manifest(entries(*deletes, content=2, equality_ids=[1]), content=1)], parent=1, operation="delete"
+    )
+    await commit(client, first, second)
+    answer = await client.post(PLAN, {})
+    assert (answer.status, answer.error_type) == (406, "UnsupportedOperationException")
+    assert "rewrite_data_files" in answer.message
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_an_increment_of_many_appends_is_planned_in_parts(client: Client, scanned: ScannedTable) -> None:
+    snapshots = [await scanned.snapshot(1, [])]
+    for number in range(2, 60):
+        snapshots.append(
+            await scanned.snapshot(number, [Manifest(entries(*numbered(number % 5, f"s{number}-")))], parent=number - 1)
+        )
+    await commit(client, *snapshots)
+    body: JsonObject = {"start-snapshot-id": 3, "end-snapshot-id": 59}
+    assert await scan(client, body) == [f"s{number}-{each}" for number in range(4, 60) for each in range(number % 5)]
+    assert plan_tasks_of(await client.post(PLAN, body))
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_scan_of_few_rows_reads_no_more(client: Client, scanned: ScannedTable) -> None:
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(500)))]))
+    few = await client.post(PLAN, {"min-rows-requested": 25})
+    assert not plan_tasks_of(few)
+    assert 30 <= 10 * len(tasks_of(few)) <= 2_000
+    again = await client.get(f"{PLAN}/{few.json['plan-id']}")
+    assert tasks_of(again) == tasks_of(few)
+    assert len(await scan(client, {"min-rows-requested": 4_990})) == 500
+    unsure: JsonObject = {"min-rows-requested": 25, "filter": {"type": "lt", "term": "x", "value": 5}}
+    assert len(await scan(client, unsure)) == 500
+
+
+# Tokens.
+
+
+async def test_a_plan_is_fetched_as_it_was_answered_and_cancelled(client: Client, history: ScannedTable) -> None:
+    planned = await client.post(PLAN, {"filter": {"type": "eq", "term": "x", "value": 7}})
+    plan = f"{PLAN}/{planned.json['plan-id']}"
+    assert (await client.get(plan)).body == planned.body
+    assert (await client.delete(plan)).status == 204
+    assert (await client.get(plan)).body == planned.body
+
+
+async def test_another_process_goes_on_with_a_plan(
+    service: HttpService, scanned: ScannedTable, small_parts: None
+) -> None:
+    values: list[JsonValue] = [number * 7919 % 100_003 for number in range(3_000)]
+    filter_: JsonObject = {"type": "or", "left": {"type": "is-null", "term": "x"}, "right": True}
+    long: JsonObject = {"type": "not-in", "term": "x", "values": values}
+    await commit(service.client, await scanned.snapshot(1, [Manifest(entries(*numbered(300)))]))
+    for body in ({"filter": filter_}, {"filter": long}):
+        first = await service.client.post(PLAN, body)
+        assert len(str(first.json["plan-id"])) <= 512
+        found = [
+            name
+            for task in plan_tasks_of(first)
+            for name in names(tasks_of(await service.serve().post(TASKS, {"plan-task": task})))
+        ]
+        assert found == numbered(300)
+        assert (await service.serve().get(f"{PLAN}/{first.json['plan-id']}")).body == first.body
+
+
+async def test_a_long_request_is_stored_once_a_day(service: HttpService, history: ScannedTable) -> None:
+    body: JsonObject = {"filter": {"type": "in", "term": "x", "values": [number * 7919 for number in range(500)]}}
+    for _ in range(2):
+        assert (await service.client.post(PLAN, body)).status == 200
+    (key,) = service.store.keys("wh/_catalog/plans/")
+    assert isinstance(await service.store.get(key), Found)
+    service.clock.ms += 24 * 3600 * 1000
+    assert (await service.client.post(PLAN, body)).status == 200
+    assert len(service.store.keys("wh/_catalog/plans/")) == 2
+
+
+async def test_a_token_of_yesterday_or_of_another_table_is_refused(service: HttpService, history: ScannedTable) -> None:
+    client = service.client
+    planned = await client.post(PLAN, {})
+    await service.table("u")
+    for path, kind in ((f"{TABLES}/u/plan/{planned.json['plan-id']}", "NoSuchPlanIdException"),):
+        assert (await client.get(path)).error_type == kind
+    service.clock.ms += (LIFETIME_S + 1) * 1000
+    expired = await client.get(f"{PLAN}/{planned.json['plan-id']}")
+    assert (expired.status, expired.error_type) == (404, "NoSuchPlanIdException")
+
+
+async def test_a_plan_of_an_expired_snapshot_is_gone(client: Client, history: ScannedTable) -> None:
+    plan_id = (await client.post(PLAN, {"snapshot-id": 2})).json["plan-id"]
+    removed = {"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [2]}]}
+    assert (await client.post(TABLE, removed)).status == 200
+    assert (await client.get(f"{PLAN}/{plan_id}")).error_type == "NoSuchPlanIdException"
+    assert (await client.delete(f"{PLAN}/{plan_id}")).status == 204
+
+
+async def test_a_plan_goes_on_after_a_commit_and_a_rename(
+    client: Client, scanned: ScannedTable, small_parts: None
+) -> None:
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(100)))]))
+    first = await client.post(PLAN, {"filter": {"type": "is-null", "term": "x"}})
+    await commit(client, await scanned.snapshot(2, [Manifest(entries("new"))], parent=1))
+    renamed = {**schema("y"), "schema-id": 1}
+    updates = [{"action": "add-schema", "schema": renamed}, {"action": "set-current-schema", "schema-id": -1}]
+    assert (await client.post(TABLE, {"requirements": [], "updates": updates})).status == 200
+    names_ = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "r"}}
+    assert (await client.post("/v1/wh/tables/rename", names_)).status == 204
+    found = [
+        name
+        for task in plan_tasks_of(first)
+        for name in names(tasks_of(await client.post(f"{TABLES}/r/tasks", {"plan-task": task})))
+    ]
+    assert found == numbered(100)
+
+
+@pytest.mark.parametrize("text", ["", "x", "a" * 513, "é", "AAAA", "plan/1"])
+async def test_another_text_is_no_plan_and_no_plan_task(client: Client, text: str) -> None:
+    task = await client.post(TASKS, {"plan-task": text})
+    assert (task.status, task.error_type) == (404, "NoSuchPlanTaskException")
+    if text.isalnum() and text.isascii():
+        for answer in (await client.get(f"{PLAN}/{text}"), await client.delete(f"{PLAN}/{text}")):
+            assert (answer.status, answer.error_type) == (404, "NoSuchPlanIdException")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Range(Position(1, 0, 0), Position(2, 0, 0)),
+        Range(Position(0, 7, 0), Position(0, 8, 0)),
+    ],
+)
+async def test_a_part_that_the_scan_does_not_have_is_refused(
+    service: HttpService, history: ScannedTable, part: Range
+) -> None:
+    loaded = await service.client.get(TABLE)
+    entity = str(loaded.json["metadata-location"]).partition("/t-")[2][:26]
+    packed = pack_scan(Scan(4, 0), 1)
+    token = Token(entity, service.clock.ms // 1000, 4, packed, part)
+    answer = await service.client.post(TASKS, {"plan-task": token.text})
+    assert answer.error_type == "NoSuchPlanTaskException"
+    whole = Token(entity, service.clock.ms // 1000, 4, packed, Range(Position(), Position(1, 0, 0)))
+    assert len(tasks_of(await service.client.post(TASKS, {"plan-task": whole.text}))) == 4
+
+
+async def test_a_key_is_accepted_and_not_recorded(service: HttpService, history: ScannedTable) -> None:
+    before = service.store.keys("wh/_catalog/")
+    answer = await service.client.post(PLAN, {}, Idempotency_Key=service.key())
+    assert answer.status == 200
+    assert service.store.keys("wh/_catalog/") == before
+
+
+@pytest.mark.parametrize("path", [f"{TABLES}/nowhere", "/v1/wh/namespaces/nowhere/tables/t"])
+async def test_a_table_that_does_not_exist_is_not_planned(client: Client, path: str) -> None:
+    for answer in (
+        await client.post(f"{path}/plan", {}),
+        await client.get(f"{path}/plan/x"),
+        await client.post(f"{path}/tasks", {"plan-task": "x"}),
+    ):
+        assert answer.error_type in ("NoSuchTableException", "NoSuchNamespaceException")
