@@ -277,7 +277,7 @@ test("an expired token leads to a sign-in, and back to the page", async () => {
     sessionStorage.setItem("arco-login", JSON.stringify({ ...held, token: "expired" }));
   });
   await page.goto(`${URI}/ui/?again#${PAGES.table}`);
-  await page.getByText("Your sign-in has expired").waitFor();
+  await page.getByText("Your sign-in has ended").waitFor();
   await sendCredentials(page, ...ROOT);
   await page.getByText("The number of the order").waitFor();
 });

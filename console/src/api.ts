@@ -1,8 +1,9 @@
 /** Requests to the APIs of this server, at addresses relative to the page, with the token of this tab. */
 
 import { nameIn } from "./identity";
+import { renew, renewIfOld } from "./issuers";
 import { parseExact } from "./json";
-import { login, type ServerConfig, serverConfig, signIn, signOut } from "./session";
+import { type Login, login, type ServerConfig, serverConfig, signIn, signOut } from "./session";
 
 const BASE = "../";
 
@@ -33,19 +34,20 @@ export async function read<T>(path: string, call: Call = {}): Promise<T> {
 
 /**
  * Reads JSON from a path of an API as its text; values of the query that are null are left out. Throws `ApiError`,
- * `Unreachable`, or the error of an aborted request.
+ * `Unreachable`, `SignInError`, or the error of an aborted request.
  */
 export function readText(path: string, { query = {}, signal }: Call = {}): Promise<string> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
   const target = `${BASE}${path}${given.length > 0 ? `?${search}` : ""}`;
-  return send(target, { headers: authorized(), ...(signal ? { signal } : {}) });
+  return sendAuthorized(target, signal ? { signal } : {});
 }
 
 /** Sends JSON to a path of an API that changes nothing, and returns the JSON of the answer. Throws what `readText` throws. */
 export async function post<T>(path: string, body: unknown, signal: AbortSignal): Promise<T> {
-  const headers = { ...authorized(), "Content-Type": "application/json" };
-  return parsed(await send(`${BASE}${path}`, { method: "POST", headers, body: JSON.stringify(body), signal })) as T;
+  const headers = { "Content-Type": "application/json" };
+  const options = { method: "POST", headers, body: JSON.stringify(body), signal };
+  return parsed(await sendAuthorized(`${BASE}${path}`, options)) as T;
 }
 
 /** Reads what the server says of itself, and keeps it in `serverConfig`. */
@@ -66,8 +68,28 @@ export async function signInByCredentials(id: string, secret: string, realm: str
   signIn({ token, name: nameIn(token) ?? id, realm });
 }
 
-function authorized(): Record<string, string> {
+/**
+ * Sends a request with the token of this tab, which is renewed before it expires, and once more after a renewal if the
+ * server refuses the token. If it refuses it again, the login has ended. Throws what `readText` throws, and `SignInError`.
+ */
+async function sendAuthorized(target: string, options: RequestInit, retries = 1): Promise<string> {
+  await renewIfOld();
   const held = login.value;
+  try {
+    return await send(target, { ...options, headers: { ...options.headers, ...authorized(held) } });
+  } catch (error) {
+    if (held === null || !(error instanceof ApiError) || error.status !== 401) throw error;
+    if (retries > 0 && (isReplaced(held) || (await renew()))) return sendAuthorized(target, options, retries - 1);
+    if (login.value !== null && !isReplaced(held)) signOut(error);
+    throw error;
+  }
+}
+
+function isReplaced(held: Login): boolean {
+  return login.value !== null && login.value.token !== held.token;
+}
+
+function authorized(held: Login | null): Record<string, string> {
   return held === null ? {} : { Authorization: `Bearer ${held.token}`, ...ofRealm(held.realm) };
 }
 
@@ -90,7 +112,6 @@ async function send(target: string, options: RequestInit): Promise<string> {
     throw new Unreachable("The server does not answer. It may have stopped, or the network is down.");
   }
   if (response.ok) return text;
-  if (response.status === 401 && login.value !== null) signOut("expired");
   throw errorOf(response, text);
 }
 

@@ -1,20 +1,26 @@
 /** The frame around every page: where one can go, who one is, and the page that the address names. */
 import { useEffect, useRef } from "preact/hooks";
 import { readServerConfig } from "./api";
+import { completeSignIn, signOutOfAll } from "./issuers";
 import { useLoad } from "./load";
 import { pages } from "./names";
 import { CatalogPages } from "./pages/catalog-pages";
 import { HomePage } from "./pages/home";
 import { NotFound } from "./pages/not-found";
 import { PrincipalsPage } from "./pages/principals";
-import { SignInPage } from "./pages/sign-in";
+import { Noticed, SignInPage } from "./pages/sign-in";
 import { Loaded } from "./parts/basics";
 import { SearchBox } from "./parts/search-box";
+import type { Redirect } from "./redirect";
 import { type Route, route } from "./router";
-import { login, mustSignIn, serverConfig, signOut } from "./session";
+import { login, mustSignIn, notice, serverConfig } from "./session";
 
-export function App() {
-  const started = useLoad(readServerConfig, []);
+/** `redirect` is the answer of an issuer that the page was opened with. */
+export function App({ redirect }: { redirect: Redirect | null }) {
+  const started = useLoad(async () => {
+    await readServerConfig();
+    if (redirect !== null) await completeSignIn(redirect);
+  }, []);
   const main = useRef<HTMLElement>(null);
   const page = route.value.path.join("/");
   const first = useRef(true);
@@ -23,6 +29,7 @@ export function App() {
       first.current = false;
       return;
     }
+    notice.value = null;
     scrollTo(0, 0);
     main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
   }, [page]);
@@ -45,6 +52,15 @@ export function App() {
 
 function CurrentPage({ route: { path, query } }: { route: Route }) {
   if (mustSignIn()) return <SignInPage />;
+  return (
+    <>
+      <Noticed />
+      <NamedPage path={path} query={query} />
+    </>
+  );
+}
+
+function NamedPage({ path, query }: Route) {
   const [kind, catalog, ...rest] = path;
   if (kind === undefined) return <HomePage />;
   if (kind === "principals") return <PrincipalsPage />;
@@ -105,7 +121,7 @@ function Session() {
       <span role="group" aria-label="Signed in as">
         <bdi title={held.realm ? `Signed in, realm ${held.realm}` : "Signed in"}>{held.name}</bdi>
       </span>
-      <button type="button" class="quiet" onClick={() => signOut("user")}>
+      <button type="button" class="quiet" onClick={signOutOfAll}>
         Sign out
       </button>
     </span>

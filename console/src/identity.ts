@@ -6,7 +6,8 @@ export function nameIn(token: string): string | null {
   return claims?.iss === "arco" && typeof claims.name === "string" ? claims.name : null;
 }
 
-function claimsOf(token: string): Record<string, unknown> | null {
+/** The claims of a JWT, which are not verified here; null for any other text. */
+export function claimsOf(token: string): Record<string, unknown> | null {
   const payload = (token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/");
   try {
     const bytes = Uint8Array.from(atob(payload), (each) => each.charCodeAt(0));

@@ -3,19 +3,42 @@ import { signal } from "@preact/signals";
 
 export type LoginKind = "client-credentials" | "token";
 
+/** What the console is to an issuer at which people sign in: a public client. */
+export interface Client {
+  issuer: string;
+  "client-id": string;
+  scope: string;
+}
+
 /** `/ui/config.json`, which is public. */
 export interface ServerConfig {
   version: string;
   warehouse: string | null;
   realms: number;
   logins: LoginKind[];
+  issuers: Client[];
 }
 
-/** A login of this tab: the token, the name to show, and the realm if one was named. */
+/** What an issuer gave with an access token. `expiresMs` is when that token expires, null if the issuer does not say. */
+export interface Grant {
+  issuer: string;
+  idToken: string;
+  refreshToken: string | null;
+  expiresMs: number | null;
+}
+
+/** A login of this tab: the token, the name to show, the realm if one was named, and the grant of an issuer. */
 export interface Login {
   token: string;
   name: string;
   realm: string;
+  grant?: Grant;
+}
+
+/** Why this tab has no login any more, or got none. */
+export interface Notice {
+  text: string;
+  error: Error;
 }
 
 const KEY = "arco-login";
@@ -23,8 +46,8 @@ const KEY = "arco-login";
 /** Null until the server has answered. */
 export const serverConfig = signal<ServerConfig | null>(null);
 export const login = signal<Login | null>(stored());
-/** True after the server refused the token that this tab had. */
-export const expired = signal(false);
+/** Null where nothing went wrong. */
+export const notice = signal<Notice | null>(null);
 
 /** Whether this server has realms, and with them principals, roles and grants. */
 export function hasRealms(): boolean {
@@ -36,6 +59,11 @@ export function loginKinds(): readonly LoginKind[] {
   return serverConfig.value?.logins ?? [];
 }
 
+/** The issuers at which people sign in. */
+export function issuers(): readonly Client[] {
+  return serverConfig.value?.issuers ?? [];
+}
+
 /** Whether this server lets nobody in who has not signed in, and this tab has not. */
 export function mustSignIn(): boolean {
   return loginKinds().length > 0 && login.value === null;
@@ -44,7 +72,7 @@ export function mustSignIn(): boolean {
 /** Keeps a login for as long as this tab is open. */
 export function signIn(made: Login): void {
   sessionStorage.setItem(KEY, JSON.stringify(made));
-  expired.value = false;
+  notice.value = null;
   login.value = made;
 }
 
@@ -53,10 +81,10 @@ export function nameLogin(name: string): void {
   if (login.value !== null && login.value.name !== name) signIn({ ...login.value, name });
 }
 
-/** Forgets the login: `because` the server refused its token, or the user signs out. */
-export function signOut(because: "expired" | "user"): void {
+/** Forgets the login, because of an error or, without one, because the user signs out. */
+export function signOut(because: Error | null): void {
   sessionStorage.removeItem(KEY);
-  expired.value = because === "expired";
+  notice.value = because && { text: "Your sign-in has ended. Sign in again to go on where you were.", error: because };
   login.value = null;
 }
 

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 console.info = console.warn; // what the library has to say is no answer to a line
-const [library, port, audience] = process.argv.slice(2);
+const [library, port, audience, redirect, cors] = process.argv.slice(2);
 const { Provider } = await import(pathToFileURL(library));
 const issuer = `http://127.0.0.1:${port}`;
 
@@ -15,6 +15,17 @@ const newKey = (kind) => {
   const { privateKey } = generateKeyPairSync(...options);
   return { ...privateKey.export({ format: "jwk" }), kid: `key-${++made}`, use: "sig", alg: kind };
 };
+
+// The client that pages of the catalog are, in browsers.
+const pagesOf = (uri) => ({
+  client_id: "console",
+  token_endpoint_auth_method: "none",
+  grant_types: ["authorization_code", "refresh_token"],
+  redirect_uris: [uri],
+  post_logout_redirect_uris: [uri],
+  response_types: ["code"],
+  id_token_signed_response_alg: keys[0].alg,
+});
 
 let keys = [newKey("RS256")];
 let handle;
@@ -39,10 +50,14 @@ const serve = () => {
         response_types: ["code"],
         id_token_signed_response_alg: keys[0].alg,
       },
+      ...(redirect ? [pagesOf(redirect)] : []),
     ],
+    clientBasedCORS: (_, origin) => cors === "cors" && origin === new URL(redirect).origin,
+    issueRefreshToken: (_, client) => client.grantTypeAllowed("refresh_token"),
     features: {
       clientCredentials: { enabled: true },
       deviceFlow: { enabled: true },
+      revocation: { enabled: true },
       devInteractions: { enabled: true }, // pages on which anybody may log in
       resourceIndicators: {
         enabled: true,

@@ -46,8 +46,9 @@ class OidcProvider:
 
 
 @asynccontextmanager
-async def oidc_provider(audience: str) -> AsyncIterator[OidcProvider]:
-    """An issuer whose tokens are for one audience. Raises `LookupError` if it is not installed."""
+async def oidc_provider(audience: str, redirect_uri: str = "", *, cors: bool = True) -> AsyncIterator[OidcProvider]:
+    """An issuer whose tokens are for one audience. With a `redirect_uri` it has the client `console` of pages there;
+    without `cors` they may not read its answers. Raises `LookupError` if it is not installed."""
     if not LIBRARY.exists():
         raise LookupError(".tools/oidc-provider is not installed: run 'make .tools/oidc-provider', which needs npm")
     port = free_port()
@@ -58,6 +59,8 @@ async def oidc_provider(audience: str) -> AsyncIterator[OidcProvider]:
             str(LIBRARY),
             str(port),
             audience,
+            redirect_uri,
+            "cors" if cors else "",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,

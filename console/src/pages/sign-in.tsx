@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import { signInByCredentials } from "../api";
 import { nameIn } from "../identity";
+import { signInAt, UNNAMED } from "../issuers";
 import { Failure, Form, Heading } from "../parts/basics";
-import { expired, loginKinds, serverConfig, signIn } from "../session";
+import { type Client, issuers, loginKinds, notice, serverConfig, signIn } from "../session";
 
 /** The ways to sign in that this server has. The page that the address names is shown afterwards. */
 export function SignInPage() {
@@ -11,21 +12,58 @@ export function SignInPage() {
   return (
     <div class="sign-in">
       <Heading title="Sign in" />
-      {expired.value && (
-        <p class="notice" role="status">
-          Your sign-in has expired. Sign in again to go on where you were.
-        </p>
-      )}
+      <Noticed />
+      {issuers().map((client) => (
+        <AtIssuer key={client.issuer} client={client} />
+      ))}
       {logins.includes("client-credentials") && <ByCredentials several={several} />}
       {logins.includes("token") && (
-        <details open={!logins.includes("client-credentials")}>
+        <details open={!logins.includes("client-credentials") && issuers().length === 0}>
           <summary>Sign in by a token</summary>
           <ByToken several={several} />
         </details>
       )}
       <p class="faint">
-        The token stays in this tab and ends with it. A secret is sent to this server alone, and is not kept.
+        Tokens stay in this tab and end with it. A secret is sent to this server alone, and is not kept.
       </p>
+    </div>
+  );
+}
+
+/** Why this tab has no login any more, or got none. */
+export function Noticed() {
+  const shown = notice.value;
+  return (
+    shown && (
+      <div>
+        <p class="notice" role="status">
+          {shown.text}
+        </p>
+        <Failure error={shown.error} />
+      </div>
+    )
+  );
+}
+
+function AtIssuer({ client }: { client: Client }) {
+  const [error, setError] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  const leave = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      await signInAt(client);
+    } catch (failure) {
+      setError(failure as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="stack">
+      <button type="button" onClick={leave} disabled={busy}>
+        {busy ? "Going to" : "Sign in at"} <bdi>{client.issuer.replace(/^https?:\/\//, "")}</bdi>
+      </button>
+      {error && <Failure error={error} />}
     </div>
   );
 }
@@ -65,7 +103,7 @@ function ByCredentials({ several }: { several: boolean }) {
 function ByToken({ several }: { several: boolean }) {
   const send = (data: FormData) => {
     const token = text(data, "token");
-    signIn({ token, name: nameIn(token) ?? "Token", realm: text(data, "realm") });
+    signIn({ token, name: nameIn(token) ?? UNNAMED, realm: text(data, "realm") });
   };
   return (
     <Form class="stack" aria-label="Sign in by a token" onSend={send}>

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../api";
 import { age, isTime, localTime, utcTime } from "../format";
 import type { Result } from "../load";
+import { SignInError } from "../sign-in-errors";
 
 /** The heading of a page: where one is, what it is about, and its title in the browser's tab. */
 export function Heading({
@@ -79,21 +80,28 @@ export function Loading() {
   );
 }
 
-/** An error as the API sent it, with what helps to find it in the server's log. */
+/** An error as the API or an issuer sent it, with what helps to find it in a log, or what to do. */
 export function Failure({ error }: { error: Error }) {
-  const sent = error instanceof ApiError ? error : null;
+  const details = detailsOf(error);
   return (
     <div class="failure" role="alert">
       <p>
         <bdi>{error.message}</bdi>
       </p>
-      {sent && (
+      {error instanceof SignInError && <p>{error.advice}</p>}
+      {details && (
         <p class="faint">
-          {[sent.status, sent.type, sent.requestId && `request ${sent.requestId}`].filter(Boolean).join(" · ")}
+          <bdi>{details}</bdi>
         </p>
       )}
     </div>
   );
+}
+
+function detailsOf(error: Error): string {
+  if (error instanceof SignInError) return error.code;
+  if (!(error instanceof ApiError)) return "";
+  return [error.status, error.type, error.requestId && `request ${error.requestId}`].filter(Boolean).join(" · ");
 }
 
 /** What to say, and what to do next, where there is nothing to show. */
