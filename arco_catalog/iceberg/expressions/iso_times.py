@@ -11,7 +11,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _NANOS_A_SECOND = 10**9
 _SECONDS_A_DAY = 86_400
 
-_DATE = r"(?P<year>[0-9]{4}|-[0-9]{4,6}|\+[0-9]{5,6})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_DATE = r"(?P<year>[0-9]{4}|-[0-9]{4,9}|\+[0-9]{5,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(:(?P<second>[0-9]{2})(\.(?P<fraction>[0-9]{0,9}))?)?"
 _OFFSET = r"(?P<offset>[Zz]|[+-][0-9]{2}:[0-9]{2}(:[0-9]{2})?)"
 _DATE_PATTERN = re.compile(_DATE)

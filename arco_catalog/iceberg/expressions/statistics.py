@@ -42,7 +42,7 @@ def _positive_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -
         has_values = lambda statistics: not_null(statistics) and not_nan(statistics)  # noqa: E731
     if in_range is None:
         return has_values
-    return lambda statistics: has_values(statistics) and in_range(statistics)
+    return lambda statistics: in_range(statistics) and has_values(statistics)
 
 
 def _negative_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -> StatisticsTest | bool:
