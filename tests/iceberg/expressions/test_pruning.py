@@ -1,6 +1,7 @@
 """Which files, manifests and partitions are left out, case by case."""
 
 import math
+from decimal import Decimal
 from struct import pack
 from typing import Any
 
@@ -164,7 +165,8 @@ def test_bounds_of_transformed_columns_leave_a_file_out_where_order_is_kept() ->
     assert bound(predicate(EQ, 0, transform="day"), "timestamp").file_may_match(day)
     assert not bound(predicate(NOT_EQ, 0, transform="day"), "timestamp").file_may_match(day)
     assert not bound(predicate(GT, 23, transform="hour"), "timestamp").file_may_match(day)
-    assert bound(predicate(EQ, 1, transform="bucket[4]"), "timestamp").file_may_match(day)
+    for bucket in range(4):
+        assert bound(predicate(EQ, bucket, transform="bucket[4]"), "timestamp").file_may_match(day)
     assert not bound(predicate(STARTS, "b", transform="truncate[1]"), "string").file_may_match(TEXTS)
 
 
@@ -195,6 +197,7 @@ def test_parts_of_a_filter_are_combined() -> None:
         (Or(Or(low, low), low), False),
         (Or(Or(low, low), high), True),
         (And(And(high, high), low), False),
+        (Not(predicate(LT, 79)), True),
         (Not(And(high, predicate(GT_EQ, 30))), True),
         (Not(Or(high, predicate(GT_EQ, 30))), False),
     ):
@@ -320,6 +323,71 @@ def test_a_partition_leaves_of_a_filter_what_it_does_not_show(
     assert found.residual(partition) == residual
     assert found.residual(partition) is found.residual(partition)
     assert found.partition_may_match(partition) is (residual != FALSE)
+
+
+def uuid(first: int, last: int = 0) -> bytes:
+    return bytes([first, *bytes(14), last])
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0x00, 0xFF), (0x80, 0x7F)])
+def test_bounds_of_uuids_are_in_either_order(lower: int, upper: int) -> None:
+    summary = FieldSummary(False, None, uuid(lower), uuid(upper))
+    file = FileStatistics(5, {1: 5}, {1: 0}, None, {1: uuid(lower)}, {1: uuid(upper)})
+    for literal in ("00000000-0000-0000-0000-000000000001", "f0000000-0000-0000-0000-000000000001"):
+        found = bound(predicate(EQ, literal), "uuid", spec=spec_of((1, "identity")))
+        assert found.file_may_match(file)
+        assert found.manifest_may_match([summary])
+    one = FileStatistics(5, {1: 5}, {1: 0}, None, {1: uuid(1, 2)}, {1: uuid(1, 4)})
+    for last, kept in ((1, False), (2, True), (4, True), (5, False)):
+        text = f"01000000-0000-0000-0000-{last:012x}"
+        assert bound(predicate(EQ, text), "uuid").file_may_match(one) is kept
+
+
+@pytest.mark.parametrize(
+    ("operation", "literal", "spec", "partition", "residual"),
+    [
+        (EQ, "abc", spec_of((2, "truncate[2]")), ("ab",), None),
+        (EQ, "abc", spec_of((2, "truncate[2]")), ("ac",), FALSE),
+        (LT, "abc", spec_of((2, "truncate[2]")), ("aa",), TRUE),
+        (LT, "abc", spec_of((2, "truncate[2]")), ("ab",), None),
+        (STARTS, "a", spec_of((2, "truncate[2]")), ("ab",), TRUE),
+        (STARTS, "ab", spec_of((2, "truncate[2]")), ("ab",), TRUE),
+        (STARTS, "ab", spec_of((2, "truncate[2]")), ("a",), FALSE),
+        (STARTS, "abc", spec_of((2, "truncate[2]")), ("ab",), None),
+        (STARTS, "abc", spec_of((2, "truncate[2]")), ("b",), FALSE),
+        (NOT_STARTS, "ab", spec_of((2, "truncate[2]")), ("ab",), FALSE),
+        (NOT_STARTS, "abc", spec_of((2, "truncate[2]")), ("ab",), None),
+        (NOT_STARTS, "abc", spec_of((2, "truncate[2]")), ("b",), TRUE),
+        (LT, "abc", spec_of((2, "bucket[4]")), (0,), None),
+        (GT, "abc", spec_of((2, "bucket[4]")), (3,), None),
+        (EQ, "abc", spec_of((1, "identity")), (7,), None),
+    ],
+)
+def test_a_partition_of_text_leaves_what_it_does_not_show(
+    operation: Operation, literal: str, spec: Any, partition: Any, residual: Any
+) -> None:
+    whole = predicate(operation, literal, name="c2")
+    assert bound(whole, "long", "string", spec=spec).residual(partition) == (residual or whole)
+
+
+def test_a_decimal_between_two_values_is_neither() -> None:
+    spec = spec_of((1, "identity"))
+    below = bound(predicate(LT, "1.235"), "decimal(9,2)", spec=spec)
+    assert below.residual((Decimal("1.23"),)) is TRUE
+    assert below.residual((Decimal("1.24"),)) is FALSE
+    assert bound(predicate(EQ, "1.235"), "decimal(9,2)", spec=spec).residual((Decimal("1.24"),)) is FALSE
+
+
+def test_partitions_of_early_writers_may_be_one_too_high_before_1970() -> None:
+    last_hour = predicate(EQ, "1969-12-31T23:30:00")
+    found = bound(last_hour, "timestamp", spec=spec_of((1, "hour")))
+    assert [found.residual((hour,)) for hour in (-2, -1, 0, 1)] == [FALSE, last_hour, last_hour, FALSE]
+    other = bound(Not(last_hour), "timestamp", spec=spec_of((1, "hour")))
+    assert [other.residual((hour,)) is TRUE for hour in (-2, -1, 0, 1)] == [True, False, False, True]
+    until = bound(predicate(LT, "1969-12-01T00:00:00"), "timestamp", spec=spec_of((1, "month")))
+    assert [until.partition_may_match((month,)) for month in (-3, -2, -1, 0)] == [True, True, True, False]
+    since = bound(predicate(GT_EQ, "1969-12-01T00:00:00"), "timestamp", spec=spec_of((1, "month")))
+    assert [since.residual((month,)) is TRUE for month in (-2, -1, 0, 1)] == [False, False, True, True]
 
 
 def test_engines_that_order_nan_and_zeros_differently_have_one_residual() -> None:

@@ -1,9 +1,10 @@
 """No manifest, partition or file with a matching row is left out, and a residual has the matches of its filter in the
 partition."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
@@ -27,8 +28,6 @@ from tests.iceberg.expressions.samples import (
 )
 
 STATISTICS = ["value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"]
-_orders = st.sampled_from([total_order, java_order])
-_without = st.frozensets(st.sampled_from(STATISTICS), max_size=2)
 
 Case = tuple[list[str], Filter, list[Row], PartitionSpec]
 
@@ -47,7 +46,18 @@ def bound(types: Sequence[str], sample: Filter, spec: PartitionSpec) -> SpecFilt
     return ScanFilter(sample.expression, schema_of(types), {0: spec}, case_sensitive=True).for_spec(0)
 
 
-@given(case=cases(), order=_orders, cut=st.booleans(), without=_without)
+OF_FILES: Mapping[str, st.SearchStrategy[Any]] = {
+    "case": cases(),
+    "order": st.sampled_from([total_order, java_order]),
+    "cut": st.booleans(),
+    "without": st.frozensets(st.sampled_from(STATISTICS), max_size=2),
+}
+OF_MANIFESTS = {name: OF_FILES[name] for name in ("case", "order")}
+OF_RESIDUALS = {"case": OF_FILES["case"]}
+
+
+@settings(max_examples=100)
+@given(**OF_FILES)
 def test_a_file_with_a_matching_row_is_never_left_out(
     case: Case, order: Order, cut: bool, without: frozenset[str]
 ) -> None:
@@ -57,7 +67,8 @@ def test_a_file_with_a_matching_row_is_never_left_out(
         assert bound(types, sample, spec).file_may_match(statistics)
 
 
-@given(case=cases(), order=_orders)
+@settings(max_examples=100)
+@given(**OF_MANIFESTS)
 def test_a_manifest_with_a_matching_row_is_never_left_out(case: Case, order: Order) -> None:
     types, sample, file, spec = case
     found = bound(types, sample, spec)
@@ -67,7 +78,8 @@ def test_a_manifest_with_a_matching_row_is_never_left_out(case: Case, order: Ord
         assert found.manifest_may_match(None)
 
 
-@given(case=cases())
+@settings(max_examples=100)
+@given(**OF_RESIDUALS)
 def test_a_residual_has_the_matches_of_the_filter_in_its_partition(case: Case) -> None:
     types, sample, file, spec = case
     found = bound(types, sample, spec)
@@ -77,7 +89,7 @@ def test_a_residual_has_the_matches_of_the_filter_in_its_partition(case: Case) -
         assert found.partition_may_match(partition) or not sample.matches(row)
 
 
-@given(case=cases())
+@given(**OF_RESIDUALS)
 def test_the_residual_without_partitions_is_the_whole_filter(case: Case) -> None:
     types, sample, file, _ = case
     residual = bound(types, sample, spec_of()).residual(())
