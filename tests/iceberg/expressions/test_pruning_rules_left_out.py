@@ -122,7 +122,7 @@ RULES: dict[str, Callable[[Patch], None]] = {
     "all rows of a partition match": replaced(residuals, "strict", always_inclusive),
     "engines differ about null": replaced(conditions, "_met_by_null", lambda _: lambda operation: True),
     "what is undecided stays in a residual": replaced(residuals, "_of_predicate", as_true),
-    "a prefix longer than the field says less": replaced(projections, "_projected_prefix", lambda _: cut_prefix),
+    "a field has part of a longer prefix": replaced(projections, "_projected_prefix", lambda _: cut_prefix),
     "early writers rounded times up": replaced(projections, "_may_be_one_higher", lambda _: lambda *_: False),
     "a field shows values of its source": replaced(residuals, "folded", of_first_column),
     "a decimal between two values is neither": replaced(
