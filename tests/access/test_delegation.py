@@ -648,3 +648,50 @@ async def test_a_storage_configuration_that_could_not_be_used_is_refused(storage
         ]
 
         assert [(answer.status, "storageConfigInfo" in answer.message) for answer in refused] == [(400, True)] * 2
+
+
+async def test_a_plan_has_credentials_that_are_complete_and_only_read() -> None:
+    """A client opens the files of a scan with these alone, whatever the catalog's configuration has."""
+    async with lake() as it:
+        writer = await it.app.principal("writer", on_table("TABLE_WRITE_DATA", "db", "t"))
+        location = location_of(await writer.get(T))
+        for headers in (VENDED, EITHER):
+            planned = await writer.post(f"{T}/plan", {}, **headers)
+            (credential,) = credentials_of(planned)
+            config = cast(dict[str, str], credential["config"])
+            assert credential["prefix"] == location
+            assert config["s3.endpoint"] == ENDPOINT
+            assert config["s3.path-style-access"] == "true"
+            assert config["client.region"] == "us-east-1"
+            assert config["client.refresh-credentials-endpoint"] == "v1/lake/namespaces/db/tables/t/credentials"
+            assert int(config["s3.session-token-expires-at-ms"]) == it.app.clock.now_ms() // 1000 * 1000 + LIFETIME_MS
+            assert planned.headers["Cache-Control"] == "no-store"
+            fetched = await writer.get(f"{T}/plan/{planned.json['plan-id']}", **headers)
+            assert credentials_of(fetched) == [credential]
+        files = f"arn:aws:s3:::{location.removeprefix('s3://')}/data/1.parquet"
+        assert it.policies
+        for policy in it.policies:
+            assert allows(policy, "s3:GetObject", files)
+            assert not allows(policy, "s3:PutObject", files)
+
+
+async def test_a_plan_has_no_credentials_without_the_header_or_for_signed_requests() -> None:
+    async with lake() as it:
+        reader = await it.app.principal("reader", on_table("TABLE_READ_DATA", "db", "t"))
+        for headers in ({}, SIGNED):
+            assert "storage-credentials" not in (await reader.post(f"{T}/plan", {}, **headers)).json
+        assert it.sts.asked == []
+
+
+async def test_the_credentials_of_a_plan_are_renewed_by_its_id() -> None:
+    async with lake() as it:
+        writer = await it.app.principal("writer", on_table("TABLE_WRITE_DATA", "db", "t"))
+        await it.make("u")
+        planned = await writer.post(f"{T}/plan", {}, **VENDED)
+        plan_id = planned.json["plan-id"]
+        renewed = await writer.get(f"{T}/credentials?planId={plan_id}")
+        assert credentials_of(renewed) == credentials_of(planned)
+        assert credentials_of(await writer.get(f"{T}/credentials")) != credentials_of(planned)
+        assert (await writer.get(f"{T}/credentials?planId=x")).error_type == "NoSuchPlanIdException"
+        elsewhere = await it.owner.get(f"{T.removesuffix('t')}u/credentials?planId={plan_id}")
+        assert elsewhere.error_type == "NoSuchPlanIdException"

@@ -25,7 +25,8 @@ from tools.support.asgi_client import Client
 app = create_app({"wh": build_catalog(Settings("wh"), MemoryStore(), "memory:///", (), SystemRuntime())})
 
 def loaded():
-    semantics = {"arco_catalog.iceberg.updates"} & set(sys.modules)
+    scans = {"arco_catalog.operations.scans", "arco_catalog.iceberg.expressions"}
+    semantics = {"arco_catalog.iceberg.updates", *scans} & set(sys.modules)
     return sorted({name for name in sys.modules if name in sys.argv[1:]} | semantics)
 
 async def main():

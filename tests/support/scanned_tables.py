@@ -8,7 +8,6 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import FieldSummary, ManifestFile
 from arco_catalog.state.manifest_lists import encode_manifest_list
 from storage_backends import ANY, ObjectStore
-from tests.support.table_files import key_of
 from tools.support.manifests import avro
 
 LONG = "long"
@@ -109,10 +108,12 @@ class Manifest:
 
 @dataclass
 class ScannedTable:
-    """Writes manifests and manifest lists of a table into a store in memory."""
+    """Writes manifests and manifest lists of a table into a store."""
 
     store: ObjectStore
     location: str
+    root: str = "memory:///"
+    """The location of the store's root."""
     written: dict[int, list[ManifestFile]] = field(default_factory=dict)
     """The manifest lists, by the ids of their snapshots."""
 
@@ -132,7 +133,7 @@ class ScannedTable:
         self.written[snapshot_id] = listed
         place = f"{self.location}/metadata/snap-{snapshot_id}.avro"
         body = encode_manifest_list(listed, 2, (snapshot_id, parent, snapshot_id))
-        await self.store.put(key_of(place), body, ANY)
+        await self.store.put(place.removeprefix(self.root), body, ANY)
         snapshot: JsonObject = {
             "snapshot-id": snapshot_id,
             "sequence-number": snapshot_id,
@@ -148,7 +149,7 @@ class ScannedTable:
         sequence = snapshot_id if manifest.sequence_number is None else manifest.sequence_number
         entries = [{"snapshot_id": snapshot_id, **each} for each in manifest.entries]
         body = avro(entry_schema(manifest.partition), entries)
-        await self.store.put(key_of(place), body, ANY)
+        await self.store.put(place.removeprefix(self.root), body, ANY)
         added, existing, deleted = (sum(each["status"] == status for each in entries) for status in (1, 0, 2))
         if manifest.claimed is not None:
             added = manifest.claimed
