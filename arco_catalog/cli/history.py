@@ -1,7 +1,7 @@
 """`arco history`: lists the operations on the registry of a catalog or realm, such as creations, renames, drops and
 grants, with their authors and times."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_author, format_text, format_time
@@ -17,6 +17,7 @@ from arco_catalog.operations.history_page import HistoryFilter
 from arco_catalog.planning.names import format_identifier
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, optional_text, texts
+from arco_catalog.state.runtime import is_ulid
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
 WIDE_ONLY = ("ENTITY",)
@@ -34,17 +35,16 @@ def run(
     wide: bool,
 ) -> int:
     """Displays the newest `limit` operations on the registry of a catalog, or with `of_realm` of the realm; with
-    `at_ms` only those up to that time, with `table_name` only those on this name; with `own` also commits that the
-    catalog makes for itself, such as fences. Returns 0. Raises `CliError`."""
-
-    selection = HistoryFilter() if table_name is None else HistoryFilter(*parse_identifier(table_name))
+    `at_ms` only those up to that time, with `table_name` only those on this name, or on the entity with this id; with
+    `own` also commits that the catalog makes for itself, such as fences. Returns 0. Raises `CliError`."""
+    selects = _selection(table_name)
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
         async with open_session(options, "history", find_realm_registry if of_realm else find_catalog) as session:
             newest = None if at_ms is None else await registry_at(session, at_ms)
             async for operation in history(session, own=own, newest=newest):
-                if selection.selects(operation):
+                if selects(operation):
                     found.append(operation)
                 if len(found) == limit:
                     break
@@ -56,6 +56,13 @@ def run(
         return 0
     print(json_text([*found]) if as_json else as_table(found, at_ms=at_ms, of_realm=of_realm, wide=wide))
     return 0
+
+
+def _selection(name: str | None) -> Callable[[JsonObject], bool]:
+    """Returns what selects the operations on a name, on the entity with this id, or with None all operations."""
+    if name is not None and is_ulid(name):
+        return lambda operation: operation.get("entity") == name
+    return (HistoryFilter() if name is None else HistoryFilter(*parse_identifier(name))).selects
 
 
 def as_table(

@@ -214,7 +214,7 @@ def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]
     parser.add_argument(
         "--limit", type=positive, default=50, metavar="N", help="show this many operations [default 50]"
     )
-    parser.add_argument("--table", metavar=TABLE, help="show only what happened to this name")
+    parser.add_argument("--table", metavar=TABLE, help="show only what happened to this name, or to this entity id")
     parser.add_argument("--all", action="store_true", help="also show fences and the registry's internal commits")
     parser.add_argument(
         "--realm-history",

@@ -3,7 +3,6 @@
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.search import KINDS, search
 from arco_catalog.planning.search import SearchQuery
 
@@ -18,9 +17,5 @@ async def find(context: RequestContext) -> Response:
     limit, token = query.positive("limit"), query.one("pageToken")
     sought = SearchQuery.parse(text)
     found = await search(context.sessions.open(), sought, kind=kind, limit=limit, token=token)
-    page: JsonObject = {
-        "results": [*found.results],
-        "scanned": found.scanned,
-        "next-page-token": found.next_page_token,
-    }
-    return json_response(page)
+    # Not how many names were read: among them are those that the caller may not list.
+    return json_response({"results": [*found.results], "next-page-token": found.next_page_token})

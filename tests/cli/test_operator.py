@@ -154,6 +154,12 @@ async def test_history_shows_who_made_renamed_and_dropped_what(fixture: CatalogF
     assert files(folder) == before
     of_one = json.loads(await output(folder, "history", "--table", 'db."dotted.name"', "--json"))
     assert [each["kind"] for each in of_one] == ["rename-table"]
+    entity = of_one[0]["entity"]
+    of_entity = json.loads(await output(folder, "history", "--table", entity, "--json"))
+    assert [(each["kind"], each["entity"]) for each in of_entity] == [
+        ("rename-table", entity),
+        ("create-table", entity),
+    ]
     assert await output(folder, "history", "--table", "db.none") == "The history has nothing about db.none.\n"
     whole = json.loads(await output(folder, "history", "--json", "--limit", "2"))
     assert [(each["kind"], each["principal"], "answer" in each) for each in whole] == [

@@ -51,6 +51,7 @@ DEVIATIONS = {
     "takes deleted",
     "takes staged-location",
     "has labels",
+    "has file-io",
     "must have a body",
     "takes a bare body, too",
     *(f"answers {status}" for status in (400, 401, 403, 404, 406, 409, 413, 415, 422, 429)),
@@ -129,6 +130,8 @@ class Comparison:
                     yield from self._parts(resolved(ours, WHOLE["components"]), resolved(theirs, components()), mine)
             case {"$ref": "#/components/schemas/Labels"}, None:
                 yield "has labels"
+            case dict(), None if at.endswith("file-io"):
+                yield "has file-io"
             case {"anyOf": [mine, _]}, {"$ref": str()} if at == "body/application/json/schema":
                 yield "takes a bare body, too"
                 yield from self._parts(mine, theirs, at)

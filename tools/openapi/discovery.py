@@ -136,7 +136,6 @@ SCHEMAS: Mapping[str, Json] = {
                 **list_of(object_of(type={"enum": [*KINDS]}, namespace=_LEVELS, name=nullable(TEXT))),
                 "maxItems": MAX_RESULTS,
             },
-            scanned=INTEGER,
             next_page_token=nullable(TEXT),
         ),
     },

@@ -274,6 +274,14 @@ SCHEMAS: Mapping[str, Json] = {
 }
 
 FIELDS: Mapping[str, Mapping[str, Json]] = {
+    "CatalogConfig": {
+        "file-io": {
+            "description": "Properties of Iceberg by which engines reach the files, without secrets, for people who "
+            "write the settings of an engine.",
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+        }
+    },
     "LoadTableResult": {"labels": reference("schemas", "Labels")},
     "LoadViewResult": {"labels": reference("schemas", "Labels")},
 }
