@@ -1,3 +1,4 @@
+import { Component } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { loadTable, type Snapshot } from "../catalog";
 import { bytes, count } from "../format";
@@ -7,7 +8,8 @@ import { Chip, DataTable, Empty, Failure, Loaded, Section, Time } from "../parts
 import { Chart, type Point } from "../parts/chart";
 import { type Entity, entityPage } from "./table-pages";
 
-const FIRST_ROWS = 50;
+/** The number of rows that are added at a time. */
+const GROUP = 50;
 
 /** The snapshots of a table, newest first, with their totals as charts. */
 export function Snapshots({ entity }: { entity: Entity }) {
@@ -80,8 +82,8 @@ export function pointsOf(snapshots: readonly Snapshot[], total: string): Point[]
 }
 
 function SnapshotTable({ snapshots, refs }: { snapshots: Snapshot[]; refs: [string, string][] }) {
-  const [shown, setShown] = useState(FIRST_ROWS);
-  const number = (snapshot: Snapshot, field: string) => count(snapshot.summary?.[field]);
+  const [shown, setShown] = useState(1);
+  const groups = useMemo(() => grouped(snapshots, GROUP), [snapshots]);
   return (
     <Section title="Snapshots" aside={<span class="faint">{count(snapshots.length)}</span>}>
       <DataTable
@@ -97,7 +99,35 @@ function SnapshotTable({ snapshots, refs }: { snapshots: Snapshot[]; refs: [stri
           ["Size", "number"],
         ]}
       >
-        {snapshots.slice(0, shown).map((each) => (
+        {groups.slice(0, shown).map((group) => (
+          <Rows key={String(group[0]?.["snapshot-id"])} snapshots={group} refs={refs} />
+        ))}
+      </DataTable>
+      {shown < groups.length && (
+        <button type="button" class="more" onClick={() => setShown(shown + 1)}>
+          Show more
+        </button>
+      )}
+    </Section>
+  );
+}
+
+function grouped(snapshots: readonly Snapshot[], size: number): Snapshot[][] {
+  const starts = Array.from({ length: Math.ceil(snapshots.length / size) }, (_, place) => place * size);
+  return starts.map((start) => snapshots.slice(start, start + size));
+}
+
+/** Some rows of the table, which are not rendered again with each group that follows. */
+class Rows extends Component<{ snapshots: Snapshot[]; refs: [string, string][] }> {
+  override shouldComponentUpdate(next: { snapshots: Snapshot[] }) {
+    return next.snapshots !== this.props.snapshots;
+  }
+
+  override render({ snapshots, refs }: { snapshots: Snapshot[]; refs: [string, string][] }) {
+    const number = (snapshot: Snapshot, field: string) => count(snapshot.summary?.[field]);
+    return (
+      <>
+        {snapshots.map((each) => (
           <tr key={String(each["snapshot-id"])}>
             <th scope="row">
               <code>{String(each["snapshot-id"])}</code>{" "}
@@ -120,12 +150,7 @@ function SnapshotTable({ snapshots, refs }: { snapshots: Snapshot[]; refs: [stri
             <td class="number">{bytes(each.summary?.["total-files-size"])}</td>
           </tr>
         ))}
-      </DataTable>
-      {shown < snapshots.length && (
-        <button type="button" class="more" onClick={() => setShown(shown + 4 * FIRST_ROWS)}>
-          Show more
-        </button>
-      )}
-    </Section>
-  );
+      </>
+    );
+  }
 }
