@@ -8,6 +8,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.scan_request import Scan
+from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import planner
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
 from storage_backends import Found
@@ -305,6 +306,21 @@ async def test_a_scan_of_few_rows_reads_no_more(client: Client, scanned: Scanned
     assert len(await scan(client, {"min-rows-requested": 4_990})) == 500
     unsure: JsonObject = {"min-rows-requested": 25, "filter": {"type": "lt", "term": "x", "value": 5}}
     assert len(await scan(client, unsure)) == 500
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_scan_of_few_rows_that_finds_too_few_leaves_nothing_out(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its first answer is full, and the rest has the maximum number of parts."""
+    monkeypatch.setattr(answer_module, "MAX_BYTES", 100)
+    manifests = [Manifest(entries(*numbered(2, f"m{place}-"))) for place in range(128)]
+    await commit(client, await scanned.snapshot(1, manifests))
+    body: JsonObject = {"min-rows-requested": 1, "filter": {"type": "is-null", "term": "x"}}
+    first = await client.post(PLAN, body)
+    assert tasks_of(first)
+    assert len(plan_tasks_of(first)) == 64
+    assert sorted(await scan(client, body)) == sorted(f"m{place}-{each}" for place in range(128) for each in range(2))
 
 
 # Tokens.

@@ -93,7 +93,8 @@ class Planner:
             first = await self._tasks(within(pieces, parts[0]), parts[0])
             if self._has_enough(first.tasks):
                 return first._replace(parts=[])
-            return first._replace(parts=[*first.parts, *parts[1:]][:MAX_PARTS])
+            left = [Range(first.parts[0].start, parts[0].end)] if first.parts else []
+            return first._replace(parts=[*left, *parts[1:]])
         return self._nothing(parts)
 
     def _nothing(self, parts: Sequence[Range]) -> PartPlan:
@@ -117,6 +118,10 @@ class Planner:
         for batch in batches(missing, AT_ONCE):
             found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
             self._lists.update(zip(batch, found, strict=True))
+        listed = sum(len(self._lists[number]) for number in lists)
+        return await off_loop(ENTRY_BYTES * listed, partial(self._matching_pieces, lists))
+
+    def _matching_pieces(self, lists: range) -> Sequence[Piece]:
         pieces: list[Piece] = []
         for number in lists:
             snapshot_id = self._table.snapshots[number]["snapshot-id"]
