@@ -53,12 +53,12 @@ async def served_people(folder: Path) -> AsyncIterator[PeopleLake]:
             yield PeopleLake(Lake(server, root, ada), *issuers)
 
 
-def accepting(issuers: list[str], client: str = "console") -> dict[str, str]:
+def accepting(issuers: list[str], client: str = "console", audience: str = AUDIENCE) -> dict[str, str]:
     """Settings of a server that takes tokens of issuers, at which people sign in to the console."""
     return {
         "ARCO_AUTH": "internal,oidc",
         "ARCO_OIDC_ISSUERS": ",".join(issuers),
-        "ARCO_OIDC_AUDIENCES": AUDIENCE,
+        "ARCO_OIDC_AUDIENCES": audience,
         "ARCO_OIDC_LOOPBACK_HTTP": "true",
         "ARCO_CONSOLE_CLIENTS": ",".join(f"{issuer} {client} openid" for issuer in issuers),
     }

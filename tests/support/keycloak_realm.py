@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.support.keycloak import Keycloak
 
@@ -84,6 +85,19 @@ def _person_client() -> dict[str, Any]:
         "attributes": {"oauth2.device.authorization.grant.enabled": "true", "pkce.code.challenge.method": "S256"},
         "defaultClientScopes": ["basic", "roles", "arco-catalog"],
         "optionalClientScopes": ["offline_access"],
+    }
+
+
+def console_client(page: str) -> Mapping[str, Any]:
+    """The client that the console at an address is, as the documentation has it."""
+    return {
+        "clientId": "arco-console",
+        "publicClient": True,
+        "standardFlowEnabled": True,
+        "redirectUris": [page],
+        "webOrigins": ["{0.scheme}://{0.netloc}".format(urlsplit(page))],
+        "attributes": {"post.logout.redirect.uris": "+", "pkce.code.challenge.method": "S256"},
+        "defaultClientScopes": ["basic", "roles", "arco-catalog"],
     }
 
 
