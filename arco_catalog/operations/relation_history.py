@@ -136,9 +136,16 @@ async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommi
 
 
 async def _search(history: RelationHistory, number: int) -> PastCommit | None:
-    """Searches a version in the receipts before the metadata log."""
+    """Searches a version in the receipts before the metadata log. Raises `NotFound` if older ones were not searched."""
     cursor = history.cursor(history.files[-1], ahead=1, max_reads=MAX_LOOKUP_READS)
+    version: int | None = None
     while cursor.may_read and (commit := await cursor.step()) is not None:
-        if metadata_version(commit.file.location) == number:
+        version = metadata_version(commit.file.location)
+        if version == number:
             return commit
+    if not cursor.may_read and version is not None and number < version:
+        raise NotFound(
+            f"Version {number} is too far back to be found by its number: its entry in the timeline has an id, which "
+            "finds it"
+        )
     return None

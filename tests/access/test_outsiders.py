@@ -11,6 +11,7 @@ from tests.access.test_routes import SET
 from tests.support.realm_service import on_catalog, on_namespace, on_table, table_request
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import commit_report, scan_report, view_request
+from tools.support.wrapped_stores import CountingStore
 
 MINE = f"{NAMESPACES}/mine"
 
@@ -40,6 +41,20 @@ def transaction(*names: str) -> tuple[str, str, JsonObject]:
     return "POST", "/v1/lake/transactions/commit", {"table-changes": changes}
 
 
+def looks(at: str) -> Sequence[tuple[str, str, JsonObject | None]]:
+    """Requests by which one looks at a table or view."""
+    parts = (
+        "timeline",
+        "timeline?at=1",
+        "timeline/1",
+        f"timeline/1-{'0' * 64}",
+        "compare?from=0",
+        "governance",
+        "access",
+    )
+    return [("GET", f"{at}/{part}", None) for part in parts]
+
+
 def probes(name: str, namespace: str = "db") -> Sequence[tuple[str, str, JsonObject | None]]:
     """Requests by which one could find out whether there is something of a name."""
     there = f"{NAMESPACES}/{namespace}"
@@ -58,6 +73,9 @@ def probes(name: str, namespace: str = "db") -> Sequence[tuple[str, str, JsonObj
         ("POST", f"{table}/unregister", {}),
         ("GET", f"{table}/credentials", None),
         ("POST", f"{table}/sign", {}),
+        *looks(table),
+        *looks(view),
+        ("GET", f"{table}/lineage?depth=5", None),
         ("GET", view, None),
         ("HEAD", view, None),
         ("POST", view, commit),
@@ -100,6 +118,24 @@ async def test_a_hidden_object_is_answered_like_a_missing_one(there: str, keyed:
             )
         assert is_denied(answers[0]), (found, answers[0].status, answers[0].body)
         assert shown(answers[0], f"db.{there}") == shown(answers[1], f"db.{missing}"), found
+
+
+@pytest.mark.parametrize("there", ["t", "v"])
+async def test_a_look_at_a_hidden_object_waits_for_the_store_as_often_as_at_a_missing_one(there: str) -> None:
+    """Calls at once take the time of one."""
+    lake, outsider = await attacked()
+    assert lake.app.store is not None
+    counted = lake.app.store = CountingStore(lake.app.store)
+    outsider = lake.app.client("outsider", app=lake.app.serve())
+    assert (await outsider.get(f"{DB}/tables/u")).status == 200  # from here on, all that both need is in memory
+    for found, lost in zip(probes(there), probes("q"), strict=True):
+        if found[0] in ("GET", "HEAD"):
+            depths = []
+            for request in (found, lost):
+                with counted.measure() as measured:
+                    await send(outsider, *request)
+                depths.append(measured.depth)
+            assert depths[0] == depths[1], (found, depths)
 
 
 async def test_a_hidden_namespace_is_answered_like_a_missing_one() -> None:

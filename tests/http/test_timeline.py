@@ -162,6 +162,16 @@ async def test_an_old_version_is_found_by_its_id(service: HttpService) -> None:
     assert (await service.client.get(f"{T}/timeline/0")).status == 404
 
 
+async def test_a_number_that_is_too_far_back_is_not_called_unknown(service: HttpService) -> None:
+    await change(service, 130)
+
+    answer = await service.client.get(f"{T}/timeline/3")
+
+    assert answer.status == 404
+    assert "Version 3 is too far back to be found by its number: its entry in the timeline has an id" in answer.message
+    assert "Version does not exist" in (await service.client.get(f"{T}/timeline/999")).message
+
+
 @pytest.mark.parametrize("version", ["99", f"1-{'0' * 64}", f"{'9' * 15}-{'0' * 64}"])
 async def test_an_unknown_version_is_not_found(client: Client, version: str) -> None:
     answer = await client.get(f"{T}/timeline/{version}")

@@ -1,5 +1,6 @@
 """Pages of tasks add up to the whole, also with purges that wait for their first worker, within a bound of reads."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -165,6 +166,18 @@ async def test_a_failed_task_is_retried_once(fixture: CountingFixture) -> None:
     assert (again["status"], again["version"], again["result"], again["retriable"]) == ("SUBMITTED", 4, None, False)
     with pytest.raises(BadRequest, match="only a failed task"):
         await retry(fixture.session(), task)
+
+
+async def test_of_many_retries_at_once_one_submits_the_task(fixture: CountingFixture) -> None:
+    task = await store(fixture, "RUNNING", "FAILURE")
+
+    outcomes = await asyncio.gather(
+        *(retry(fixture.another().session(), task) for _ in range(8)), return_exceptions=True
+    )
+
+    assert sorted(type(each).__name__ for each in outcomes) == ["BadRequest"] * 7 + ["dict"]
+    again = await get_task(fixture.session(), task)
+    assert (again["status"], again["version"]) == ("SUBMITTED", 4)
 
 
 @pytest.mark.parametrize("task", ["x", "open", "..", "a/b", "é", "0" * 65, ""])
