@@ -17,5 +17,5 @@ async def find(context: RequestContext) -> Response:
     limit, token = query.positive("limit"), query.one("pageToken")
     sought = SearchQuery.parse(text)
     found = await search(context.sessions.open(), sought, kind=kind, limit=limit, token=token)
-    # Not how many names were read: among them are those that the caller may not list.
+    # Not how many names were read: the caller may not list all of them.
     return json_response({"results": [*found.results], "next-page-token": found.next_page_token})

@@ -1,6 +1,6 @@
 """Filters bound to a schema: columns by id, literals as values of their columns' types, and no `not`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -120,6 +120,17 @@ class Binder:
         if len(found) > 1:
             raise BadRequest(f"Cannot find field {name[:200]!r}: several columns have this name in lower case")
         return found[0] if found else None
+
+
+def predicates_in(bound: BoundFilter) -> Iterator[BoundPredicate]:
+    """Yields every predicate of a filter."""
+    left = [bound]
+    while left:
+        part = left.pop()
+        if isinstance(part, Conjunction | Disjunction):
+            left += part.parts
+        elif isinstance(part, BoundPredicate):
+            yield part
 
 
 def folded(

@@ -32,9 +32,9 @@ MAX_DEPTH = 500
 """Maximum levels of a filter: readers of JSON nest it once more, and recursion must end before the interpreter's."""
 MAX_NODES = 10_000
 """Maximum predicates and combinations of a filter."""
-MAX_LITERALS = 100_000
+MAX_LITERALS = 20_000
 """Maximum literals of all predicates of a filter together."""
-MAX_TEXT = 8 << 20
+MAX_TEXT = 2 << 20
 """Maximum characters of all names and literals of a filter together."""
 
 _CHILD, _LEFT, _RIGHT, _TERM, _VALUE, _VALUES = "child", "left", "right", "term", "value", "values"
@@ -176,8 +176,8 @@ class _Parser:
         if not isinstance(values, list):
             raise BadRequest(f"Cannot parse literals of a filter: expected an array, not {_shown(values)}")
         if of_type is None:
-            return [self._literal(each) for each in values]
-        return [self._bare_literal(each, of_type) for each in values]
+            return [self._literal(one) for one in values]
+        return [self._bare_literal(one, of_type) for one in values]
 
     def _literal(self, value: JsonValue) -> Literal:
         if not isinstance(value, dict):

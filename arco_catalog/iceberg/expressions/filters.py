@@ -1,28 +1,23 @@
 """The filter of a scan, bound to the scan's schema, and its tests for each partition spec of the table."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 from arco_catalog.iceberg.content_files import FileStatistics, Partition
-from arco_catalog.iceberg.expressions.binding import (
-    Binder,
-    BoundFilter,
-    BoundPredicate,
-    folded,
-)
-from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, Constant, Expression
-from arco_catalog.iceberg.expressions.projections import inclusive
+from arco_catalog.iceberg.expressions.binding import Binder, BoundFilter, BoundPredicate, folded, predicates_in
+from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, Expression
+from arco_catalog.iceberg.expressions.expression_json import expression_json
+from arco_catalog.iceberg.expressions.partition_fields import PartitionFields, Summaries, SummariesTest
+from arco_catalog.iceberg.expressions.projections import Projections
 from arco_catalog.iceberg.expressions.residuals import Residuals
 from arco_catalog.iceberg.expressions.statistics import StatisticsTest, statistics_test
-from arco_catalog.iceberg.expressions.summaries import SummaryTest, summary_test
-from arco_catalog.iceberg.expressions.transform_values import result_type
-from arco_catalog.iceberg.manifests import FieldSummary
-from arco_catalog.iceberg.partition import PartitionField, PartitionSpec
-from arco_catalog.iceberg.schema import Columns, Schema, columns_by_id, type_name
+from arco_catalog.iceberg.expressions.wide_filters import weakened
+from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.schema import Schema, columns_by_id
 
 S = TypeVar("S")
-Summaries = Sequence[FieldSummary]
-SummariesTest = Callable[[Summaries], bool]
 
 
 class SpecFilter:
@@ -31,17 +26,21 @@ class SpecFilter:
     lacks the source, `string` if the transform is unknown."""
 
     def __init__(
-        self, bound: BoundFilter, spec: PartitionSpec, columns: Columns, file_test: Callable[[FileStatistics], bool]
+        self,
+        bound: BoundFilter,
+        tested: BoundFilter,
+        fields: PartitionFields,
+        file_test: Callable[[FileStatistics], bool],
     ) -> None:
-        self.partition_types: Sequence[str] = [_field_type(field, columns) for field in spec["fields"]]
+        self.partition_types: Sequence[str] = fields.types
         self.file_may_match = file_test
         """Whether a file with these statistics may have matching rows."""
-        self._residuals = Residuals(bound, spec["fields"], self.partition_types)
-        self._summary_test: SummariesTest | bool = folded(bound, self._of_summaries(spec["fields"]), _all_or_any)
+        self._bound, self._tested, self._fields = bound, tested, fields
+        self._last: tuple[Expression, JsonValue] = TRUE, True
 
     def manifest_may_match(self, partitions: Summaries | None) -> bool:
         """Whether a manifest with these summaries of its partition fields may have files with matching rows."""
-        test = self._summary_test
+        test = self._summaries_test
         if isinstance(test, bool):
             return test
         return partitions is None or len(partitions) != len(self.partition_types) or test(partitions)
@@ -54,19 +53,24 @@ class SpecFilter:
         """Returns the filter that rows of a file with these partition values must yet match."""
         return self._residuals.of(partition)
 
-    def _of_summaries(self, fields: Sequence[PartitionField]) -> Callable[[BoundPredicate], SummariesTest | bool]:
-        def test_of(predicate: BoundPredicate) -> SummariesTest | bool:
-            tests = [
-                _at(position, summary_test(condition, of_field))
-                for position, (field, of_field) in enumerate(zip(fields, self.partition_types, strict=True))
-                if field["source-id"] == predicate.column.id
-                and (condition := inclusive(predicate, field["transform"])) is not None
-            ]
-            if not tests:
-                return True
-            return tests[0] if len(tests) == 1 else _all_or_any(tests, True)
+    def residual_json(self, partition: Partition) -> JsonValue:
+        """Returns the residual as JSON, which files one after the other share if their residual is the same."""
+        residual, last = self._residuals.of(partition), self._last
+        if last[0] is not residual:
+            last = self._last = residual, expression_json(residual)
+        return last[1]
 
-        return test_of
+    @cached_property
+    def _residuals(self) -> Residuals:
+        return Residuals(self._bound, self._tested, self._fields)
+
+    @cached_property
+    def _summaries_test(self) -> SummariesTest | bool:
+        return folded(self._tested, self._of_summaries, _all_or_any)
+
+    def _of_summaries(self, predicate: BoundPredicate) -> SummariesTest | bool:
+        tests = [*self._fields.summary_tests(predicate)]
+        return _all_or_any(tests, True) if len(tests) > 1 else tests[0] if tests else True
 
 
 class ScanFilter:
@@ -81,30 +85,19 @@ class ScanFilter:
         self._columns = columns_by_id(schema)
         self._specs = specs
         self._bound = Binder(self._columns, case_sensitive=case_sensitive).bind(expression)
-        self.column_ids = frozenset(_column_ids(self._bound))
-        self._file_test = _file_test(self._bound, is_filtered=expression != TRUE)
+        self._tested = weakened(self._bound)
+        self.column_ids = frozenset(predicate.column.id for predicate in predicates_in(self._tested))
+        self._file_test = _file_test(self._tested, is_filtered=expression != TRUE)
+        self._projections = Projections()
         self._filters: dict[int, SpecFilter] = {}
 
     def for_spec(self, spec_id: int) -> SpecFilter:
         """Returns the tests for files of the spec with this id. Raises `KeyError` if there is none."""
         found = self._filters.get(spec_id)
         if found is None:
-            found = SpecFilter(self._bound, self._specs[spec_id], self._columns, self._file_test)
-            self._filters[spec_id] = found
+            fields = PartitionFields(self._specs[spec_id], self._columns, self._projections)
+            found = self._filters[spec_id] = SpecFilter(self._bound, self._tested, fields, self._file_test)
         return found
-
-
-def _field_type(field: PartitionField, columns: Columns) -> str:
-    column = columns.get(field["source-id"])
-    return "unknown" if column is None else result_type(field["transform"], type_name(column.type))
-
-
-def _column_ids(bound: BoundFilter) -> set[int]:
-    if isinstance(bound, BoundPredicate):
-        return {bound.column.id}
-    if isinstance(bound, Constant):
-        return set()
-    return set[int]().union(*(_column_ids(part) for part in bound.parts))
 
 
 def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatistics], bool]:
@@ -121,10 +114,6 @@ def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatis
         return test(statistics) if rows > 0 else rows < 0
 
     return may_match
-
-
-def _at(position: int, test: SummaryTest) -> SummariesTest:
-    return lambda summaries: test(summaries[position])
 
 
 def _all_or_any(tests: list[Callable[[S], bool]], is_all: bool) -> Callable[[S], bool]:

@@ -16,8 +16,33 @@ from arco_catalog.iceberg.expressions.values import Value, decimal_scale
 from arco_catalog.iceberg.primitives import base_name
 from arco_catalog.iceberg.transforms import canonical
 
+MAX_PROJECTED = 20_000
+"""Maximum literals that are transformed for the partition specs of a table, together. A spec may have a thousand
+fields, and a filter as many literals."""
+
 _LESS = (Operation.LT, Operation.LT_EQ)
 _GREATER = (Operation.GT, Operation.GT_EQ)
+
+
+class Projections:
+    """The projections of the predicates of one filter. Those after `MAX_PROJECTED` literals are left out, so that fewer
+    files are."""
+
+    def __init__(self) -> None:
+        self._left = MAX_PROJECTED
+        self._found: dict[tuple[int, str], tuple[Condition | None, Condition | None]] = {}
+
+    def of(self, predicate: BoundPredicate, transform: str) -> tuple[Condition | None, Condition | None]:
+        """Returns the inclusive and the strict projection of a predicate to a field with this transform of its
+        column."""
+        key = id(predicate), transform
+        found = self._found.get(key)
+        if found is None:
+            self._left -= 1 if transform == predicate.transform else 1 + len(predicate.condition.values)
+            if self._left < 0:
+                return None, None
+            found = self._found[key] = inclusive(predicate, transform), strict(predicate, transform)
+        return found
 
 
 def inclusive(predicate: BoundPredicate, transform: str) -> Condition | None:
@@ -109,11 +134,10 @@ def _may_be_one_higher(name: str, source_type: str) -> bool:
 
 
 def _with_older_values(condition: Condition) -> Condition:
-    """Returns the condition with the value that an early writer gave, beside each negative one."""
+    """Returns the condition with the value that an early writer gave, beside every negative one."""
+    numbers = cast(tuple[int, ...], condition.values)
     values = dict.fromkeys(
-        each
-        for value in condition.values
-        for each in ((value, cast(int, value) + 1) if cast(int, value) < 0 else (value,))
+        result for number in numbers for result in ((number, number + 1) if number < 0 else (number,))
     )
     if len(values) == len(condition.values):
         return condition

@@ -4,10 +4,8 @@ from collections.abc import Callable, Sequence
 
 from arco_catalog.iceberg.content_files import Partition
 from arco_catalog.iceberg.expressions.binding import BoundFilter, BoundPredicate, folded
-from arco_catalog.iceberg.expressions.conditions import Decision, decision
-from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, Expression, and_, or_
-from arco_catalog.iceberg.expressions.projections import inclusive, strict
-from arco_catalog.iceberg.partition import PartitionField
+from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, And, Expression, Or
+from arco_catalog.iceberg.expressions.partition_fields import FieldDecisions, PartitionFields
 
 MAX_REMEMBERED = 4096
 """Partitions whose residuals are remembered. Most tables have many files in each of a few partitions."""
@@ -16,17 +14,19 @@ _Residual = Callable[[Partition], Expression]
 
 
 class Residuals:
-    """The residuals of a filter in the partitions of one spec."""
+    """The residuals of a filter in the partitions of one spec. If a weaker filter is `tested` in its place, a residual
+    is `false` or the whole filter."""
 
-    def __init__(self, bound: BoundFilter, fields: Sequence[PartitionField], types: Sequence[str]) -> None:
-        self._evaluate = _residual(bound, fields, types)
-        self._floating = any(each in ("float", "double") for each in types)
+    def __init__(self, bound: BoundFilter, tested: BoundFilter, fields: PartitionFields) -> None:
+        evaluate = _residual(tested, fields.decisions)
+        self._evaluate = evaluate if tested is bound else _false_or(evaluate, _residual(bound, lambda _: ())(()))
+        self._is_floating = not {"float", "double"}.isdisjoint(fields.types)
         self._remembered: dict[Partition, Expression] = {}
 
     def of(self, partition: Partition) -> Expression:
         """Returns the filter that rows of this partition must yet match: `FALSE` itself if no row can, `TRUE` if all
         do."""
-        if self._floating:  # -0.0 equals 0.0, and has another residual
+        if self._is_floating:  # -0.0 equals 0.0, and has another residual
             return self._evaluate(partition)
         found = self._remembered.get(partition)
         if found is None:
@@ -36,26 +36,25 @@ class Residuals:
         return found
 
 
-def _residual(bound: BoundFilter, fields: Sequence[PartitionField], types: Sequence[str]) -> _Residual:
-    found = folded(bound, lambda predicate: _of_predicate(predicate, fields, types), _joined)
+def _false_or(evaluate: _Residual, whole: Expression) -> _Residual:
+    return lambda partition: FALSE if evaluate(partition) is FALSE else whole
+
+
+def _residual(bound: BoundFilter, decisions_of: Callable[[BoundPredicate], Sequence[FieldDecisions]]) -> _Residual:
+    found = folded(bound, lambda predicate: _of_predicate(predicate, decisions_of(predicate)), _joined)
     if not isinstance(found, bool):
         return found
     constant = TRUE if found else FALSE
     return lambda partition: constant
 
 
-def _of_predicate(predicate: BoundPredicate, fields: Sequence[PartitionField], types: Sequence[str]) -> _Residual:
+def _of_predicate(predicate: BoundPredicate, decisions: Sequence[FieldDecisions]) -> _Residual:
     """Returns the residual of a predicate: itself, unless a field of the partition shows that all rows match, or that
     no row does."""
     original = predicate.original
-    tests = [
-        (position, *_decisions(predicate, field["transform"], of_field))
-        for position, (field, of_field) in enumerate(zip(fields, types, strict=True))
-        if field["source-id"] == predicate.column.id
-    ]
 
     def evaluate(partition: Partition) -> Expression:
-        for position, all_match, one_may_match in tests:
+        for position, one_may_match, all_match in decisions:
             value = partition[position]
             if all_match is not None and all_match(value) is True:
                 return TRUE
@@ -66,22 +65,26 @@ def _of_predicate(predicate: BoundPredicate, fields: Sequence[PartitionField], t
     return evaluate
 
 
-def _decisions(predicate: BoundPredicate, transform: str, of_field: str) -> tuple[Decision | None, Decision | None]:
-    conditions = strict(predicate, transform), inclusive(predicate, transform)
-    all_match, one_may_match = (None if each is None else decision(each, of_field) for each in conditions)
-    return all_match, one_may_match
-
-
 def _joined(parts: list[_Residual], is_all: bool) -> _Residual:
-    join, neutral, absorbing = (and_, TRUE, FALSE) if is_all else (or_, FALSE, TRUE)
+    join, neutral, absorbing = (And, TRUE, FALSE) if is_all else (Or, FALSE, TRUE)
 
     def evaluate(partition: Partition) -> Expression:
-        residual: Expression = neutral
+        kept: list[Expression] = []
         for part in parts:
             found = part(partition)
             if found is absorbing:
                 return absorbing
-            residual = join(residual, found)
-        return residual
+            if found is not neutral:
+                kept.append(found)
+        return _balanced(kept, join) if kept else neutral
 
     return evaluate
+
+
+def _balanced(parts: list[Expression], join: type[And] | type[Or]) -> Expression:
+    """Returns one combination of all parts that is nested no deeper than it must be: thousands of parts in a row would
+    exceed the depth that clients read."""
+    while len(parts) > 1:
+        pairs: list[Expression] = [join(*parts[first : first + 2]) for first in range(0, len(parts) - 1, 2)]
+        parts = pairs + parts[len(parts) // 2 * 2 :]
+    return parts[0]

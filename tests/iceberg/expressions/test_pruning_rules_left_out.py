@@ -20,6 +20,7 @@ from arco_catalog.iceberg.expressions import (
 )
 from arco_catalog.iceberg.expressions.conditions import Condition
 from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, And, Not, Operation, Or
+from arco_catalog.iceberg.expressions.partition_fields import PartitionFields
 from arco_catalog.iceberg.expressions.values import scaled
 from tests.iceberg.expressions import test_pruning
 
@@ -63,13 +64,9 @@ def always_inclusive(project: Any) -> Any:
     return lambda predicate, transform: projections.inclusive(predicate, transform)
 
 
-def of_first_column(fold: Any) -> Any:
+def of_first_column(decisions: Any) -> Any:
     """Takes the first column for that of each predicate, so that fields are compared with those of others."""
-
-    def folded(bound: Any, leaf: Any, joined: Any) -> Any:
-        return fold(bound, lambda each: leaf(replace(each, column=replace(each.column, id=1))), joined)
-
-    return folded
+    return lambda fields, each: decisions(fields, replace(each, column=replace(each.column, id=1)))
 
 
 def as_true(residual_of: Any) -> Any:
@@ -118,13 +115,13 @@ RULES: dict[str, Callable[[Patch], None]] = {
     "an order is not projected to buckets": replaced(
         projections, "_inclusive", lambda found: lambda condition, _, *others: found(condition, "truncate", *others)
     ),
-    "a term with a transform is no column": replaced(residuals, "inclusive", of_plain_column),
-    "all rows of a partition match": replaced(residuals, "strict", always_inclusive),
+    "a term with a transform is no column": replaced(projections, "inclusive", of_plain_column),
+    "all rows of a partition match": replaced(projections, "strict", always_inclusive),
     "engines differ about null": replaced(conditions, "_met_by_null", lambda _: lambda operation: True),
     "what is undecided stays in a residual": replaced(residuals, "_of_predicate", as_true),
     "a field has part of a longer prefix": replaced(projections, "_projected_prefix", lambda _: cut_prefix),
     "early writers rounded times up": replaced(projections, "_may_be_one_higher", lambda _: lambda *_: False),
-    "a field shows values of its source": replaced(residuals, "folded", of_first_column),
+    "a field shows values of its source": replaced(PartitionFields, "decisions", of_first_column),
     "a decimal between two values is neither": replaced(
         literals, "_from_decimal", lambda _: lambda value, base, kind: scaled(value, 2)
     ),
