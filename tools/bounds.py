@@ -13,10 +13,20 @@ from arco_catalog.iceberg import commit, json, json_slices, manifests
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
+from arco_catalog.operations.scans import manifest_source
 from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol import append_rebaser, manifest_reader
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.state import avro, avro_codecs, avro_schema, files, memory, worker_threads
+from arco_catalog.state import (
+    avro,
+    avro_codecs,
+    avro_decoder,
+    avro_schema,
+    files,
+    manifest_entries,
+    memory,
+    worker_threads,
+)
 from arco_catalog.state import lineage as events
 from arco_catalog.upkeep.delegation_service import payload
 from arco_catalog.upkeep.purge import reach
@@ -150,6 +160,28 @@ FORMATS: Sequence[Format] = (
         f"{manifest_reader.MAX_LISTED:,} manifests in a list, {manifests.MAX_LIST_SUMMARIES:,} summaries of partition "
         f"fields, {manifests.MAX_SUMMARIES:,} in an entry, {manifests.MAX_ADDED_MANIFESTS} new manifests, "
         f"{append_rebaser.MAX_ADDED_FILES:,} new files",
+        f"{avro_schema.MAX_NESTING} types",
+        REQUEST,
+    ),
+    Format(
+        "Manifest list of a scan",
+        "writers",
+        f"{size_of(manifest_source.MAX_LIST_BYTES)}, {size_of(manifest_source.MAX_UNPACKED)} unpacked; an entry "
+        f"{size_of(manifest_source.LIST_LIMITS.record_bytes)}",
+        f"{manifest_source.MAX_LISTED:,} manifests, {manifest_source.MAX_SUMMARIES:,} summaries of partition fields, "
+        f"{manifests.MAX_SUMMARIES:,} in an entry",
+        f"{avro_schema.MAX_NESTING} types",
+        REQUEST,
+    ),
+    Format(
+        "Manifest of a scan",
+        "writers",
+        f"{size_of(manifest_entries.LIMITS.file_bytes)} unpacked, a block "
+        f"{size_of(manifest_entries.LIMITS.block_bytes)}, an entry {size_of(manifest_entries.LIMITS.record_bytes)}; "
+        "all that a process reads at one time "
+        f"{size_of(manifest_source.READING_BYTES)}",
+        f"{manifest_entries.LIMITS.file_records:,} entries, arrays of {avro_decoder.MAX_ITEMS:,} items, paths of "
+        f"{manifest_entries.MAX_PATH_LENGTH:,} characters",
         f"{avro_schema.MAX_NESTING} types",
         REQUEST,
     ),

@@ -37,18 +37,18 @@ class DeleteIndex:
         by_partition: dict[Hashable, list[ContentFile]] = {}
         equality: dict[Hashable, list[_EqualityDeletes]] = {}
         column_ids: set[int] = set()
-        for each in deletes:
-            if each.content == FileContent.EQUALITY_DELETES:
-                found = _EqualityDeletes.of(each, columns)
-                key = _key(each) if _is_partitioned(specs.get(each.spec_id)) else None
+        for file in deletes:
+            if file.content == FileContent.EQUALITY_DELETES:
+                found = _EqualityDeletes.of(file, columns)
+                key = _key(file) if _is_partitioned(specs.get(file.spec_id)) else None
                 equality.setdefault(key, []).append(found)
                 column_ids.update(column.id for column in found.columns)
-            elif each.is_deletion_vector:
-                self._add_vector(each)
-            elif (path := referenced_path(each)) is not None:
-                by_path.setdefault(path, []).append(each)
+            elif file.is_deletion_vector:
+                self._add_vector(file)
+            elif (path := referenced_path(file)) is not None:
+                by_path.setdefault(path, []).append(file)
             else:
-                by_partition.setdefault(_key(each), []).append(each)
+                by_partition.setdefault(_key(file), []).append(file)
         self._by_path = {path: _positions(files) for path, files in by_path.items()}
         self._by_partition = {key: _positions(files) for key, files in by_partition.items()}
         self._equality = {key: _equalities(files) for key, files in equality.items()}
@@ -94,6 +94,27 @@ def referenced_path(deletes: ContentFile) -> str | None:
     return path if isinstance(path, str) else None
 
 
+EVERYWHERE: Final = "*"
+"""The lookup key of equality deletes that apply to all partitions."""
+
+
+def lookup_key(deletes: ContentFile, specs: Mapping[int, PartitionSpec]) -> str:
+    """Returns the key by which a delete file is found: the data file that it is for, or its partition, or all."""
+    if deletes.content == FileContent.EQUALITY_DELETES:
+        return _partition_key(deletes) if _is_partitioned(specs.get(deletes.spec_id)) else EVERYWHERE
+    path = referenced_path(deletes)
+    return _partition_key(deletes) if path is None else f"file {path}"
+
+
+def lookup_keys(data: ContentFile) -> Sequence[str]:
+    """Returns the keys of all delete files that may apply to a data file."""
+    return EVERYWHERE, _partition_key(data), f"file {data.path}"
+
+
+def _partition_key(file: ContentFile) -> str:
+    return f"partition {file.spec_id} {file.partition!r}"
+
+
 class _BySequence(NamedTuple, Generic[T]):
     """Delete files in the order of the last sequence numbers of data files to which they apply."""
 
@@ -106,13 +127,13 @@ class _BySequence(NamedTuple, Generic[T]):
 
 
 def _positions(files: Iterable[ContentFile]) -> _BySequence[ContentFile]:
-    ordered = sorted(files, key=lambda each: each.sequence_number)
-    return _BySequence([each.sequence_number for each in ordered], ordered)
+    ordered = sorted(files, key=lambda file: file.sequence_number)
+    return _BySequence([file.sequence_number for file in ordered], ordered)
 
 
 def _equalities(files: "Iterable[_EqualityDeletes]") -> "_BySequence[_EqualityDeletes]":
-    ordered = sorted(files, key=lambda each: each.file.sequence_number)
-    return _BySequence([each.file.sequence_number - 1 for each in ordered], ordered)
+    ordered = sorted(files, key=lambda deletes: deletes.file.sequence_number)
+    return _BySequence([deletes.file.sequence_number - 1 for deletes in ordered], ordered)
 
 
 class _EqualityDeletes(NamedTuple):
@@ -120,18 +141,18 @@ class _EqualityDeletes(NamedTuple):
 
     file: ContentFile
     columns: Sequence[Column]
-    bounds: Mapping[int, tuple[Value, Value]]
+    bounds: Mapping[int, tuple[Value, Value] | None]
 
     @classmethod
     def of(cls, file: ContentFile, columns: Mapping[int, Column]) -> "_EqualityDeletes":
-        known = [columns[each] for each in file.equality_ids or () if each in columns]
-        compared = [each for each in known if each.is_primitive]
-        bounds = {each.id: found for each in compared if (found := _bounds(each, file.statistics)) is not None}
+        known = [columns[number] for number in file.equality_ids or () if number in columns]
+        compared = [column for column in known if column.is_primitive]
+        bounds = {column.id: _bounds(column, file.statistics) for column in compared}
         return cls(file, compared, bounds)
 
     def may_apply(self, data: FileStatistics) -> bool:
         """Whether a data file with these statistics may have values that are deleted."""
-        return all(self._may_match(each, data) for each in self.columns)
+        return all(self._may_match(column, data) for column in self.columns)
 
     def _may_match(self, column: Column, data: FileStatistics) -> bool:
         deletes = self.file.statistics
@@ -142,7 +163,7 @@ class _EqualityDeletes(NamedTuple):
                 return False
             if _has_nulls_alone(column.id, deletes) and _has_no_null(column.id, data):
                 return False
-        deleted = self.bounds.get(column.id)
+        deleted = self.bounds[column.id]
         found = None if deleted is None else _bounds(column, data)
         return deleted is None or found is None or (found[0] <= deleted[1] and deleted[0] <= found[1])  # type: ignore[operator]  # values of one type
 
@@ -179,7 +200,7 @@ def _key(file: ContentFile) -> Hashable:
     """Returns a key that is equal for files of one partition. A float is in it as text: NaN is one value, and -0.0
     another than 0.0."""
     values = file.partition
-    return file.spec_id, tuple(repr(each) if isinstance(each, float) else each for each in values)
+    return file.spec_id, tuple(repr(value) if isinstance(value, float) else value for value in values)
 
 
 def _check_vector(vector: ContentFile, file: ContentFile) -> None:

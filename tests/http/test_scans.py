@@ -9,7 +9,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
-from arco_catalog.operations.scans import planner
+from arco_catalog.operations.scans import delete_files, planner
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
 from storage_backends import Found
 from tests.support.http_service import HttpService
@@ -268,6 +268,36 @@ async def test_an_answer_is_bounded_in_bytes_and_a_plan_task_has_the_rest(
     assert len(first.body) < 3 << 20
     assert plan_tasks_of(first)
     assert await scan(client) == long
+
+
+async def test_an_index_of_many_deletes_changes_no_task(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = {"content_offset": 4, "content_size_in_bytes": 40, "file_format": "PUFFIN"}
+    vectors = [
+        entries(f"v{n}", content=1, referenced_data_file=f"memory:///wh/f{n}.parquet", **place) for n in range(9)
+    ]
+    equality = entries(*numbered(5, "e"), content=2, equality_ids=[1], x=(5, 9))
+    data = [Manifest(entries(*numbered(20), x=(0, 6))), Manifest(entries(*numbered(20, "g"), x=(7, 9)))]
+    first = await scanned.snapshot(1, data)
+    deletes = [Manifest(each, content=1) for each in (*vectors, equality)]
+    await commit(client, first, await scanned.snapshot(2, deletes, parent=1, operation="delete"))
+
+    async def deletes_by_file(filter_: JsonValue) -> dict[str, list[str]]:
+        found = {}
+        async for answer in answers(client, await client.post(PLAN, {"filter": filter_})):
+            listed: Any = answer.json.get("delete-files", [])
+            for task in tasks_of(answer):
+                of_it = [listed[number]["file-path"] for number in task.get("delete-file-references", [])]
+                found[task["data-file"]["file-path"]] = sorted(of_it)
+        return found
+
+    filters: list[JsonValue] = [True, {"type": "lt", "term": "x", "value": 5}, {"type": "gt", "term": "x", "value": 6}]
+    few = [await deletes_by_file(each) for each in filters]
+    monkeypatch.setattr(delete_files, "FEW_FILES", 0)
+    monkeypatch.setattr(delete_files, "RUN_MANIFESTS", 3)
+    assert [await deletes_by_file(each) for each in filters] == few
+    assert [sum(map(len, each.values())) for each in few] == [209, 9, 100]
 
 
 async def test_a_file_with_too_many_deletes_is_refused(client: Client, scanned: ScannedTable) -> None:

@@ -50,7 +50,7 @@ def positions(number: int, path: str = "positions", **rest: object) -> ContentFi
 
 
 def equality(number: int, path: str = "equality", ids: Sequence[int] = (1,), **rest: object) -> ContentFile:
-    return file(FileContent.EQUALITY_DELETES, number, path, equality_ids=ids, **rest)  # type: ignore[arg-type]
+    return file(FileContent.EQUALITY_DELETES, number, path, equality_ids=[*ids], **rest)  # type: ignore[arg-type]
 
 
 def vector(number: int, of: str = "data", **rest: object) -> ContentFile:
@@ -63,14 +63,14 @@ def found(data: ContentFile, *deletes: ContentFile) -> Sequence[ContentFile]:
 
 def test_deletes_of_positions_apply_to_files_of_their_sequence_number_and_equality_deletes_to_older_files() -> None:
     deletes = [make(number) for number in (1, 2, 3) for make in (positions, equality)]
-    assert {*found(file(number=2), *deletes)} == {positions(2), positions(3), equality(3)}
+    assert found(file(number=2), *deletes) == [equality(3), positions(2), positions(3)]
 
 
 def test_deletes_apply_within_their_partition_and_spec() -> None:
     data = file(spec=1, partition=(5,))
-    here = [make(2, spec=1, partition=(5,)) for make in (positions, equality)]
-    elsewhere = [make(2, spec=1, partition=(6,)) for make in (positions, equality)]
-    assert {*found(data, *here, *elsewhere, positions(2, spec=0), positions(2, spec=2, partition=(None,)))} == {*here}
+    here = [make(2, spec=1, partition=(5,)) for make in (equality, positions)]
+    elsewhere = [make(2, spec=1, partition=(6,)) for make in (equality, positions)]
+    assert found(data, *here, *elsewhere, positions(2, spec=0), positions(2, spec=2, partition=(None,))) == here
 
 
 @pytest.mark.parametrize("spec", [0, 2], ids=["no_fields", "void_fields"])

@@ -1,7 +1,7 @@
 """Plans a part of a scan: reads the manifests that may have matching files, and gives tasks for those files, or plan
 tasks for smaller parts (docs/design/scan-planning.md#answers)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Final, NamedTuple
@@ -15,6 +15,7 @@ from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.iceberg.schema import Column, columns_of
 from arco_catalog.operations.scans.answer import MAX_BYTES, TaskAnswer
+from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes
 from arco_catalog.operations.scans.manifest_source import ManifestSource
 from arco_catalog.operations.scans.ranges import MAX_PARTS, Piece, split, weight_of, within
 from arco_catalog.operations.scans.scan_table import ScanTable
@@ -59,19 +60,26 @@ class _MatchingFiles(NamedTuple):
 
 
 class Planner:
-    """Plans parts of one scan of a table. Raises `BadRequest` for a filter that can't be read, or does not fit the
-    schema."""
+    """Plans parts of one scan of a table. `find_deletes` makes what finds its delete files. Raises `BadRequest` for a
+    filter that can't be read, or does not fit the schema."""
 
-    def __init__(self, source: ManifestSource, table: ScanTable, scan: Scan) -> None:
+    def __init__(
+        self,
+        source: ManifestSource,
+        table: ScanTable,
+        scan: Scan,
+        find_deletes: Callable[[ScanDeletes], DeleteFiles],
+    ) -> None:
         expression = parse_expression(scan.filter)
         self._source = source
+        self._find_deletes = find_deletes
         self._table = table
         self._scan = scan
         self._filter = ScanFilter(expression, table.schema, table.specs, scan.case_sensitive)
         self._lists: dict[int, Sequence[ManifestFile]] = {}
         self._pruned = 0
         self._stats = frozenset(scan.stats_columns)
-        self._deletes: DeleteIndex | None = None
+        self._deletes: DeleteFiles | None = None
 
     async def plan(self, part: Range) -> PartPlan:
         """Plans a part of the scan: gives the tasks of its files if they are few enough for an answer, else plan tasks.
@@ -137,7 +145,7 @@ class Planner:
     def _is_scanned(self, manifest: ManifestFile, snapshot_id: int) -> bool:
         if self._is_incremental:
             return manifest.added_snapshot_id == snapshot_id and manifest.added_files_count > 0
-        return manifest.added_files_count + manifest.existing_files_count > 0
+        return _live(manifest) > 0
 
     @property
     def _is_incremental(self) -> bool:
@@ -151,12 +159,17 @@ class Planner:
 
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
         answer, read = self._answer(), 0
-        deletes = await self._delete_index() if pieces else None
-        for batch in batches(pieces, AT_ONCE):
-            found = await gather(*(self._read(piece, part) for piece in batch))
-            read += len(batch)
-            for piece, each in zip(batch, found, strict=True):
-                work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, deletes)
+        deletes = await self._delete_files() if pieces and not self._is_incremental else None
+        for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):
+            found: list[_MatchingFiles] = []
+            for batch in batches(group, AT_ONCE):
+                found += await gather(*(self._read(piece, part) for piece in batch))
+            read += len(group)
+            index = (
+                None if deletes is None else await deletes.index_for([file for each in found for file in each.files])
+            )
+            for piece, each in zip(group, found, strict=True):
+                work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, index)
                 taken = await off_loop(ENTRY_BYTES * len(each.files), work)
                 if part == WHOLE and self._has_enough(answer):
                     return PartPlan(answer, [], read, self._pruned)
@@ -204,41 +217,34 @@ class Planner:
                 return number
         return len(files)
 
-    async def _delete_index(self) -> DeleteIndex | None:
-        """Returns the deletes of the snapshot, None for an incremental scan, which has none."""
-        if self._is_incremental:
-            return None
+    async def _delete_files(self) -> DeleteFiles:
+        """Returns the delete files of the snapshot, opened."""
         if self._deletes is None:
-            deletes: list[ContentFile] = []
-            manifests = [
-                each
-                for each in self._lists[0]
-                if each.content != DATA
-                and each.added_files_count + each.existing_files_count > 0
-                and self._of(each).manifest_may_match(each.partitions)
-            ]
-            for batch in batches(manifests, AT_ONCE):
-                for found in await gather(*(self._all_of(each) for each in batch)):
-                    deletes += found
-            self._deletes = await off_loop(ENTRY_BYTES * len(deletes), partial(self._index_of, deletes))
+            live = [each for each in self._lists[0] if each.content != DATA and _live(each) > 0]
+            matching = [each for each in live if self._of(each).manifest_may_match(each.partitions)]
+            deletes = ScanDeletes(
+                live,
+                matching,
+                self._table.specs,
+                _columns_of(self._table),
+                self._deletes_in,
+                self._types_of,
+                self._may_match,
+            )
+            self._deletes = self._find_deletes(deletes)
+            await self._deletes.open()
         return self._deletes
 
-    async def _all_of(self, manifest: ManifestFile) -> Sequence[ContentFile]:
+    def _deletes_in(self, manifest: ManifestFile) -> EntrySelection:
         of_spec = self._of(manifest)
-        selection = EntrySelection(
-            spec=self._table.specs[manifest.partition_spec_id],
-            partition_types=of_spec.partition_types,
-            columns=None,
-            may_match=of_spec.partition_may_match,
-        )
-        files: list[ContentFile] = []
-        async with aclosing(self._source.entries(manifest, selection)) as chunks:
-            async for chunk in chunks:
-                files += chunk
-        return files
+        spec = self._table.specs[manifest.partition_spec_id]
+        return EntrySelection(spec, of_spec.partition_types, None, may_match=of_spec.partition_may_match)
 
-    def _index_of(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
-        return DeleteIndex(deletes, self._table.specs, _columns_of(self._table))
+    def _types_of(self, spec_id: int) -> Sequence[str]:
+        return self._filter.for_spec(spec_id).partition_types
+
+    def _may_match(self, file: ContentFile) -> bool:
+        return self._filter.for_spec(file.spec_id).file_may_match(file.statistics)
 
 
 def _matching(chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[ContentFile]:
@@ -246,7 +252,11 @@ def _matching(chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[Con
 
 
 def _entries(manifest: ManifestFile) -> int:
-    return manifest.added_files_count + manifest.existing_files_count + manifest.deleted_files_count
+    return _live(manifest) + manifest.deleted_files_count
+
+
+def _live(manifest: ManifestFile) -> int:
+    return manifest.added_files_count + manifest.existing_files_count
 
 
 def _columns_of(table: ScanTable) -> Mapping[int, Column]:

@@ -10,6 +10,7 @@ from arco_catalog.iceberg.errors import BadRequest, NoSuchPlanId, NoSuchPlanTask
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.scan_request import PlanRequest
 from arco_catalog.operations.load import load_current
+from arco_catalog.operations.scans.delete_files import DeleteFiles
 from arco_catalog.operations.scans.manifest_source import ManifestSource
 from arco_catalog.operations.scans.planner import PartPlan, Planner
 from arco_catalog.operations.scans.scan_table import StateNotFound, requested, table_of
@@ -58,7 +59,7 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
     now_s = session.now_ms() // 1000
     packed = pack_scan(scan, now_s // DAY_S)
     token = Token(state.entity, now_s, scan.snapshot_id, packed)
-    planned = await Planner(source, table, scan).plan(WHOLE)
+    planned = await Planner(source, table, scan, partial(DeleteFiles, session, state.entity, source)).plan(WHOLE)
     if token.is_stored:
         await _store(session, packed)
     return Plan(state, token, planned)
@@ -91,7 +92,7 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
     scan = unpack_scan(packed, received.snapshot_id)
     try:
         table = await _parsed(session, state, partial(table_of, scan))
-        planner = Planner(source, table, scan)
+        planner = Planner(source, table, scan, partial(DeleteFiles, session, state.entity, source))
     except (StateNotFound, BadRequest) as error:
         raise InvalidToken(str(error)) from None
     planned = await planner.plan(received.range or WHOLE)

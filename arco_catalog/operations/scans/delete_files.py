@@ -1,0 +1,229 @@
+"""The delete files that a plan needs: read from their manifests if they are few, otherwise from an index of them that
+plans of the snapshot write and share (docs/design/scan-planning.md#deletes).
+
+The index has a part for each run of delete manifests, named by a hash of what the manifest list states of them. A later
+snapshot of the table has most of its delete manifests from the one before, and so most parts, too. A part is written
+once, and deleted with the stored requests of plans, after which it is made again.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.delete_index import DeleteIndex
+from arco_catalog.iceberg.manifests import ManifestFile
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.schema import Column
+from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.access import KeyConflict
+from arco_catalog.state.delete_parts import (
+    VERSION,
+    InvalidPart,
+    PartHeader,
+    encode_part,
+    lookup_hashes,
+    read_header,
+    select_deletes,
+)
+from arco_catalog.state.manifest_entries import EntrySelection
+from arco_catalog.state.worker_threads import off_loop
+from storage_backends import Found, StoreError
+from storage_backends.lazy_dataclass import dataclass
+
+FEW_FILES: Final = 2_000
+FEW_MANIFESTS: Final = 16
+"""So many delete files, in so many manifests, are read without an index."""
+RUN_FILES: Final = 20_000
+RUN_MANIFESTS: Final = 64
+"""A part of an index has so many delete files, of so many manifests; more if one manifest has more."""
+AT_ONCE: Final = 8
+"""How many manifests, or parts, are read concurrently."""
+BEGIN_BYTES: Final = 64 << 10
+"""Bytes of a part that are read first, with the header."""
+MANY: Final = 64
+"""Manifests of data files that share one reading of the parts."""
+KEPT_BYTES: Final = 2 << 20
+"""Bytes of parts that a plan keeps after it has made them."""
+MAX_PART_BYTES: Final = 16 << 20
+"""Maximum bytes of a part, as stored. Larger ones are not read, nor written."""
+FILE_BYTES: Final = 1_000
+"""Bytes of memory of a delete file."""
+ROW_BYTES: Final = 400
+"""Bytes of memory of a delete file in a part that is unpacked."""
+
+
+class ScanDeletes(NamedTuple):
+    """The delete manifests of the snapshot that a scan reads, and the ones of them in which the scan's filter may match
+    (`matching`). `specs` are the partition specs of the table, `columns` the columns of all its schemas, by id.
+    `selection_of` returns how the entries of a manifest are read for the scan, `types_of` the types of the partition
+    values of a spec, and `may_match` whether a delete file may have deletes of rows that match the filter."""
+
+    manifests: Sequence[ManifestFile]
+    matching: Sequence[ManifestFile]
+    specs: Mapping[int, PartitionSpec]
+    columns: Mapping[int, Column]
+    selection_of: Callable[[ManifestFile], EntrySelection]
+    types_of: Callable[[int], Sequence[str]]
+    may_match: Callable[[ContentFile], bool]
+
+
+class DeleteFiles:
+    """Finds the delete files of data files for one plan of the table with this entity id. `open` must be awaited
+    first."""
+
+    def __init__(self, session: Session, entity: str, source: ManifestSource, scan: ScanDeletes) -> None:
+        self._session = session
+        self._entity = entity
+        self._source = source
+        self._scan = scan
+        self._index: DeleteIndex | None = None
+        self._parts: list[_Part] = []
+        self.column_ids: frozenset[int] = frozenset()
+        """The columns of equality deletes, whose statistics of data files the index needs."""
+
+    async def open(self) -> None:
+        """Reads the delete files if they are few, otherwise what equality columns they have, and makes the parts of the
+        index that do not exist. Raises the errors of `ManifestSource.entries`."""
+        scan = self._scan
+        if len(scan.matching) <= FEW_MANIFESTS and sum(map(_count, scan.matching)) <= FEW_FILES:
+            self._index = await self._indexed(await self._entries(scan.matching, scan.selection_of))
+            self.column_ids = self._index.column_ids
+            return
+        names = {manifest.manifest_path for manifest in scan.matching}
+        for run in runs_of(scan.manifests):
+            if not names.isdisjoint(manifest.manifest_path for manifest in run):
+                self._parts.append(_Part(run, self._key(run)))
+        for batch in batches(self._parts, AT_ONCE):
+            await gather(*map(self._read_begin, batch))
+        for part in self._parts:
+            if part.header is None:
+                await self._make(part)
+        headers = [part.header for part in self._parts if part.header is not None]
+        self.column_ids = frozenset(column for header in headers for column in header.columns)
+
+    @property
+    def manifests_at_once(self) -> int:
+        """For the data files of how many manifests an index should be requested at once."""
+        return AT_ONCE if self._index is not None else MANY
+
+    async def index_for(self, data: Sequence[ContentFile]) -> DeleteIndex:
+        """Returns an index with the delete files that may apply to these data files, and perhaps further ones. Raises
+        the errors of `ManifestSource.entries`."""
+        if self._index is not None:
+            return self._index
+        keys = await off_loop(FILE_BYTES * len(data), partial(lookup_hashes, data))
+        found: list[ContentFile] = []
+        for batch in batches(self._parts, AT_ONCE):
+            for deletes in await gather(*(self._select(part, keys) for part in batch)):
+                found += deletes
+        return await self._indexed(found)
+
+    async def _indexed(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
+        return await off_loop(FILE_BYTES * len(deletes), partial(_index_of, deletes, self._scan))
+
+    def _key(self, run: Sequence[ManifestFile]) -> str:
+        """Returns the key of a part in the store. The table is in its name: for another table's part it was not
+        checked that this one may read the manifests."""
+        stated = repr((VERSION, self._entity, [manifest._replace(partitions=None) for manifest in run]))
+        return self._session.state.paths.plan_request(hashlib.sha256(stated.encode(errors="surrogatepass")).hexdigest())
+
+    async def _read_begin(self, part: "_Part") -> None:
+        """Reads the header of a part, if that exists, and all of a short one."""
+        found = await self._session.state.store.get_range(part.key, 0, BEGIN_BYTES)
+        if isinstance(found, Found):
+            with suppress(InvalidPart):
+                part.header = read_header(found.body)
+                part.body = found.body if len(found.body) < BEGIN_BYTES else None
+
+    async def _make(self, part: "_Part") -> None:
+        """Reads the delete files of a part from their manifests, and stores the part if the catalog may be written."""
+        size = FILE_BYTES * sum(map(_count, part.run))
+        taken = await self._session.hold.take(size)
+        files = await self._entries(part.run, self._selection_of_all)
+        body = await off_loop(size, partial(encode_part, files, self._scan.specs))
+        del files
+        taken.shrink(len(body))
+        part.header, part.body = read_header(body), body
+        if len(body) <= MAX_PART_BYTES and self._session.settings.read_only_because is None:
+            await self._store(part.key, body)
+            if sum(len(other.body or b"") for other in self._parts) > KEPT_BYTES:
+                part.body = None
+                taken.shrink(0)
+
+    async def _store(self, key: str, body: bytes) -> None:
+        """Stores a part, at best effort: without it the next plan makes it again."""
+        try:
+            await self._session.state.create(key, body)
+        except (StoreError, KeyConflict) as error:
+            self._session.note_failed_write("the part of an index of deletes", error)
+
+    async def _select(self, part: "_Part", keys: Set[bytes]) -> Sequence[ContentFile]:
+        """Returns the delete files of a part that these keys find."""
+        assert part.header is not None
+        with reading_memory().hold() as hold:
+            hold.owner = self._session.hold.owner
+            await hold.take(ROW_BYTES * part.header.files)
+            body = part.body
+            if body is None and isinstance(found := await self._session.state.store.get(part.key), Found):
+                body = found.body
+            if body is not None:
+                with suppress(InvalidPart):
+                    return await off_loop(ROW_BYTES * part.header.files, partial(select_deletes, body, keys))
+        return await self._entries(part.run, self._selection_of_all)  # it was deleted, or is corrupt
+
+    def _selection_of_all(self, manifest: ManifestFile) -> EntrySelection:
+        spec = self._scan.specs[manifest.partition_spec_id]
+        return EntrySelection(spec, self._scan.types_of(manifest.partition_spec_id), None)
+
+    async def _entries(
+        self, manifests: Sequence[ManifestFile], selection_of: Callable[[ManifestFile], EntrySelection]
+    ) -> list[ContentFile]:
+        found: list[ContentFile] = []
+        for batch in batches(manifests, AT_ONCE):
+            for files in await gather(*(self._entries_of(manifest, selection_of(manifest)) for manifest in batch)):
+                found += files
+        return found
+
+    async def _entries_of(self, manifest: ManifestFile, selection: EntrySelection) -> Sequence[ContentFile]:
+        found: list[ContentFile] = []
+        async with aclosing(self._source.entries(manifest, selection)) as blocks:
+            async for files in blocks:
+                found += files
+        return found
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part of an index: its manifests, its key, and what of it was read."""
+
+    run: Sequence[ManifestFile]
+    key: str
+    header: PartHeader | None = None
+    body: bytes | None = None
+
+
+def _index_of(deletes: Sequence[ContentFile], scan: ScanDeletes) -> DeleteIndex:
+    return DeleteIndex(filter(scan.may_match, deletes), scan.specs, scan.columns)
+
+
+def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:
+    """Returns delete manifests in runs that become parts of an index. They are made from the end of the list on,
+    because a new snapshot has its new manifests at the beginning: the runs of the others stay as they are."""
+    runs: list[list[ManifestFile]] = []
+    files = RUN_FILES
+    for manifest in reversed(manifests):
+        if files >= RUN_FILES or len(runs[-1]) >= RUN_MANIFESTS:
+            runs.append([])
+            files = 0
+        runs[-1].append(manifest)
+        files += _count(manifest)
+    return runs
+
+
+def _count(manifest: ManifestFile) -> int:
+    return manifest.added_files_count + manifest.existing_files_count

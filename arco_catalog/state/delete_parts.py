@@ -1,0 +1,157 @@
+"""The delete files of some manifests in a form of which a plan reads as much as it needs: a part of the index of a
+snapshot's deletes (docs/design/scan-planning.md#deletes).
+
+A part is a header, and a compressed body with a row for each delete file. A row begins with the hash of the key by
+which its file is found (`delete_index.lookup_key`). So a plan finds the rows for its data files without decoding the
+others, which takes a tenth of a microsecond a row.
+"""
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NamedTuple
+
+from arco_catalog.iceberg.content_files import (
+    ContentFile,
+    EntryStatus,
+    FileContent,
+    FileStatistics,
+    PartitionValue,
+)
+from arco_catalog.iceberg.delete_index import FILE_PATH_ID, lookup_key, lookup_keys
+from arco_catalog.iceberg.json import JsonValue, MalformedJson, dumps, loads
+from arco_catalog.iceberg.partition import PartitionSpec
+
+VERSION: Final = 1
+"""The version of the form: part of the hash that names a part."""
+MAX_UNPACKED: Final = 64 << 20
+"""Maximum bytes of a part, unpacked."""
+_KEY_BYTES: Final = 8
+
+
+class InvalidPart(Exception):
+    """The bytes are no part of an index of deletes in the form of this version."""
+
+
+class PartHeader(NamedTuple):
+    """What a plan knows of a part before it reads the body: the number of delete files, and the columns of equality
+    deletes, by which the statistics of data files are compared."""
+
+    files: int
+    columns: frozenset[int]
+
+
+def encode_part(files: Sequence[ContentFile], specs: Mapping[int, PartitionSpec]) -> bytes:
+    """Returns the part of an index with these delete files of a table with these partition specs. Equal arguments give
+    equal bytes."""
+    columns = sorted({column for file in files for column in file.equality_ids or ()})
+    header = dumps({"version": VERSION, "files": len(files), "columns": [*columns]})
+    rows = b"".join(_hash(lookup_key(file, specs)) + dumps(_row(file)) + b"\n" for file in files)
+    return header + b"\n" + zlib.compress(rows, 3)
+
+
+def read_header(part: bytes) -> PartHeader:
+    """Reads the header of a part, of which the first bytes are given. Raises `InvalidPart`."""
+    try:
+        header = loads(part.partition(b"\n")[0])
+    except MalformedJson as error:
+        raise InvalidPart("its header is no JSON") from error
+    match header:
+        case {"version": 1, "files": int(files), "columns": list(columns)}:
+            return PartHeader(files, frozenset(column for column in columns if isinstance(column, int)))
+        case _:
+            raise InvalidPart("its header has another form")
+
+
+def lookup_hashes(data: Iterable[ContentFile]) -> Set[bytes]:
+    """Returns the beginnings of the rows whose delete files may apply to one of these data files."""
+    return {_hash(key) for file in data for key in lookup_keys(file)}
+
+
+def select_deletes(part: bytes, hashes: Set[bytes]) -> Sequence[ContentFile]:
+    """Returns the delete files in a part whose rows begin with one of these hashes. Raises `InvalidPart`."""
+    try:
+        return [_file(loads(row[2 * _KEY_BYTES :])) for row in _rows(part) if row[: 2 * _KEY_BYTES] in hashes]
+    except (MalformedJson, ValueError, TypeError, KeyError, InvalidOperation) as error:
+        raise InvalidPart(f"a row is corrupt: {error}") from error
+
+
+def _rows(part: bytes) -> Iterator[bytes]:
+    _, _, packed = part.partition(b"\n")
+    unpacker = zlib.decompressobj()
+    try:
+        rows = unpacker.decompress(packed, MAX_UNPACKED)
+    except zlib.error as error:
+        raise InvalidPart(f"it can't be unpacked: {error}") from error
+    if not unpacker.eof:
+        raise InvalidPart("it is too long, or ends too early")
+    return iter(rows.splitlines())
+
+
+def _hash(key: str) -> bytes:
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest().encode()
+
+
+def _row(file: ContentFile) -> JsonValue:
+    """Returns the JSON of a delete file. Of the statistics of a file of positions, a plan needs the bounds of paths."""
+    if file.content == FileContent.POSITION_DELETES:
+        found = file.statistics
+        bounds = _of_paths(found.lower_bounds), _of_paths(found.upper_bounds)
+        file = file._replace(statistics=FileStatistics(found.record_count, None, None, None, *bounds))
+    return [*map(_tagged, file._replace(column_sizes=None))]
+
+
+def _of_paths(bounds: Mapping[int, bytes] | None) -> Mapping[int, bytes] | None:
+    return {FILE_PATH_ID: bounds[FILE_PATH_ID]} if bounds is not None and FILE_PATH_ID in bounds else None
+
+
+def _file(row: JsonValue) -> ContentFile:
+    found = ContentFile(*map(_untagged, _items(row)))
+    return found._replace(
+        content=FileContent(found.content),
+        status=EntryStatus(found.status),
+        partition=tuple(found.partition),
+        statistics=FileStatistics(*found.statistics),
+    )
+
+
+def _tagged(value: object) -> JsonValue:
+    """Returns the JSON form of a field of a file: an object with a letter for a type that JSON does not have."""
+    match value:
+        case float():
+            return {"f": repr(value)}
+        case bytes():
+            return {"b": base64.b64encode(value).decode()}
+        case Decimal():
+            return {"d": str(value)}
+        case Mapping():
+            return {"m": [[*map(_tagged, value.keys())], [*map(_tagged, value.values())]]}
+        case list() | tuple():
+            return [*map(_tagged, value)]
+        case None | bool() | int() | str():
+            return value
+        case _:
+            raise TypeError(f"a delete file has a {type(value).__name__}")
+
+
+def _untagged(value: JsonValue) -> Any:
+    if isinstance(value, list):
+        return [*map(_untagged, value)]
+    if not isinstance(value, dict):
+        return value
+    [(tag, inner)] = value.items()
+    if tag == "m":
+        keys, values = map(_items, _items(inner))
+        return dict(zip(map(_untagged, keys), map(_untagged, values), strict=True))
+    return _FROM_TEXT[tag](str(inner))
+
+
+def _items(value: JsonValue) -> list[JsonValue]:
+    if not isinstance(value, list):
+        raise TypeError("expected a list")
+    return value
+
+
+_FROM_TEXT: Final[Mapping[str, Callable[[str], PartitionValue]]] = {"f": float, "b": base64.b64decode, "d": Decimal}

@@ -1,0 +1,206 @@
+"""A plan finds the delete files of its data files, and where they are many, reads few of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
+from arco_catalog.iceberg.delete_index import DeleteIndex
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.manifests import ManifestFile
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.schema import Column
+from arco_catalog.operations.scans import delete_files
+from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes, runs_of
+from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
+from arco_catalog.state.manifest_entries import EntrySelection
+from arco_catalog.state.paths import Paths
+from storage_backends import ABSENT, ANY
+from storage_backends.memory import MemoryStore
+from tools.support.catalog_fixture import CountingFixture
+from tools.support.entry_files import entry, entry_file
+from tools.support.wrapped_stores import CountingStore
+
+FOLDER = "memory:///wh/t/metadata"
+SPECS: Mapping[int, PartitionSpec] = {0: {"spec-id": 0, "fields": []}}
+COLUMNS = {1: Column(1, "a", "int", False), 2: Column(2, "b", "int", False)}
+PARTS = f"{Paths('wh').plan_requests}"
+
+
+def data(number: int) -> ContentFile:
+    return ContentFile(FileContent.DATA, f"data-{number}", "parquet", 0, (), FileStatistics(9), 9, 1)
+
+
+def vector(number: int) -> Mapping[str, object]:
+    """The entry of a deletion vector for a data file."""
+    place = {"content_offset": 4, "content_size_in_bytes": 9, "referenced_data_file": f"data-{number}"}
+    return entry(number, content=1, file_path=f"v{number}", file_format="PUFFIN", **place)
+
+
+def equality(number: int, *columns: int) -> Mapping[str, object]:
+    return entry(number, content=2, file_path=f"equality-{number}", equality_ids=[*columns])
+
+
+@dataclass
+class Table:
+    """Delete manifests in a store whose calls are counted."""
+
+    fixture: CountingFixture = field(default_factory=lambda: CountingFixture(CountingStore(MemoryStore())))
+    manifests: list[ManifestFile] = field(default_factory=list)
+    """The newest first, as writers list them."""
+
+    async def add(self, *entries: Mapping[str, object]) -> None:
+        body = entry_file(entries)
+        name = f"m{len(self.manifests)}.avro"
+        await self.fixture.store.put(f"wh/t/metadata/{name}", body, ABSENT)
+        added = ManifestFile(f"{FOLDER}/{name}", len(body), 0, 1, 3, 3, 5, len(entries), 0, 0, 9, 0, 0)
+        self.manifests.insert(0, added)
+
+    async def found(
+        self,
+        *files: ContentFile,
+        matching: Callable[[ManifestFile], bool] = lambda _: True,
+        may_match: Callable[[ContentFile], bool] = lambda _: True,
+        entity: str = "e",
+        locations: Sequence[str] = (),
+    ) -> tuple[DeleteFiles, DeleteIndex]:
+        """What a plan in a process of its own finds for these data files."""
+        session = self.fixture.another().session()
+        selected = [*filter(matching, self.manifests)]
+        scan = ScanDeletes(
+            self.manifests,
+            selected,
+            SPECS,
+            COLUMNS,
+            lambda _: EntrySelection(SPECS[0], [], None),
+            lambda _: [],
+            may_match,
+        )
+        deletes = DeleteFiles(session, entity, ManifestSource(session, {*locations} or None), scan)
+        await deletes.open()
+        return deletes, await deletes.index_for(files)
+
+    async def parts(self) -> list[str]:
+        return [each.key for each in (await self.fixture.store.list(PARTS)).entries]
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few delete files count as many, and two manifests make a part."""
+    monkeypatch.setattr(delete_files, "FEW_FILES", 0)
+    monkeypatch.setattr(delete_files, "RUN_MANIFESTS", 2)
+
+
+def paths(index: DeleteIndex, file: ContentFile) -> list[str]:
+    return [each.path for each in index.deletes_of(file)]
+
+
+async def test_few_delete_files_are_read_from_their_manifests_and_nothing_is_written(table: Table) -> None:
+    await table.add(vector(1), vector(2), equality(3, 1))
+    deletes, index = await table.found(data(1))
+    assert [paths(index, data(number)) for number in (1, 2, 9)] == [
+        ["equality-3", "v1"],
+        ["equality-3", "v2"],
+        ["equality-3"],
+    ]
+    assert deletes.column_ids == {1}
+    assert await table.parts() == []
+
+
+@pytest.mark.usefixtures("many")
+async def test_the_parts_of_an_index_are_made_by_the_first_plan_and_read_by_the_next(table: Table) -> None:
+    for number in range(5):
+        await table.add(vector(number), equality(number, 1 + number % 2))
+    everywhere = [f"equality-{number}" for number in range(5)]
+    first = await table.fixture.cost(table.found(data(0)))
+    second = await table.fixture.cost(table.found(data(0)))
+    deletes, index = await table.found(data(0), data(3))
+    assert sorted(paths(index, data(0))) == [*everywhere, "v0"]
+    assert sorted(paths(index, data(3))) == [*everywhere, "v3"]
+    assert deletes.column_ids == {1, 2}
+    assert len(await table.parts()) == 3
+    assert first.calls == 3 + 5 + 3  # what is there of the parts, the manifests, the parts
+    assert second.calls == 3
+    assert reading_memory().used == 0
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_new_snapshot_makes_parts_for_its_new_manifests_alone(table: Table) -> None:
+    for number in range(4):
+        await table.add(vector(number))
+    await table.found(data(0))
+    before = {*await table.parts()}
+    await table.add(vector(9))
+    _, index = await table.found(data(0), data(9))
+    assert (paths(index, data(0)), paths(index, data(9))) == (["v0"], ["v9"])
+    assert len({*await table.parts()} - before) == 1
+
+
+@pytest.mark.usefixtures("many")
+async def test_parts_in_which_no_deletes_may_match_are_neither_made_nor_read(table: Table) -> None:
+    for number in range(4):
+        await table.add(vector(number))
+    oldest = table.manifests[-1]
+    cost = await table.fixture.cost(table.found(data(0), matching=lambda each: each == oldest))
+    assert len(await table.parts()) == 1
+    assert cost.calls == 1 + 2 + 1
+    assert (await table.fixture.cost(table.found(data(0), matching=lambda _: False))).calls == 0
+
+
+@pytest.mark.usefixtures("many")
+async def test_deletes_that_cannot_match_the_filter_are_left_out(table: Table) -> None:
+    await table.add(equality(1, 1), equality(2, 2))
+    _, index = await table.found(data(0), may_match=lambda each: each.equality_ids == [2])
+    assert paths(index, data(0)) == ["equality-2"]
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("body", [None, b"", b"x\n", b'{"version":1,"files":1,"columns":[]}\nx'])
+async def test_a_part_that_is_gone_or_corrupt_is_read_from_its_manifests(table: Table, body: bytes | None) -> None:
+    await table.add(vector(1))
+    await table.found(data(1))
+    store, [part] = table.fixture.store, await table.parts()
+    if body is None:
+        await store.delete(part)
+    else:
+        await store.put(part, body, ANY)
+    _, index = await table.found(data(1))
+    assert paths(index, data(1)) == ["v1"]
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_read_only_catalog_writes_no_part(table: Table) -> None:
+    await table.add(vector(1))
+    table.fixture = replace(table.fixture, settings=replace(table.fixture.settings, read_only_because="of this test"))
+    _, index = await table.found(data(1))
+    assert paths(index, data(1)) == ["v1"]
+    assert await table.parts() == []
+
+
+@pytest.mark.usefixtures("many")
+async def test_no_table_gets_at_the_deletes_of_another_one_by_its_parts(table: Table) -> None:
+    """A writer can name another table's manifests in a list, and may not see what is in them."""
+    await table.add(vector(1))
+    await table.found(data(1), locations=["memory:///wh/t"])
+    with pytest.raises(BadRequest, match="outside of its locations"):
+        await table.found(data(1), entity="other", locations=["memory:///wh/other"])
+    assert len(await table.parts()) == 1
+
+
+def test_runs_are_bounded_by_manifests_and_by_files() -> None:
+    def listed(number: int, files: int) -> ManifestFile:
+        return ManifestFile(f"m{number}", 9, 0, 1, 1, 1, 1, files, 0, 0, 0, 0, 0)
+
+    many_small = [listed(number, 1) for number in range(200)]
+    runs = runs_of(many_small)
+    assert [len(run) for run in runs] == [64, 64, 64, 8]
+    assert [each for run in runs for each in run] == many_small[::-1]
+    assert [len(run) for run in runs_of([listed(number, 9_000) for number in range(7)])] == [3, 3, 1]
+    assert [len(run) for run in runs_of([listed(number, 50_000) for number in range(2)])] == [1, 1]
+    assert runs_of([]) == []
