@@ -77,10 +77,12 @@ class CommitRelation(Mutation[RelationReadSet]):
         return pointer is not None and self.committer.wanted.is_outdated(pointer)
 
     def may_be_rebased(self) -> bool:
-        """Whether the commit is an append that requests a rebase, and that needs one by the cached pointer and metadata
-        (docs/design/appends.md)."""
-        current = self._cached() if self.committer.wanted.requests_rebase else None
-        return current is not None and self.committer.may_be_rebased(current.pointer, current.body)
+        """Whether the commit is an append that requests a rebase, and that needs one and may get it by the cached
+        pointer and metadata (docs/design/appends.md)."""
+        committer, current = self.committer, self._cached() if self.committer.wanted.requests_rebase else None
+        if current is None or not committer.may_be_rebased(current.pointer, current.body):
+            return False
+        return not committer.is_conflict(current.pointer, current.body)
 
     async def prepare_rebase(self) -> None:
         """Reads the files of an append that may be rebased, if this process has the table cached, and if the caller is

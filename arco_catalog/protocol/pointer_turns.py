@@ -19,6 +19,8 @@ POLL_S: Final = 0.05
 MAX_TURN_MS: Final = 1_000
 """How long a writer gives way to one turn, whose writer may be dead: a turn is five calls to the store, one after the
 other."""
+MAX_TURNS_MS: Final = 5_000
+"""How long a writer gives way to turns in succession: then it goes on, whoever has the next one."""
 MAX_DELAY_S: Final = 0.6
 """How long after another's turn a writer goes on at the latest. It lets the time go by that the other had waited
 longer, so the writer that has waited longest goes first."""
@@ -26,15 +28,19 @@ longer, so the writer that has waited longest goes first."""
 
 class PointerTurns:
     """The turns of one request that commits to a table or view. It is made when the request has lost a compare-and-swap
-    for the first time. `is_conflict` is whether the commit is refused at a pointer, so that it awaits no turn there."""
+    for the first time. `is_conflict` is whether the commit is refused at a pointer, so that it awaits no turn there;
+    it gets the newest metadata file that the request has read, too, which may be an earlier pointer's."""
 
-    def __init__(self, session: Session, lookup: RelationLookup, is_conflict: Callable[[Pointer], bool]) -> None:
+    def __init__(
+        self, session: Session, lookup: RelationLookup, is_conflict: Callable[[Pointer, bytes | None], bool]
+    ) -> None:
         self._session = session
         self._lookup = lookup
         self._is_conflict = is_conflict
         self._since_ms = session.runtime.boot_ms()
+        self._base: bytes | None = None
         self._passed_over: set[str] = set()
-        """Moves that reserve nothing for others: the request's own turns, and turns that took too long."""
+        """Moves that reserve nothing for others: the request's own turns, and turns to which it gives way no longer."""
         self._move: str | None = None
         """The last move by which the request took a turn, or may have."""
 
@@ -44,14 +50,19 @@ class PointerTurns:
         name, for which the caller may lack rights. Returns the read set to plan on, without a base, None if that is
         `read_set`. Must be called while no attempt of the request is in doubt. Raises `StoreError`, also past the
         deadline, and as `State.swap` and `read_relation` do."""
+        self._base = read_set.base
         pointer = self._pointer(read_set)
         if pointer is None or not self._is_due(pointer, losses):
             return None
+        began_ms = self._session.runtime.boot_ms()
         entity, read_set = pointer.entity, await self._read()
         while (pointer := self._pointer(read_set)) is not None and pointer.entity == entity:
             turn = self._turn_of_another(pointer)
-            if turn is not None:
+            if turn is not None and self._session.runtime.boot_ms() - began_ms < MAX_TURNS_MS:
                 read_set = await self._give_way(turn)
+            elif turn is not None:
+                self._passed_over.add(turn.move)
+                break
             elif losses < LOSSES or self._has_turn(pointer) or await self._reserve(read_set, pointer):
                 break
             else:
@@ -115,6 +126,6 @@ class PointerTurns:
     def _pointer(self, read_set: RelationReadSet) -> Pointer | None:
         """Returns the stored pointer of a read set; None if it has none, or if the commit is refused there."""
         pointer = read_set.pointer
-        if pointer is None or read_set.refusal is not None or self._is_conflict(pointer):
+        if pointer is None or read_set.refusal is not None or self._is_conflict(pointer, self._base):
             return None
         return pointer if read_set.entry is not None and has_pointer(read_set.entry.json) else None

@@ -2,9 +2,10 @@
 transaction."""
 
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from arco_catalog.iceberg.commit import Commit
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, InternalError, NotFound, Refusal
 from arco_catalog.iceberg.properties import COMMIT_APPENDS
 from arco_catalog.planning.attempt import Attempt
@@ -129,10 +130,27 @@ class RelationCommitter:
         table with these bytes of metadata may allow it (docs/design/appends.md)."""
         return self._rebases and _COMMIT_APPENDS in body and self.wanted.is_outdated(pointer)
 
-    def is_conflict(self, pointer: Pointer) -> bool:
+    def is_conflict(self, pointer: Pointer, body: bytes | None) -> bool:
         """Whether a requirement of the commit on a branch or tag is seen to fail at this pointer, and the commit is not
-        rebased then."""
-        return not self._rebases and self.wanted.is_outdated(pointer)
+        rebased then: it is no append that may be, or by `body`, the bytes of the table's metadata at this pointer or an
+        earlier one, the table does not allow it."""
+        if not self.wanted.is_outdated(pointer):
+            return False
+        return not self._is_rebasable or (body is not None and _COMMIT_APPENDS not in body)
+
+    @cached_property
+    def _is_rebasable(self) -> bool:
+        """Whether the commit is an append that requests a rebase, in a form in which a table may allow it."""
+        commit = self.wanted.commit
+        if not self._rebases or not isinstance(commit, Commit):
+            return False
+        from arco_catalog.iceberg.appends import NotRebasable, append_of  # deferred, as in `_plan_rebased`
+
+        try:
+            append_of(commit)
+        except NotRebasable:
+            return False
+        return True
 
     async def prepare_rebase(self, base: CurrentRelation) -> None:
         """Reads the files that a rebase of the append on this base needs, so that `plan` need not; stops without an

@@ -4,12 +4,13 @@
 import pytest
 
 from arco_catalog.iceberg.errors import CommitFailed, Forbidden, KeyInProgress, Unavailable
-from arco_catalog.iceberg.json import loads
+from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.access import UnrestrictedAccess
-from arco_catalog.protocol.pointer_turns import LOSSES, MAX_DELAY_S, MAX_TURN_MS
+from arco_catalog.protocol.pointer_turns import LOSSES, MAX_DELAY_S, MAX_TURN_MS, MAX_TURNS_MS
 from arco_catalog.state.access import State
+from arco_catalog.state.fields import mapping, objects
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.pointer import Pointer, Turn
 from arco_catalog.state.registry import RegistryState
@@ -76,6 +77,17 @@ async def location_of(writer: CatalogFixture) -> str:
     document = loads(await metadata(writer))
     assert isinstance(document, dict)
     return str(document["location"])
+
+
+async def rebasable_append(writer: CatalogFixture, summary: dict[str, str]) -> JsonObject:
+    """A commit that appends a first snapshot, which has these fields in its summary, and requires the table's uuid."""
+    body, document = append(await location_of(writer), 2, None), loads(await metadata(writer))
+    assert isinstance(document, dict)
+    added, ref = objects(body, "updates")
+    snapshot = mapping(added, "snapshot")
+    whole: JsonObject = {**snapshot, "summary": {**mapping(snapshot, "summary"), **summary}}
+    uuid: JsonObject = {"type": "assert-table-uuid", "uuid": document["table-uuid"]}
+    return {"requirements": [*objects(body, "requirements"), uuid], "updates": [{**added, "snapshot": whole}, ref]}
 
 
 @pytest.mark.parametrize("keyed", [False, True])
@@ -308,3 +320,44 @@ async def test_a_commit_whose_branch_moves_while_it_gives_way_takes_no_turn(writ
     assert len(ended_ms) == 1
     assert clock.ms - ended_ms[0] < MAX_DELAY_S * 100
     assert len([call for call in store.calls if put(POINTER, b'"turn"')(call)]) == 1  # the rival's
+
+
+@pytest.mark.parametrize("losses", [1, LOSSES])
+async def test_a_writer_gives_way_to_turns_in_succession_for_a_bounded_time(
+    writer: CatalogFixture, losses: int
+) -> None:
+    rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
+
+    async def take_turn() -> None:
+        await rival.take_turn(9_000)
+
+    store.rules = [Rule(swap(POINTER), first=take_turn, times=losses), Rule(get(POINTER), first=take_turn)]
+    before_ms = clock.ms
+
+    await writer.commit(MINE)
+
+    assert clock.ms - before_ms < (losses + 1) * (MAX_TURNS_MS + 1_000 * MAX_DELAY_S)
+    assert b'"mine"' in await metadata(writer)
+
+
+@pytest.mark.parametrize("summary", [{}, {"wap.id": "1"}])
+async def test_an_append_that_cannot_be_rebased_waits_for_no_turn(
+    writer: CatalogFixture, summary: dict[str, str]
+) -> None:
+    """The table does not allow rebases, or the append has another form."""
+    rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
+    if summary:
+        await writer.commit(set_property("arco.commit.appends", "rebase"))
+    location = await location_of(writer)
+
+    async def append_and_take_turn() -> None:
+        await rival.append(location)
+        await rival.take_turn()
+
+    store.rules = [Rule(swap(POINTER), first=append_and_take_turn, times=1)]
+    before_ms = clock.ms
+
+    with pytest.raises(CommitFailed, match="not rebased" if summary else "created concurrently"):
+        await writer.commit(await rebasable_append(writer, {"arco.append": "rebase", **summary}))
+
+    assert clock.ms - before_ms < MAX_TURN_MS / 10
