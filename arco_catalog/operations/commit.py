@@ -175,7 +175,7 @@ class CommitRelation(Mutation[RelationReadSet]):
             await self.load_base(fresher)
         return fresher
 
-    async def take_turn(self, read_set: RelationReadSet, losses: int) -> RelationReadSet | None:
+    async def take_turn(self, read_set: RelationReadSet, losses: int, rank: str) -> RelationReadSet | None:
         """Gives way to the turn of another writer, and takes one after `LOSSES` lost compare-and-swaps
         (docs/design/commit.md#turns). Returns the fresh read set to plan on, None if that is `read_set`."""
         if self._turns is None:

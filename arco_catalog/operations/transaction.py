@@ -29,6 +29,7 @@ from arco_catalog.protocol.lapsed import CROWDED, settle_lapsed
 from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, Prerequisite, ReadSet
 from arco_catalog.protocol.planned_commit import TransactionCommit
+from arco_catalog.protocol.pointer_turns import PointerTurns
 from arco_catalog.protocol.relation_committer import RelationCommitter
 from arco_catalog.protocol.relation_read_set import RelationReadSet, read_relation_under
 from arco_catalog.protocol.reservations import reserve_locations
@@ -38,7 +39,7 @@ from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
-from storage_backends import StoreError
+from storage_backends import StoreError, Version
 from storage_backends.lazy_dataclass import dataclass
 
 TableChange = tuple[Namespace, str, JsonObject]
@@ -112,6 +113,10 @@ class Transaction(Mutation[TransactionReadSet]):
                 self.creations.append(TableFromCommit(session.context, namespace, name, commit))
             else:
                 self.commits.append(RelationCommitter(session, RelationCommit(TABLES, namespace, name, commit)))
+        self._turns: dict[str, PointerTurns] = {}
+        """By entity, of the tables at which the request has met other writers."""
+        self._planned: set[Version | None] = set()
+        """The versions of the tables' pointers in the last plan."""
         self._leftover: list[Pointer] = []
         """Pointers with intents that aborted attempts of this request left."""
         self._has_settled_lapsed = False
@@ -152,6 +157,7 @@ class Transaction(Mutation[TransactionReadSet]):
                 reservation = self._reservation(committer.wanted, change)  # only once all else holds
             else:
                 changes.append(change)
+        self._planned = {part.pointer.version for part in read_set.tables if part.pointer is not None}
         index = read_set.head.index
         if self.creations and not self._has_settled_lapsed and len(pending_transactions(index)) >= CROWDED:
             self._has_settled_lapsed = True
@@ -193,6 +199,29 @@ class Transaction(Mutation[TransactionReadSet]):
         if same and not self.creations:
             return None
         fresher = await self.read(Freshness.FRESH, rank)
+        if self.needs_base(fresher):
+            await self.load_base(fresher)
+        return fresher
+
+    async def take_turn(self, read_set: TransactionReadSet, losses: int, rank: str) -> TransactionReadSet | None:
+        """Takes turns at the tables that other writers have changed since the last plan, or gives way to those of
+        others there, one after the other in the order of the tables' ids, so that transactions do not wait for each
+        other (docs/design/commit.md#turns). Returns the fresh read set to plan on, None if that is `read_set`."""
+        parts = [*zip(self.commits, read_set.tables, strict=True)]
+        if any(part.pointer is not None and each.is_conflict(part.pointer, part.base) for each, part in parts):
+            return None
+        known = self._planned | {placed.version for placed in self._leftover}
+        moved = {
+            p.entity: (each, part) for each, part in parts if (p := part.pointer) is not None and p.version not in known
+        }
+        has_taken = False
+        for entity, (committer, part) in sorted(moved.items(), key=lambda item: item[0]):
+            turns = self._turns.get(entity) or PointerTurns(self.session, committer.lookup(rank), committer.is_conflict)
+            self._turns[entity] = turns
+            has_taken |= await turns.take(part, losses) is not None
+        if not has_taken:
+            return None
+        fresher = await self.read(Freshness.MOVED, rank)
         if self.needs_base(fresher):
             await self.load_base(fresher)
         return fresher

@@ -287,7 +287,7 @@ class CommitLoop(Generic[V]):
     async def take_turn(self, read_set: V) -> V | None:
         """Returns a fresher read set to plan on after the mutation's turn, None to plan on the present one. If it was
         read after our claim, the next slot counts as unchecked."""
-        fresher = await self.mutation.take_turn(read_set, self.rounds)
+        fresher = await self.mutation.take_turn(read_set, self.rounds, self.attempts.current.rank)
         self.next_slot_unchecked |= fresher is not None and self.attempts.claimed is not None
         return fresher
 

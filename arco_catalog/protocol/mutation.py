@@ -104,10 +104,10 @@ class Mutation(ABC, Generic[V]):
         """Checks that a plan on this read set is still valid; runs concurrently with the plan's first writes.
         Returns None if it is, else a fresher read set, with its base, to plan on. `rank` is that of the request."""
 
-    async def take_turn(self, read_set: V, losses: int) -> V | None:
+    async def take_turn(self, read_set: V, losses: int, rank: str) -> V | None:
         """Lets other writers go first, or makes them wait, after so many `losses` of compare-and-swaps by this request,
-        none of which is in doubt. Returns a fresher read set, with its base, to plan on; None to plan on this one,
-        which is all that a mutation without turns does."""
+        none of which is in doubt. `rank` is that of the request. Returns a fresher read set, with its base, to plan on;
+        None to plan on this one, which is all that a mutation without turns does."""
         return None
 
     @abstractmethod

@@ -20,7 +20,7 @@ MAX_TURN_MS: Final = 1_000
 """How long a writer gives way to one turn, whose writer may be dead: a turn is five calls to the store, one after the
 other."""
 MAX_TURNS_MS: Final = 5_000
-"""How long a writer gives way to turns in succession: then it goes on, whoever has the next one."""
+"""How long a writer gives way to turns in succession: then it goes on in spite of the next one."""
 MAX_DELAY_S: Final = 0.6
 """How long after another's turn a writer goes on at the latest. It lets the time go by that the other had waited
 longer, so the writer that has waited longest goes first."""

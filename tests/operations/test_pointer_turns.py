@@ -7,6 +7,7 @@ from arco_catalog.iceberg.errors import CommitFailed, Forbidden, KeyInProgress, 
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.protocol.access import UnrestrictedAccess
 from arco_catalog.protocol.pointer_turns import LOSSES, MAX_DELAY_S, MAX_TURN_MS, MAX_TURNS_MS
 from arco_catalog.state.access import State
@@ -361,3 +362,53 @@ async def test_an_append_that_cannot_be_rebased_waits_for_no_turn(
         await writer.commit(await rebasable_append(writer, {"arco.append": "rebase", **summary}))
 
     assert clock.ms - before_ms < MAX_TURN_MS / 10
+
+
+def changes_of(*names: str) -> list[TableChange]:
+    return [(NS, name, MINE) for name in names]
+
+
+async def test_a_transaction_reserves_the_next_move_of_a_table_that_others_change(writer: CatalogFixture) -> None:
+    await writer.table("u")
+    rival, store = Rival(writer), store_of(writer)
+    hot = (await rival.pointer()).entity
+    store.rules = [Rule(put(hot, b'"intent"'), first=rival.commit, times=LOSSES)]
+    before = len(store.calls)
+
+    await commit_transaction(writer.session(), changes_of("t", "u"))
+
+    turns = [call.key for call in store.calls[before:] if put(POINTER, b'"turn"')(call)]
+    assert len(turns) == 1
+    assert hot in turns[0]
+    made = await metadata(writer)
+    assert all(each in made for each in (b'"mine"', b'"n"'))
+
+
+async def test_a_transaction_gives_way_to_the_turn_of_another(writer: CatalogFixture) -> None:
+    await writer.table("u")
+    rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
+    hot = (await rival.pointer()).entity
+    store.rules = [Rule(put(hot, b'"intent"'), first=rival.take_turn, times=1)]
+    before_ms = clock.ms
+
+    await commit_transaction(writer.session(), changes_of("t", "u"))
+
+    assert MAX_TURN_MS <= clock.ms - before_ms < MAX_TURN_MS + 300
+
+
+async def test_a_transaction_whose_branch_has_moved_waits_for_no_turn(writer: CatalogFixture) -> None:
+    await writer.table("u")
+    rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
+    location, hot = await location_of(writer), (await rival.pointer()).entity
+
+    async def append_and_take_turn() -> None:
+        await rival.append(location)
+        await rival.take_turn()
+
+    store.rules = [Rule(put(hot, b'"intent"'), first=append_and_take_turn, times=1)]
+    before_ms = clock.ms
+
+    with pytest.raises(CommitFailed):
+        await commit_transaction(writer.session(), [(NS, "t", append(location, 2, None)), (NS, "u", MINE)])
+
+    assert clock.ms - before_ms < MAX_TURN_MS / 2

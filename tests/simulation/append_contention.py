@@ -2,9 +2,10 @@
 -m tests.simulation.append_contention`, in the time of a simulated world.
 
 Each writer loads the table and appends a snapshot as an engine does, again and again, each append under a key. After a
-conflict it loads and tries again, with the pauses and the four retries of Iceberg's Java client. The processes are
-servers: their writers take turns, and what follows a commit comes after its answer. The store answers every call after
-about 20 ms; the writers' own files take no time.
+conflict it loads and tries again, with the pauses and the four retries of Iceberg's Java client. Servers beside them
+may make transactions, which change this table and another one. The processes are servers: their writers take turns, and
+what follows a commit comes after its answer. The store answers every call after about 20 ms; the writers' own files
+take no time.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from itertools import count
 from arco_catalog.iceberg.errors import CatalogError, CommitFailed
 from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Settings
@@ -27,9 +29,11 @@ from tests.simulation.runtime import SimRuntime, wall_ms
 from tools.bench.appends import FIRST_PAUSE_S, RETRIES
 from tools.support.appended_files import ALLOWED, REBASE, Lake
 from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property
 
 HEADINGS = (
-    "servers x writers   rebase   a second   p50     p99   worst s   calls an append   swaps   conflicts   given up"
+    "servers x writers   rebase   a second   p50     p99   worst s   calls an append   swaps   conflicts   given up   "
+    "transactions   worst s"
 )
 
 
@@ -45,13 +49,16 @@ class AppendContention(Contention):
         return (
             f"{self.per_second:>10.1f} {self.quantile(0.5):>7.3f} {self.quantile(0.99):>7.3f} "
             f"{self.quantile(1.0):>7.3f} {self.calls_per_change:>17.1f} {swaps:>7.2f} {self.conflicts:>11} "
-            f"{self.errors.total():>10}"
+            f"{self.errors.total():>10} {len(self.beside_s):>14} {max(self.beside_s, default=0.0):>9.3f}"
         )
 
 
-def contend(servers: int, writers: int, seconds: float, *, rebase: bool = True, seed: int = 1) -> AppendContention:
+def contend(
+    servers: int, writers: int, seconds: float, *, transactions: int = 0, rebase: bool = True, seed: int = 1
+) -> AppendContention:
     """Lets so many writers of each server append to one table for so many virtual seconds, and returns the result.
-    With `rebase`, table and commits request that lost appends are rebased."""
+    With `rebase`, table and commits request that lost appends are rebased. So many servers beside them make
+    `transactions`; the result has the seconds that those took which were committed."""
     loop = SimulatedLoop(seed, max_steps=MAX_STEPS)
     result = AppendContention(servers, writers, seconds)
     store = MemoryStore(now_ms=lambda: wall_ms(loop))
@@ -86,16 +93,31 @@ def contend(servers: int, writers: int, seconds: float, *, rebase: bool = True, 
                 result.errors[type(error).__name__] += 1
             result.changes_s.append(loop.time() - since)
 
+    async def transact(fixture: CatalogFixture, other: str, end: float) -> None:
+        while loop.time() < end:
+            since, body = loop.time(), set_property("n", str(next(snapshot_ids)))
+            session = fixture.session(body, key=fixture.key(), path="/transactions/commit")
+            try:
+                await commit_transaction(session, [(NS, name, body) for name in ("t", other)])
+                result.beside_s.append(loop.time() - since)
+            except CatalogError as error:
+                result.errors[type(error).__name__] += 1
+
     async def run() -> None:
         first = CatalogFixture(store, SimRuntime(f"{seed}/setup", loop), Settings("wh"))
         await first.namespace()
         await first.table(properties={**ALLOWED} if rebase else {})
+        others = [f"u{number}" for number in range(transactions)]
+        for name in others:
+            await first.table(name)
         end = loop.time() + seconds
         async with asyncio.TaskGroup() as group:
             for number in range(servers):
                 fixture = server(f"s{number}")
                 for _ in range(writers):
                     group.create_task(writer(fixture, end))
+            for name in others:
+                group.create_task(transact(server(name), name, end))
 
     loop.run(run())
     return result
@@ -106,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sizes", nargs="*", default=["1x1", "1x16", "2x8", "4x4", "16x1"], metavar="SxW")
     parser.add_argument("--seconds", type=float, default=20.0, help="virtual seconds of each run (default: 20)")
+    parser.add_argument("--transactions", type=int, default=0, help="servers beside them that make transactions")
     parser.add_argument("--no-rebase", action="store_true", help="lost appends are conflicts")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each size (default: 1)")
     chosen = parser.parse_args(arguments)
@@ -115,7 +138,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         servers, _, writers = size.partition("x")
         for seed in range(1, chosen.seeds + 1):
             rebase = not chosen.no_rebase
-            result = contend(int(servers), int(writers or 1), chosen.seconds, rebase=rebase, seed=seed)
+            result = contend(
+                int(servers),
+                int(writers or 1),
+                chosen.seconds,
+                transactions=chosen.transactions,
+                rebase=rebase,
+                seed=seed,
+            )
             print(f"{size:>17} {'yes' if rebase else 'no':>8} {result}", flush=True)
 
 

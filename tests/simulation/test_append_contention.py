@@ -37,8 +37,22 @@ def test_without_turns_one_server_starves_another(monkeypatch: pytest.MonkeyPatc
     assert contend(2, 1, seconds=8.0).quantile(1.0) > 4.0
 
 
+@pytest.mark.parametrize(("servers", "transactions", "worst_s"), [(1, 1, 2.0), (4, 2, 5.0), (0, 8, 8.0)])
+def test_transactions_take_turns(servers: int, transactions: int, worst_s: float) -> None:
+    result = contend(servers, 1, seconds=10.0, transactions=transactions)
+
+    assert not result.errors
+    assert len(result.beside_s) > 10
+    assert max(result.beside_s) < worst_s
+
+
+def test_without_turns_one_writer_starves_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pointer_turns, "LOSSES", 1_000)
+    assert max(contend(1, 1, seconds=5.0, transactions=1).beside_s) > 4.0
+
+
 def test_conflicts_are_counted_where_appends_are_not_rebased() -> None:
     result = contend(2, 2, seconds=2.0, rebase=False)
 
     assert result.conflicts > 0
-    assert str(result).split()[-2:] == [str(result.conflicts), str(result.errors.total())]
+    assert str(result).split()[6:8] == [str(result.conflicts), str(result.errors.total())]

@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from arco_catalog.protocol import pointer_turns
 from tests.simulation.explore import Scenario, explore, name_of, trace
 from tests.simulation.faults import (
     CRASHES,
@@ -18,12 +19,19 @@ from tests.simulation.faults import (
     every_single_fault,
     random_plans,
 )
-from tests.simulation.scenarios import REGISTRY, SCENARIOS, spilled
+from tests.simulation.scenarios import (
+    REGISTRY,
+    SCENARIOS,
+    a_transaction_of_one_key_twice_and_a_commit,
+    spilled,
+    two_transactions_in_opposite_order,
+)
 from tests.simulation.thoroughness import EVERYTHING, TIMES, count, sample
 
 SPARED = ("setup", "last walk")
 """Processes to which nothing happens: what comes before, and what the auditor waits for."""
 SECONDS = 240.0 * TIMES
+CONTENDED = [two_transactions_in_opposite_order, a_transaction_of_one_key_twice_and_a_commit]
 SPILLED = [spilled(scenario) for scenario in SCENARIOS]
 SPILLED_REGISTRY = [spilled(scenario) for scenario in REGISTRY]
 
@@ -73,6 +81,16 @@ def test_any_other_fault_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenari
 def test_several_faults_at_once_leave_no_lie_and_no_loss(scenario: Scenario) -> None:
     plans = list(random_plans(2026, count(25), calls_of(scenario)))
     assert explore(scenario, range(1), plans, seconds=SECONDS).runs > 0
+
+
+@pytest.mark.parametrize("scenario", CONTENDED, ids=name_of)
+def test_turns_after_every_loss_leave_no_lie_and_no_loss(monkeypatch: pytest.MonkeyPatch, scenario: Scenario) -> None:
+    """Also where the transaction that took one dies at any call, or hears no answer."""
+    monkeypatch.setattr(pointer_turns, "LOSSES", 1)
+    calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process not in SPARED}
+    faults = [*distinct_crashes(calls), *every_single_fault(calls, [each for each in FAULTS if each not in CRASHES])]
+    assert explore(scenario, range(count(30)), seconds=SECONDS).runs > 0
+    assert explore(scenario, range(TIMES), sample(scenario, faults, 60), seconds=SECONDS).complete
 
 
 # The same over an index of which every commit spills a part.
