@@ -154,18 +154,17 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 	@mkdir -p .arco
 	$(BIN)/python -m tests.simulation --schedules 1000000 --state .arco/campaign.json $(ARGS)
 
-.PHONY: test-healthy-use
+.PHONY: test-healthy-use test-hostile
 test-healthy-use: .venv/.dev ## 100,000 commits over months, by processes of any age and without a failure: no outcome is unknown (goes on where it was stopped; ARGS="--part 10000")
 	$(BIN)/python -m tests.simulation.healthy_use --state .arco/healthy-use.json $(ARGS)
 
-.PHONY: test-hostile
 test-hostile: .venv/.dev ## The worst documents of every format at real servers, with what others see meanwhile: bench-hostile, which fails where a bound breaks
 	$(BIN)/python -m tools.bench.hostile $(ARGS)
 
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 # Slow tests of one thing: `make test` has a share of each.
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose test-scans
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m slow $(TESTED)
@@ -181,8 +180,9 @@ test-restarts: TESTED = -s tests/serve/test_restarts.py ## Servers that are kill
 test-upgrade: TESTED = -s tests/upgrade ## Servers of an earlier commit and of this one over one store, under load, then `arco upgrade` (ARCO_UPGRADE_SECONDS=300)
 test-oidc: TESTED = tests/authentication/test_keycloak*.py ## Keycloak as the identity provider: logins, groups and roles, keys that are replaced, clocks, what is refused
 test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spark as the compose files start them, at the servers of these files
+test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
-test-pipeline-package test-sparks test-openlineage test-spark-maintain: $(JARS)
+test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans: $(JARS)
 test-sparks: $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)

@@ -34,12 +34,12 @@ async def work(version: str, uri: str, steps: Sequence[str], scratch: Path) -> d
     """What became of each step: `done`, or the exception's class. Raises `TimeoutError`, and `RuntimeError` if the JVM
     fails."""
     classes = await asyncio.to_thread(_compiled, version)
-    command = [str(java_home() / "bin" / "java"), "-Xmx512m", "-cp", f"{classes}:{_class_path(version)}", "Commits"]
+    command = [str(java_home() / "bin" / "java"), "-Xmx512m", "-cp", f"{classes}:{class_path(version)}", "Commits"]
     said = await run([*command, uri, WAREHOUSE, *steps], scratch)
     return dict(line.split("\t") for line in said.splitlines())
 
 
-def _class_path(version: str) -> str:
+def class_path(version: str) -> str:
     return f"{runtime_jar(version)}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
 
 
@@ -50,7 +50,7 @@ def _compiled(version: str) -> Path:
     atexit.register(shutil.rmtree, folder)
     program = PROJECT / "tools" / "javaclient" / "Commits.java"
     javac = java_home() / "bin" / "javac"
-    subprocess.run([javac, "-cp", _class_path(version), "-d", folder, program], check=True, timeout=LIMIT_S)
+    subprocess.run([javac, "-cp", class_path(version), "-d", folder, program], check=True, timeout=LIMIT_S)
     return Path(folder)
 
 

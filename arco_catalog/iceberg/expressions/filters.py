@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from arco_catalog.iceberg.content_files import FileStatistics, Partition
 from arco_catalog.iceberg.expressions.binding import Binder, BoundFilter, BoundPredicate, folded, predicates_in
-from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, Expression
+from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, Expression, without_not
 from arco_catalog.iceberg.expressions.expression_json import expression_json
 from arco_catalog.iceberg.expressions.partition_fields import PartitionFields, Summaries, SummariesTest
 from arco_catalog.iceberg.expressions.projections import Projections
@@ -87,7 +87,7 @@ class ScanFilter:
         self._bound = Binder(self._columns, case_sensitive=case_sensitive).bind(expression)
         self._tested = weakened(self._bound)
         self.column_ids = frozenset(predicate.column.id for predicate in predicates_in(self._tested))
-        self._file_test = _file_test(self._tested, is_filtered=expression != TRUE)
+        self._file_test = _file_test(self._tested, is_filtered=without_not(expression) != TRUE)
         self._projections = Projections()
         self._filters: dict[int, SpecFilter] = {}
 

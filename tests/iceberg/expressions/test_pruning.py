@@ -173,6 +173,7 @@ def test_bounds_of_transformed_columns_leave_a_file_out_where_order_is_kept() ->
 def test_a_file_without_rows_is_left_out_by_any_filter() -> None:
     empty, unknown = FileStatistics(0), FileStatistics(-1)
     assert bound(TRUE, "int").file_may_match(empty)
+    assert bound(Or(predicate(IS_NULL), Not(FALSE)), "int").file_may_match(empty)
     for expression in (predicate(IS_NULL), predicate(LT, 2**40)):
         assert not bound(expression, "int").file_may_match(empty)
         assert bound(expression, "int").file_may_match(unknown)

@@ -1,0 +1,66 @@
+"""The catalog's plans beside Java's, for drawn tables and scans."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tests.engines.scans.drawn_scans import DrawnScan
+from tests.engines.scans.oracle import Case, MadeTable, Oracle
+from tests.engines.scans.served_planner import ServedPlanner
+from tests.engines.scans.tasks import ScanPlan
+from tools.support.asgi_client import Answer
+
+
+@dataclass
+class Comparison:
+    """What was compared: pairs of a table and a scan by outcome, and the faults found."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, outcome: str, *faults: str) -> None:
+        self.outcomes[outcome] += 1
+        self.faults += faults
+
+
+async def compare(oracle: Oracle, served: ServedPlanner, cases: Iterable[Case]) -> Comparison:
+    """Compares the plans of all cases, whose tables are registered."""
+    comparison = Comparison()
+    for case in cases:
+        for place, (scan, theirs) in enumerate(case.scans):
+            ours = await served.plan(case.name, scan.request)
+            outcome, faults = judged(oracle, case.table, scan, theirs, ours)
+            comparison.add(outcome, *(f"{case.name}, scan {place}: {fault}" for fault in faults))
+    return comparison
+
+
+async def notices(oracle: Oracle, served: ServedPlanner, cases: Iterable[Case]) -> bool:
+    """Whether a plan of a case has a fault."""
+    for case in cases:
+        if (await compare(oracle, served, [case])).faults:
+            return True
+    return False
+
+
+def judged(
+    oracle: Oracle, table: MadeTable, scan: DrawnScan, theirs: ScanPlan | str, ours: ScanPlan | Answer
+) -> tuple[str, Sequence[str]]:
+    """The outcome of a pair, and its faults. Java fails where it looks for the prefix of a null in a partition."""
+    match theirs, ours:
+        case str(), Answer(status=400):
+            return "refused", []
+        case str(), Answer():
+            return "refused", [f"{ours.status} {ours.body!r}, and Java: {theirs}"]
+        case str(), ScanPlan():
+            return "refused", [] if theirs.startswith("NullPointerException") else [f"planned, and Java: {theirs}"]
+        case ScanPlan(), Answer():
+            return "planned", [f"{ours.status} {ours.body!r}"]
+        case ScanPlan(), ScanPlan():
+            return _outcome(theirs), oracle.faults(table, scan, theirs, ours)
+    raise AssertionError
+
+
+def _outcome(plan: ScanPlan) -> str:
+    if not plan.tasks:
+        return "empty"
+    return "with deletes" if any(task.deletes for task in plan.tasks) else "without deletes"

@@ -1,0 +1,100 @@
+"""What Java plans for a drawn table and scan, and what is wrong with another plan of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from arco_catalog.iceberg.json import JsonValue
+from tests.engines.scans.drawn_scans import DrawnScan, drawn_scan
+from tests.engines.scans.drawn_tables import DrawnTable, drawn_table
+from tests.engines.scans.java_planner import JavaPlanner
+from tests.engines.scans.tasks import MISSING, NOT_PRUNED, ScanPlan, differences
+
+
+@dataclass(frozen=True)
+class MadeTable:
+    """A drawn table that Java has written, and by path the rows of its data files and the schema that they were
+    written by."""
+
+    drawn: DrawnTable
+    metadata_location: str
+    metadata: Mapping[str, Any]
+    rows: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table, and its scans with the plan of each, or why Java has none."""
+
+    name: str
+    table: MadeTable
+    scans: Sequence[tuple[DrawnScan, ScanPlan | str]]
+
+
+@dataclass(frozen=True)
+class Oracle:
+    java: JavaPlanner
+
+    def make(self, drawn: DrawnTable, folder: Path) -> MadeTable:
+        """Raises `ValueError` where Java cannot begin the table. Steps that it refuses are left out."""
+        answer: dict[str, Any] = self.java.answer({**drawn.description, "folder": f"file://{folder}"})
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        location = answer["metadata"]
+        metadata = json.loads(Path(location.removeprefix("file://")).read_bytes())
+        return MadeTable(drawn, location, metadata, {file["path"]: file for file in answer["rows"]})
+
+    def plan(self, table: MadeTable, scan: DrawnScan) -> ScanPlan | str:
+        """What Java plans, or why it does not."""
+        answer = self.java.answer(scan.on("plan", table.metadata_location))
+        return str(answer["error"]) if "error" in answer else ScanPlan.of_java(answer)
+
+    def faults(self, table: MadeTable, scan: DrawnScan, theirs: ScanPlan, ours: ScanPlan) -> list[str]:
+        """In what our plan departs from Java's, and rows that it loses or keeps against the filter."""
+        unfiltered = self.java.answer(scan.on("plan", table.metadata_location, filter=True))
+        assert "error" not in unfiltered, unfiltered
+        found = [
+            each
+            for each in differences(theirs, ScanPlan.of_java(unfiltered), ours)
+            if not (each.startswith(NOT_PRUNED) and has_zero(scan.java["filter"]))
+            and not (each.startswith(MISSING) and each.rpartition(" ")[2] in table.rows)  # their rows are judged
+        ]
+        return found + self._faults_of_rows(table, scan, ScanPlan.of_java(unfiltered), ours)
+
+    def _faults_of_rows(self, table: MadeTable, scan: DrawnScan, every: ScanPlan, ours: ScanPlan) -> list[str]:
+        tasks = ours.by_path()
+        paths = [path for path in every.by_path() if path in table.rows]
+        files: list[JsonValue] = [
+            {**table.rows[path], "residual": tasks[path].residual if path in tasks else True} for path in paths
+        ]
+        request = scan.on("matches", table.metadata_location, files=files, **{"schema-id": scan.schema_id})
+        answer: dict[str, Any] = self.java.answer(request)
+        assert "error" not in answer, answer
+        faults = []
+        for path, matches in zip(paths, answer["files"], strict=True):
+            if path not in tasks and any(by_filter for by_filter, _ in matches):
+                faults.append(f"a row of {path} matches, which is not planned")
+            if path in tasks and any(by_filter != by_residual for by_filter, by_residual in matches):
+                faults.append(f"the residual {tasks[path].residual} is not the filter for the rows of {path}")
+        return faults
+
+
+def has_zero(drawn: JsonValue) -> bool:
+    """Whether a filter has 0.0 or -0.0, which the catalog takes for equal, as engines do, and Java does not."""
+    if isinstance(drawn, dict):
+        return any(map(has_zero, drawn.values()))
+    if isinstance(drawn, list):
+        return any(map(has_zero, drawn))
+    return isinstance(drawn, int | float) and not isinstance(drawn, bool) and drawn == 0
+
+
+def drawn_case(oracle: Oracle, seed: int, scans: int, folder: Path) -> Case:
+    """The table of a seed, in this folder, and what Java plans for scans of it."""
+    random = Random(seed)
+    name = f"t{seed}"
+    table = oracle.make(drawn_table(random), folder / name)
+    drawn = [drawn_scan(random, table.drawn, table.metadata) for _ in range(scans)]
+    return Case(name, table, [(scan, oracle.plan(table, scan)) for scan in drawn])

@@ -1,0 +1,112 @@
+"""Bugs of a planner, each of which the comparison with Java must notice."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from arco_catalog.iceberg.content_files import ContentFile, FileStatistics, Partition
+from arco_catalog.iceberg.delete_index import DeleteIndex
+from arco_catalog.iceberg.expressions import filters, statistics, transform_values
+from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, Expression
+from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def upper_bounds_that_are_taken_for_lower_ones(patch: pytest.MonkeyPatch) -> None:
+    _change_statistics(patch, lambda of: of._replace(lower_bounds=of.upper_bounds))
+
+
+def bounds_without_effect(patch: pytest.MonkeyPatch) -> None:
+    _change_statistics(patch, lambda of: of._replace(lower_bounds=None, upper_bounds=None))
+
+
+def _change_statistics(patch: pytest.MonkeyPatch, change: Callable[[FileStatistics], FileStatistics]) -> None:
+    test_of = filters._file_test
+
+    def changed(*filter_: Any, **options: Any) -> Any:
+        test = test_of(*filter_, **options)
+        return lambda of: test(change(of))
+
+    patch.setattr(filters, "_file_test", changed)
+
+
+def columns_that_have_no_nulls(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statistics, "_null_test", lambda predicate: lambda of: False)
+
+
+def nulls_that_are_taken_for_values(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statistics, "_not_only_nulls", lambda column_id: lambda of: True)
+
+
+def delete_files_of_which_one_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    deletes_of = DeleteIndex.deletes_of
+    patch.setattr(DeleteIndex, "deletes_of", lambda self, file: deletes_of(self, file)[1:])
+
+
+def deletes_that_apply_to_newer_files(patch: pytest.MonkeyPatch) -> None:
+    deletes_of = DeleteIndex.deletes_of
+
+    def of_any_age(self: DeleteIndex, file: ContentFile) -> Sequence[ContentFile]:
+        return deletes_of(self, file._replace(sequence_number=0))
+
+    patch.setattr(DeleteIndex, "deletes_of", of_any_age)
+
+
+def partitions_that_all_match(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SpecFilter, "partition_may_match", lambda self, partition: True)
+    patch.setattr(SpecFilter, "residual", _residual_that_is_not_false(SpecFilter.residual))
+
+
+def _residual_that_is_not_false(residual: Callable[[SpecFilter, Partition], Expression]) -> Any:
+    def of(self: SpecFilter, partition: Partition) -> Expression:
+        found = residual(self, partition)
+        return TRUE if found is FALSE else found
+
+    return of
+
+
+def manifests_without_a_match(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SpecFilter, "manifest_may_match", lambda self, partitions: partitions is None)
+
+
+def residuals_that_are_left_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SpecFilter, "residual", lambda self, partition: TRUE)
+
+
+def residuals_that_are_the_whole_filter(patch: pytest.MonkeyPatch) -> None:
+    for_spec = ScanFilter.for_spec
+
+    def with_the_filter(self: ScanFilter, spec_id: int) -> SpecFilter:
+        found = for_spec(self, spec_id)
+        patch.setattr(found, "residual", lambda partition: self.expression)
+        return found
+
+    patch.setattr(ScanFilter, "for_spec", with_the_filter)
+
+
+def a_partition_spec_that_never_changed(patch: pytest.MonkeyPatch) -> None:
+    for_spec = ScanFilter.for_spec
+    patch.setattr(ScanFilter, "for_spec", lambda self, spec_id: for_spec(self, 0))
+
+
+def buckets_of_another_hash(patch: pytest.MonkeyPatch) -> None:
+    murmur3 = transform_values.murmur3
+    patch.setattr(transform_values, "murmur3", lambda data: murmur3(data) ^ 1)
+
+
+ALL: Sequence[Plant] = (
+    upper_bounds_that_are_taken_for_lower_ones,
+    bounds_without_effect,
+    columns_that_have_no_nulls,
+    nulls_that_are_taken_for_values,
+    delete_files_of_which_one_is_dropped,
+    deletes_that_apply_to_newer_files,
+    partitions_that_all_match,
+    manifests_without_a_match,
+    residuals_that_are_left_out,
+    residuals_that_are_the_whole_filter,
+    a_partition_spec_that_never_changed,
+    buckets_of_another_hash,
+)

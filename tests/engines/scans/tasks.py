@@ -1,0 +1,98 @@
+"""The tasks of a planned scan, and in what two plans of one scan differ."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arco_catalog.iceberg.json import JsonValue
+
+STATISTICS = ("column-sizes", "value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
+
+MISSING = "missing"
+NOT_PRUNED = "not pruned"
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """A data file and the delete files that apply to it, in the form of the REST specification, and the filter that
+    its rows must still meet."""
+
+    data_file: Mapping[str, Any]
+    deletes: Sequence[Mapping[str, Any]]
+    residual: JsonValue
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    tasks: Sequence[ScanTask]
+
+    @classmethod
+    def of_java(cls, answer: Mapping[str, Any]) -> "ScanPlan":
+        return cls([ScanTask(task["data-file"], task["deletes"], task["residual"]) for task in answer["tasks"]])
+
+    def by_path(self) -> dict[str, ScanTask]:
+        tasks = {task.data_file["file-path"]: task for task in self.tasks}
+        assert len(tasks) == len(self.tasks), "a data file with two tasks"
+        return tasks
+
+
+def differences(theirs: ScanPlan, unfiltered: ScanPlan, ours: ScanPlan) -> list[str]:
+    """In what our plan departs from theirs. Of residuals only true and false are compared: two filters may be
+    equivalent. A delete file that the filter would rule out may be there: `unfiltered`, their plan without the filter,
+    has the delete files of each data file."""
+    expected, found, every = theirs.by_path(), ours.by_path(), unfiltered.by_path()
+    missing = [f"{MISSING}: {path}" for path in sorted(expected.keys() - found.keys())]
+    more = [f"{NOT_PRUNED}: {path}" for path in sorted(found.keys() - expected.keys())]
+    both = sorted(expected.keys() & found.keys())
+    return [
+        *missing,
+        *more,
+        *(each for path in both for each in _differences(path, expected[path], every[path].deletes, found[path])),
+    ]
+
+
+def _differences(
+    path: str, expected: ScanTask, every_delete: Sequence[Mapping[str, Any]], found: ScanTask
+) -> list[str]:
+    differences = []
+    if not _same(expected.data_file, found.data_file):
+        differences.append(f"{path} is {plain(found.data_file)}, not {plain(expected.data_file)}")
+    theirs, ours, every = map(_names, (expected.deletes, found.deletes, every_delete))
+    differences += [f"{path} lacks the deletes of {name}" for name in sorted(theirs.keys() - ours.keys())]
+    differences += [f"{path} has the deletes of {name}" for name in sorted(ours.keys() - every.keys())]
+    for name in sorted(every.keys() & ours.keys()):
+        if not _same(every[name], ours[name]):
+            differences.append(f"{name} is {plain(ours[name])}, not {plain(every[name])}")
+    if isinstance(expected.residual, bool) and not isinstance(found.residual, bool) and not _is_unordered(found):
+        differences.append(f"{path} has the residual {found.residual}, not {expected.residual}")
+    return differences
+
+
+def _is_unordered(task: ScanTask) -> bool:
+    """Whether the partition has a null, a NaN or a zero. Java takes null for less than any value, NaN for more, and
+    -0.0 for less than 0.0. Scans do not, so a filter may be left where Java finds that all rows match, or none."""
+    return any(value is None or value == "NaN" or value == 0.0 for value in task.data_file.get("partition", []))
+
+
+def _names(files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{each['file-path']}@{each.get('content-offset')}": each for each in files}
+
+
+def _same(expected: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether two files are described alike. Java has but the path and the spec of a file of which it cannot write the
+    JSON: its partition fields are all void, or have a column that was dropped."""
+    if "content" not in expected:
+        return expected.items() <= found.items()
+    return plain(expected) == plain(found)
+
+
+def plain(file: Mapping[str, Any]) -> dict[str, Any]:
+    """A file without what an answer may leave out: statistics, and nulls; its partition's floats with single
+    precision."""
+    rest = {name: value for name, value in file.items() if name not in STATISTICS and value is not None}
+    return {**rest, "partition": [_single(value) if isinstance(value, float) else value for value in rest["partition"]]}
+
+
+def _single(value: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", value))[0]) if abs(value) < 3.5e38 else value

@@ -1,0 +1,82 @@
+"""Plans of the catalog beside those of Iceberg's own planner, for tables and filters drawn from seeds."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.engines.scans import planted
+from tests.engines.scans.comparison import Comparison, compare, notices
+from tests.engines.scans.oracle import Case, Oracle, drawn_case
+from tests.engines.scans.served_planner import ServedPlanner
+
+SCANS = 8
+"""Scans of each table."""
+TABLES = 40
+PAIRS = int(os.environ.get("ARCO_SCAN_PAIRS", "5000"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scans")
+
+
+@pytest.fixture(scope="module")
+def cases(oracle: Oracle, folder: Path) -> list[Case]:
+    tables = ServedPlanner.of(folder).tables
+    return [drawn_case(oracle, seed, SCANS, tables) for seed in range(TABLES)]
+
+
+@pytest.fixture
+async def registered(folder: Path, cases: Iterable[Case]) -> None:
+    """Registers the tables, once."""
+    served = ServedPlanner.of(folder)
+    if (await served.client.head("/v1/wh/namespaces/db")).status == 404:
+        await served.make_namespace()
+        for case in cases:
+            await served.register(case.name, case.table.metadata_location)
+
+
+@pytest.mark.usefixtures("registered")
+async def test_plans_are_those_of_java(oracle: Oracle, folder: Path, cases: list[Case]) -> None:
+    found = await compare(oracle, ServedPlanner.of(folder), cases)
+    assert found.faults == []
+    assert_each_outcome_is_there(found.outcomes, TABLES * SCANS)
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("plant", planted.ALL, ids=lambda plant: plant.__name__)
+async def test_a_planner_with_a_bug_is_noticed(
+    oracle: Oracle, folder: Path, cases: list[Case], plant: planted.Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    assert await notices(oracle, ServedPlanner.of(folder), cases)
+
+
+@pytest.mark.slow
+async def test_thousands_of_plans_are_those_of_java(oracle: Oracle, tmp_path: Path) -> None:
+    served = ServedPlanner.of(tmp_path)
+    await served.make_namespace()
+    found = Comparison()
+    for seed in range(1000, 1000 + PAIRS // SCANS):
+        case = drawn_case(oracle, seed, SCANS, served.tables)
+        await served.register(case.name, case.table.metadata_location)
+        of_case = await compare(oracle, served, [case])
+        found.outcomes += of_case.outcomes
+        found.faults += of_case.faults
+        shutil.rmtree(served.tables / case.name)
+    print(f"{found.outcomes.total()} pairs: {dict(found.outcomes)}")
+    assert found.faults == []
+    assert_each_outcome_is_there(found.outcomes, PAIRS // SCANS * SCANS)
+
+
+def assert_each_outcome_is_there(outcomes: Mapping[str, int], pairs: int) -> None:
+    """Tables whose plans are empty or refused prove little."""
+    counted = Counter(outcomes)
+    assert counted.total() == pairs
+    assert counted["with deletes"] > pairs / 8
+    assert counted["without deletes"] > pairs / 4
+    assert counted["refused"] < pairs / 5

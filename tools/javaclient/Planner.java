@@ -1,0 +1,214 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.ContentFileParser;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.IncrementalAppendScan;
+import org.apache.iceberg.LocationProviders;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Scan;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.StaticTableOperations;
+import org.apache.iceberg.StructLike;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableScan;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.expressions.Binder;
+import org.apache.iceberg.expressions.Expression;
+import org.apache.iceberg.expressions.ExpressionParser;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.iceberg.types.Types;
+
+/**
+ * Iceberg's own scan planner, and what makes tables for it: reads a request a line, a JSON object, from its standard input
+ * and prints a JSON object a line for each. {@code make} writes a table into a folder by the steps that {@link Tables}
+ * reads; {@code plan} plans a scan of a metadata file on local disk; {@code matches} evaluates a filter and residuals on rows. A request
+ * that fails is answered by {@code error}, the exception's class and message.
+ */
+public final class Planner {
+  static final ObjectMapper JSON = new ObjectMapper();
+
+  public static void main(String[] arguments) throws IOException {
+    PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+    System.setOut(System.err); // loggers may print
+    BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+      ObjectNode answer;
+      try {
+        answer = answer(JSON.readTree(line));
+      } catch (Exception failure) {
+        answer = JSON.createObjectNode();
+        answer.put("error", failure.getClass().getSimpleName() + ": " + failure.getMessage());
+      }
+      answers.println(JSON.writeValueAsString(answer));
+    }
+  }
+
+  private static ObjectNode answer(JsonNode request) throws IOException {
+    return switch (request.get("op").asText()) {
+      case "make" -> Tables.make(request);
+      case "plan" -> plan(request);
+      case "matches" -> matches(request);
+      default -> throw new IllegalArgumentException("no such op: " + request.get("op"));
+    };
+  }
+
+  private static ObjectNode plan(JsonNode request) throws IOException {
+    Table table = table(request);
+    ObjectNode answer = JSON.createObjectNode();
+    ArrayNode tasks = answer.putArray("tasks");
+    try (CloseableIterable<FileScanTask> planned = scan(table, request).planFiles()) {
+      for (FileScanTask task : planned) {
+        tasks.add(task(table, task));
+      }
+    }
+    return answer;
+  }
+
+  private static Table table(JsonNode request) {
+    return new BaseTable(new StaticTableOperations(request.get("metadata").asText(), new LocalFiles()), "oracle");
+  }
+
+  private static Scan<?, FileScanTask, ?> scan(Table table, JsonNode request) {
+    if (request.hasNonNull("to-snapshot") || request.hasNonNull("from-snapshot")) {
+      IncrementalAppendScan scan = table.newIncrementalAppendScan();
+      if (request.hasNonNull("from-snapshot")) {
+        scan = scan.fromSnapshotExclusive(request.get("from-snapshot").asLong());
+      }
+      if (request.hasNonNull("to-snapshot")) {
+        scan = scan.toSnapshot(request.get("to-snapshot").asLong());
+      }
+      return configured(scan, request);
+    }
+    TableScan scan = table.newScan();
+    if (request.hasNonNull("ref")) {
+      scan = scan.useRef(request.get("ref").asText());
+    }
+    if (request.hasNonNull("snapshot")) {
+      scan = scan.useSnapshot(request.get("snapshot").asLong());
+    }
+    return configured(scan, request);
+  }
+
+  private static <S extends Scan<S, FileScanTask, ?>> S configured(S scan, JsonNode request) {
+    boolean caseSensitive = request.get("case-sensitive").asBoolean();
+    Expression filter = expression(request.get("filter"));
+    Binder.bind(scan.schema().asStruct(), filter, caseSensitive); // a scan without manifests would not
+    return scan.includeColumnStats().caseSensitive(caseSensitive).filter(filter);
+  }
+
+  private static ObjectNode task(Table table, FileScanTask task) throws IOException {
+    ObjectNode answer = JSON.createObjectNode();
+    answer.set("residual", JSON.readTree(ExpressionParser.toJson(task.residual())));
+    answer.set("data-file", file(table, task.file()));
+    ArrayNode deletes = answer.putArray("deletes");
+    for (DeleteFile delete : task.deletes()) {
+      deletes.add(file(table, delete));
+    }
+    return answer;
+  }
+
+  /** Puts the file's partition into the types that the spec's columns have now, which Iceberg's writer of JSON wants. */
+  private static JsonNode file(Table table, ContentFile<?> file) throws IOException {
+    PartitionSpec spec = table.specs().get(file.specId());
+    List<Types.NestedField> fields = spec.partitionType().fields();
+    for (int position = 0; position < fields.size(); position += 1) {
+      Object value = file.partition().get(position, Object.class);
+      file.partition().set(position, Rows.promoted(value, fields.get(position).type()));
+    }
+    try {
+      return JSON.readTree(ContentFileParser.toJson(file, spec));
+    } catch (IllegalArgumentException | UnsupportedOperationException failure) {
+      // of a spec whose fields are all void, or whose column was dropped
+      return JSON.createObjectNode().put("file-path", file.location()).put("spec-id", spec.specId());
+    }
+  }
+
+  /** For each file's rows whether the filter matches, and whether the residual does, by the schema of the scan. */
+  private static ObjectNode matches(JsonNode request) {
+    Table table = table(request);
+    Schema schema = table.schemas().get(request.get("schema-id").asInt());
+    boolean caseSensitive = request.get("case-sensitive").asBoolean();
+    RowFilter filter = new RowFilter(schema, expression(request.get("filter")), caseSensitive);
+    ObjectNode answer = JSON.createObjectNode();
+    ArrayNode files = answer.putArray("files");
+    for (JsonNode file : request.get("files")) {
+      RowFilter residual = new RowFilter(schema, expression(file.get("residual")), caseSensitive);
+      Schema written = table.schemas().get(file.get("schema-id").asInt());
+      ArrayNode rows = files.addArray();
+      for (JsonNode row : file.get("rows")) {
+        StructLike read = Rows.read(Rows.row(written.asStruct(), row), written.asStruct(), schema.asStruct());
+        rows.addArray().add(filter.matches(read)).add(residual.matches(read));
+      }
+    }
+    return answer;
+  }
+
+  static Expression expression(JsonNode filter) {
+    return ExpressionParser.fromJson(filter.toString());
+  }
+
+  /** One writer's table in a folder: each commit writes the next metadata file. */
+  static final class LocalOperations implements TableOperations {
+    private final String folder;
+    private TableMetadata current;
+    private int version = 0;
+
+    LocalOperations(String folder) {
+      this.folder = folder;
+    }
+
+    @Override
+    public TableMetadata current() {
+      return current;
+    }
+
+    @Override
+    public TableMetadata refresh() {
+      return current;
+    }
+
+    @Override
+    public void commit(TableMetadata base, TableMetadata metadata) {
+      if (base != current) {
+        throw new CommitFailedException("another base");
+      }
+      String location = metadataFileLocation(String.format("%05d-%s.metadata.json", version, new UUID(0, version)));
+      version += 1;
+      TableMetadataParser.write(metadata, io().newOutputFile(location));
+      current = TableMetadataParser.read(io(), location);
+    }
+
+    @Override
+    public FileIO io() {
+      return new LocalFiles();
+    }
+
+    @Override
+    public String metadataFileLocation(String name) {
+      return folder + "/metadata/" + name;
+    }
+
+    @Override
+    public LocationProvider locationProvider() {
+      return LocationProviders.locationsFor(folder, current == null ? Map.of() : current.properties());
+    }
+  }
+}

@@ -1,0 +1,289 @@
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.AppendFiles;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DataFiles;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.FileMetadata;
+import org.apache.iceberg.Metrics;
+import org.apache.iceberg.MetadataColumns;
+import org.apache.iceberg.PartitionKey;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
+import org.apache.iceberg.RowDelta;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.SchemaParser;
+import org.apache.iceberg.SortOrder;
+import org.apache.iceberg.StructLike;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.UpdatePartitionSpec;
+import org.apache.iceberg.UpdateSchema;
+import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.expressions.Term;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.iceberg.types.Conversions;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+
+/**
+ * Tables by steps: each step is one commit of Iceberg's own API. Data files and delete files are only named, never
+ * written; their partitions and statistics are those of the rows that a step names. A file is named by its place among
+ * all that were added, modulo their number.
+ */
+final class Tables {
+  private final Table table;
+  private final List<DataFile> files = new ArrayList<>();
+  private final ArrayNode rows = Planner.JSON.createArrayNode();
+  private int names = 0;
+
+  private Tables(Table table) {
+    this.table = table;
+  }
+
+  static ObjectNode make(JsonNode request) {
+    String folder = request.get("folder").asText();
+    Schema schema = SchemaParser.fromJson(request.get("schema").toString());
+    PartitionSpec spec = PartitionSpecParser.fromJson(schema, request.get("spec").toString());
+    Map<String, String> properties = new HashMap<>();
+    request.get("properties").fields().forEachRemaining(entry -> properties.put(entry.getKey(), entry.getValue().asText()));
+    Planner.LocalOperations operations = new Planner.LocalOperations(folder);
+    operations.commit(
+        null, TableMetadata.newTableMetadata(schema, spec, SortOrder.unsorted(), folder, properties));
+    Tables tables = new Tables(new BaseTable(operations, "made"));
+    ObjectNode answer = Planner.JSON.createObjectNode();
+    ArrayNode failed = answer.putArray("failed");
+    for (JsonNode step : request.get("steps")) {
+      try {
+        tables.take(step);
+      } catch (RuntimeException failure) {
+        failed.add(step.get("do").asText() + ": " + failure);
+      }
+    }
+    answer.put("metadata", operations.current().metadataFileLocation());
+    answer.set("rows", tables.rows); // of files whose number of records is true
+    return answer;
+  }
+
+  private void take(JsonNode step) {
+    switch (step.get("do").asText()) {
+      case "append" -> append(step);
+      case "delete" -> table.newDelete().deleteFile(file(step)).commit();
+      case "positions" -> deletePositions(step);
+      case "vector" -> deleteByVector(step);
+      case "equality" -> deleteEqualRows(step);
+      case "schema" -> changeSchema(step.get("changes"));
+      case "spec" -> changeSpec(step.get("changes"));
+      case "property" ->
+          table.updateProperties().set(step.get("key").asText(), step.get("value").asText()).commit();
+      case "branch" -> table.manageSnapshots().createBranch(step.get("name").asText()).commit();
+      case "tag" ->
+          table
+              .manageSnapshots()
+              .createTag(step.get("name").asText(), table.currentSnapshot().snapshotId())
+              .commit();
+      case "rewrite" -> table.rewriteManifests().clusterBy(file -> "one").commit();
+      case "rollback" ->
+          table.manageSnapshots().rollbackTo(table.currentSnapshot().parentId()).commit();
+      default -> throw new IllegalArgumentException("no such step: " + step);
+    }
+  }
+
+  private DataFile file(JsonNode step) {
+    return files.get(step.get("file").asInt() % files.size());
+  }
+
+  private String name(String kind) {
+    names += 1;
+    return String.format("%s/data/%s-%05d", table.location(), kind, names);
+  }
+
+  private void append(JsonNode step) {
+    AppendFiles append = step.get("merge").asBoolean() ? table.newAppend() : table.newFastAppend();
+    List<DataFile> added = new ArrayList<>();
+    for (JsonNode group : step.get("groups")) {
+      for (List<JsonNode> partition : byPartition(table.spec(), group.get("rows"))) {
+        added.add(dataFile(partition, group.get("options")));
+      }
+    }
+    added.forEach(append::appendFile);
+    if (step.hasNonNull("branch")) {
+      append.toBranch(step.get("branch").asText());
+    }
+    append.commit();
+    files.addAll(added);
+  }
+
+  private DataFile dataFile(List<JsonNode> rows, JsonNode options) {
+    String path = name("data") + ".parquet";
+    if (!options.hasNonNull("records")) {
+      ObjectNode record = this.rows.addObject();
+      record.put("path", path).put("schema-id", table.schema().schemaId());
+      record.putArray("rows").addAll(rows);
+    }
+    List<StructLike> structs = structs(rows);
+    return DataFiles.builder(table.spec())
+        .withPath(path)
+        .withFormat(FileFormat.PARQUET)
+        .withFileSizeInBytes(1000 + names)
+        .withPartition(key(table.spec(), structs.get(0)))
+        .withMetrics(Rows.metrics(table.schema().asStruct(), structs, options))
+        .build();
+  }
+
+  private List<StructLike> structs(List<JsonNode> rows) {
+    return rows.stream().map(row -> Rows.row(table.schema().asStruct(), row)).toList();
+  }
+
+  private PartitionKey key(PartitionSpec spec, StructLike row) {
+    PartitionKey key = new PartitionKey(spec, table.schema());
+    key.partition(row);
+    return key;
+  }
+
+  private List<List<JsonNode>> byPartition(PartitionSpec spec, JsonNode rows) {
+    Map<PartitionKey, List<JsonNode>> partitions = new LinkedHashMap<>();
+    for (JsonNode row : rows) {
+      PartitionKey key = key(spec, Rows.row(table.schema().asStruct(), row));
+      partitions.computeIfAbsent(key, none -> new ArrayList<>()).add(row);
+    }
+    return List.copyOf(partitions.values());
+  }
+
+  private void deletePositions(JsonNode step) {
+    DataFile file = file(step);
+    FileMetadata.Builder delete = deleteFile(file).ofPositionDeletes().withPath(name("positions") + ".parquet");
+    switch (step.get("scope").asText()) {
+      case "referenced" -> delete.withReferencedDataFile(file.location());
+      case "bounds" -> delete.withMetrics(pathBounds(file.location(), file.location()));
+      case "wide" -> delete.withMetrics(pathBounds(file.location(), file.location() + "x"));
+      default -> delete.withRecordCount(1);
+    }
+    commit(step, table.newRowDelta().addDeletes(delete.build()));
+  }
+
+  private FileMetadata.Builder deleteFile(DataFile file) {
+    PartitionSpec spec = table.specs().get(file.specId());
+    return FileMetadata.deleteFileBuilder(spec)
+        .withFormat(FileFormat.PARQUET)
+        .withFileSizeInBytes(500 + names)
+        .withRecordCount(1)
+        .withPartition(file.partition());
+  }
+
+  private static Metrics pathBounds(String lower, String upper) {
+    int id = MetadataColumns.DELETE_FILE_PATH.fieldId();
+    return new Metrics(
+        1L,
+        null,
+        Map.of(id, 1L),
+        Map.of(id, 0L),
+        null,
+        Map.of(id, Conversions.toByteBuffer(Types.StringType.get(), lower)),
+        Map.of(id, Conversions.toByteBuffer(Types.StringType.get(), upper)));
+  }
+
+  private void deleteByVector(JsonNode step) {
+    DataFile file = file(step);
+    DeleteFile delete =
+        deleteFile(file)
+            .ofPositionDeletes()
+            .withPath(name("vectors") + ".puffin")
+            .withFormat(FileFormat.PUFFIN)
+            .withReferencedDataFile(file.location())
+            .withContentOffset(4 + names)
+            .withContentSizeInBytes(40)
+            .build();
+    commit(step, table.newRowDelta().addDeletes(delete));
+  }
+
+  private void deleteEqualRows(JsonNode step) {
+    PartitionSpec spec =
+        step.get("global").asBoolean()
+            ? table.specs().values().stream().filter(each -> each.isUnpartitioned()).findFirst().orElse(table.spec())
+            : table.spec();
+    List<Types.NestedField> columns = new ArrayList<>();
+    step.get("columns").forEach(name -> columns.add(table.schema().findField(name.asText())));
+    int[] ids = columns.stream().mapToInt(Types.NestedField::fieldId).toArray();
+    RowDelta delta = table.newRowDelta();
+    for (List<JsonNode> rows : byPartition(spec, step.get("rows"))) {
+      List<StructLike> structs = structs(rows);
+      Types.StructType projected = Types.StructType.of(columns);
+      List<StructLike> keys = rows.stream().map(row -> Rows.row(projected, row)).toList();
+      delta.addDeletes(
+          FileMetadata.deleteFileBuilder(spec)
+              .ofEqualityDeletes(ids)
+              .withPath(name("equality") + ".parquet")
+              .withFormat(FileFormat.PARQUET)
+              .withFileSizeInBytes(500 + names)
+              .withPartition(key(spec, structs.get(0)))
+              .withMetrics(Rows.metrics(projected, keys, step.get("options")))
+              .build());
+    }
+    commit(step, delta);
+  }
+
+  private static void commit(JsonNode step, RowDelta delta) {
+    if (step.hasNonNull("branch")) {
+      delta.toBranch(step.get("branch").asText());
+    }
+    delta.commit();
+  }
+
+  private void changeSchema(JsonNode changes) {
+    UpdateSchema update = table.updateSchema();
+    for (JsonNode change : changes) {
+      String name = change.get(1).asText();
+      switch (change.get(0).asText()) {
+        case "add" -> update.addColumn(name, type(change.get(2)));
+        case "drop" -> update.deleteColumn(name);
+        case "rename" -> update.renameColumn(name, change.get(2).asText());
+        case "promote" -> update.updateColumn(name, type(change.get(2)).asPrimitiveType());
+        default -> throw new IllegalArgumentException("no such change: " + change);
+      }
+    }
+    update.commit();
+  }
+
+  private static Type type(JsonNode json) {
+    return Types.fromPrimitiveString(json.asText());
+  }
+
+  private void changeSpec(JsonNode changes) {
+    UpdatePartitionSpec update = table.updateSpec();
+    for (JsonNode change : changes) {
+      String name = change.get(1).asText();
+      switch (change.get(0).asText()) {
+        case "add" -> update.addField(change.get(2).asText(), term(name, change.get(3).asText()));
+        case "remove" -> update.removeField(name);
+        case "rename" -> update.renameField(name, change.get(2).asText());
+        default -> throw new IllegalArgumentException("no such change: " + change);
+      }
+    }
+    update.commit();
+  }
+
+  /** A column under a transform such as {@code bucket[4]}. */
+  private static Term term(String column, String transform) {
+    int bracket = transform.indexOf('[');
+    int width = bracket < 0 ? 0 : Integer.parseInt(transform.substring(bracket + 1, transform.length() - 1));
+    return switch (bracket < 0 ? transform : transform.substring(0, bracket)) {
+      case "identity" -> Expressions.ref(column);
+      case "bucket" -> Expressions.bucket(column, width);
+      case "truncate" -> Expressions.truncate(column, width);
+      case "year" -> Expressions.year(column);
+      case "month" -> Expressions.month(column);
+      case "day" -> Expressions.day(column);
+      case "hour" -> Expressions.hour(column);
+      default -> throw new IllegalArgumentException("no such transform: " + transform);
+    };
+  }
+}
