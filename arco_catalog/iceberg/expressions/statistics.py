@@ -116,7 +116,10 @@ def _bounds_test(predicate: BoundPredicate) -> StatisticsTest | None:
     test = range_test(predicate.condition, predicate.type, text_as_bytes=is_plain)
     if test is None:
         return None
-    return _read_bounds(predicate.column.id, _reader(predicate), test)
+    column_id, read, operation = predicate.column.id, _reader(predicate), predicate.condition.operation
+    if operation in _OF_LOWER:
+        return _lower_test(column_id, read, test)
+    return _upper_test(column_id, read, test) if operation in _OF_UPPER else _range_test(column_id, read, test)
 
 
 def _reader(predicate: BoundPredicate) -> Decoder:
@@ -137,11 +140,34 @@ def _transformed(decode: Decoder, apply: Transform) -> Decoder:
     return read
 
 
-def _read_bounds(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
+def _lower_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
+    def in_range(statistics: FileStatistics) -> bool:
+        bounds = statistics.lower_bounds
+        bound = None if bounds is None else bounds.get(column_id)
+        return bound is None or test(read(bound), None)
+
+    return in_range
+
+
+def _upper_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
+    def in_range(statistics: FileStatistics) -> bool:
+        bounds = statistics.upper_bounds
+        bound = None if bounds is None else bounds.get(column_id)
+        return bound is None or test(None, read(bound))
+
+    return in_range
+
+
+def _range_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
     def in_range(statistics: FileStatistics) -> bool:
         lowers, uppers = statistics.lower_bounds, statistics.upper_bounds
-        lower = lowers.get(column_id) if lowers is not None else None
-        upper = uppers.get(column_id) if uppers is not None else None
+        lower = None if lowers is None else lowers.get(column_id)
+        upper = None if uppers is None else uppers.get(column_id)
         return test(None if lower is None else read(lower), None if upper is None else read(upper))
 
     return in_range
+
+
+_OF_LOWER = frozenset({Operation.LT, Operation.LT_EQ})
+_OF_UPPER = frozenset({Operation.GT, Operation.GT_EQ})
+"""Comparisons that one bound excludes; the other is not decoded for them."""
