@@ -64,7 +64,7 @@ export const REQUESTS = {
   receipt: 2,
   compare: 2,
   lineage: 2,
-  health: 4,
+  health: 5,
   access: 3,
   "namespace-access": 2,
   policies: 2,

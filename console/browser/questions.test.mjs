@@ -109,7 +109,7 @@ test("is it healthy?", async () => {
   assert.deepEqual(rows["Delete files"], ["well", "none"]);
   const waiting = (await api("v1/arco/tasks?unfinished=true")).tasks.filter((each) => each.name === table);
   assert.deepEqual(rows["Waiting work"], waiting.length === 0 ? ["well", "none"] : []);
-  const command = visit.main.getByRole("region", { name: "command that looks at the files" });
+  const command = visit.main.getByRole("region", { name: "command that looks at the table" });
   assert.equal(await command.innerText(), `arco info ${namespace}.${table}`);
   assert.deepEqual(await axe(visit.page), []);
 });

@@ -248,6 +248,15 @@ test("an API that is down leaves the rest of the page as it is", async () => {
   assert.match(await page.getByRole("alert").innerText(), /The server does not answer/);
 });
 
+test("the files of a table are looked at on demand", async () => {
+  const page = await signedIn(ROOT);
+  await show(page, PAGES.health);
+  await page.getByText("arco pipeline run compact").waitFor();
+  await page.getByRole("button", { name: "Look at the files" }).click();
+  await settled(page);
+  assert.match(await page.getByRole("row", { name: "Data files read" }).innerText(), /[1-9][0-9]* files?, /);
+});
+
 test("a part of the console that does not load is an error that describes what to do", async () => {
   const page = await signedIn(ROOT);
   await page.route(/\/(plot|graph-layout)-/, (route) => route.abort());

@@ -18,9 +18,9 @@ export interface LastVersion {
 /** Iceberg's size of a data file where a table has no property for it. */
 const DEFAULT_TARGET_BYTES = 512 * 1024 * 1024;
 /** Files count as small below this part of the size that they should have, as for compaction. */
-const SMALL_PART = 3 / 4;
+export const SMALL_PART = 3 / 4;
 /** Fewer files than these are not compacted, so they do not count as small. */
-const MIN_INPUT_FILES = 5;
+export const MIN_INPUT_FILES = 5;
 
 /** Returns what the governance, the metadata and the last version of a table show of its health. */
 export function healthOf(quality: string | undefined, table: TableMetadata, last: LastVersion | undefined): Finding[] {
@@ -87,7 +87,8 @@ function deleteFiles(files: number | null): Finding {
   return { about: "Delete files", state: files === 0 ? "good" : "warn", text: files === 0 ? "none" : count(files) };
 }
 
-function targetOf(table: TableMetadata): number {
+/** The size in bytes that the data files of a table should have. */
+export function targetOf(table: TableMetadata): number {
   return numberOf(table.properties?.["write.target-file-size-bytes"]) || DEFAULT_TARGET_BYTES;
 }
 
