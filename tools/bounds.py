@@ -9,11 +9,11 @@ from pathlib import Path
 from arco_catalog.authentication import claims, jwks, oidc, secrets, token_endpoint
 from arco_catalog.cli import connections
 from arco_catalog.http import names, options, requests
-from arco_catalog.iceberg import commit, json, json_slices, manifests
+from arco_catalog.iceberg import commit, json, json_slices, manifests, scan_request
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
-from arco_catalog.operations.scans import manifest_source
+from arco_catalog.operations.scans import manifest_source, ranges, tokens
 from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol import append_rebaser, manifest_reader
 from arco_catalog.protocol.catalog import Settings
@@ -183,6 +183,14 @@ FORMATS: Sequence[Format] = (
         f"{manifest_entries.LIMITS.file_records:,} entries, arrays of {avro_decoder.MAX_ITEMS:,} items, paths of "
         f"{manifest_entries.MAX_PATH_LENGTH:,} characters",
         f"{avro_schema.MAX_NESTING} types",
+        REQUEST,
+    ),
+    Format(
+        "Plan id, plan task",
+        "callers who are let in",
+        f"{tokens.MAX_TOKEN} characters; its request {size_of(tokens.MAX_REQUEST_BYTES)} unpacked",
+        f"{scan_request.MAX_FIELDS:,} columns in select and stats-fields, {ranges.MAX_PARTS} plan tasks in an answer",
+        "as the body",
         REQUEST,
     ),
     Format("Statistics (Puffin)", "writers of files", "not read: fsck compares the size", "-", "-", "-"),

@@ -125,7 +125,7 @@ class TokenEndpoint:
 
     async def answer(self, body: bytes, headers: Mapping[str, str], realm: str, principals: Principals) -> TokenAnswer:
         """Answers one request for a token, with the form in `body` and the headers under names in lower case, for a
-        client or subject that is among the `principals` of the realm. The answer has a token or an OAuth error. Raises
+        client or subject that is one of the `principals` of the realm. The answer has a token or an OAuth error. Raises
         `TooManyRequests` if too many secrets are being checked, and `Unavailable` without a key to sign with."""
         try:
             form = parse_form(body)

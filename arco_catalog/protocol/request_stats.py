@@ -6,7 +6,7 @@ and times: no names, nothing that a client sent, nothing of the state, except in
 
 from contextvars import ContextVar
 from dataclasses import field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from arco_catalog.iceberg.errors import UnknownReason
 from storage_backends.lazy_dataclass import dataclass
@@ -33,6 +33,15 @@ class GivenAccess:
     method: str | None = None
 
 
+class ScanCounts(NamedTuple):
+    """What one request of a plan did: tasks for data files in the answer, and manifests that were read, or left out
+    because no file in them can match the filter."""
+
+    files: int
+    manifests: int
+    pruned: int
+
+
 @dataclass(slots=True)
 class RequestStats:
     """The statistics of one request, which telemetry exports. `store` is None without telemetry, and calls are then not
@@ -43,7 +52,8 @@ class RequestStats:
     is that of an assumed role. `ignored_claim`: the request named a source, but the principal may not. `denied` is the
     privilege that the principal lacks, and the securable. `vended` is the result of a call to a cloud for credentials.
     `stale_key`: the client sent an idempotency key that is more than a day old, or was made while the catalog read no
-    keys. `unknown_outcome` is the reason why the outcome of the change is unknown. `given`, whose locations contain
+    keys. `unknown_outcome` is the reason why the outcome of the change is unknown. `scan` is None unless the
+    request planned a part of a scan. `given`, whose locations contain
     names, and `name`, the principal's in a realm, are for the audit log alone.
     """
 
@@ -63,6 +73,7 @@ class RequestStats:
     unknown_outcome: UnknownReason | None = None
     dropped_writes: int = 0
     vended: str | None = None
+    scan: ScanCounts | None = None
     given: list[GivenAccess] = field(default_factory=list)
 
     def about(self, entity: str, uuid: str | None = None) -> None:

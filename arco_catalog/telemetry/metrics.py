@@ -150,6 +150,27 @@ OF_REQUESTS = (
         Series("arco_vended_credentials_total", "counter", ("result",)),
     ),
     Metric(
+        "Data files in the tasks of planned scans",
+        "scan_files",
+        None,
+        Series("arco_scan_files_total", "counter"),
+        "arco.scan.files",
+    ),
+    Metric(
+        "Manifests read to plan scans",
+        "scan_manifests",
+        None,
+        Series("arco_scan_manifests_total", "counter"),
+        "arco.scan.manifests",
+    ),
+    Metric(
+        "Manifests left out of planned scans by their filters",
+        "scan_manifests_pruned",
+        None,
+        Series("arco_scan_manifests_pruned_total", "counter"),
+        "arco.scan.manifests_pruned",
+    ),
+    Metric(
         "Duration of store calls",
         series=Series("arco_store_call_duration_seconds", "histogram", ("call",), SECONDS),
     ),

@@ -36,6 +36,9 @@ class RequestCounts:
         self._unknown = collectors.counter("arco_unknown_outcomes_total")
         self._outcomes = collectors.counter("arco_outcomes_total")
         self._vended = collectors.counter("arco_vended_credentials_total")
+        self._scan_files = collectors.counter("arco_scan_files_total")
+        self._scan_manifests = collectors.counter("arco_scan_manifests_total")
+        self._scan_manifests_pruned = collectors.counter("arco_scan_manifests_pruned_total")
         for counter, known in (
             (self._unknown, get_args(UnknownReason)),
             (self._outcomes, get_args(Outcome)),
@@ -98,3 +101,7 @@ class RequestCounts:
             self._dropped_writes.inc(stats.dropped_writes)
         if stats.vended is not None:
             self._vended.labels(stats.vended).inc()
+        if stats.scan is not None:
+            self._scan_files.inc(stats.scan.files)
+            self._scan_manifests.inc(stats.scan.manifests)
+            self._scan_manifests_pruned.inc(stats.scan.pruned)

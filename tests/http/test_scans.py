@@ -12,6 +12,7 @@ from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import delete_files, planner
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
 from storage_backends import Found
+from tests.http.logged_service import LoggedService
 from tests.support.http_service import HttpService
 from tests.support.scanned_tables import Manifest, ScannedTable, commit_of, entry
 from tools.support.asgi_client import Answer, Client
@@ -476,3 +477,16 @@ async def test_a_table_that_does_not_exist_is_not_planned(client: Client, path: 
         await client.post(f"{path}/tasks", {"plan-task": "x"}),
     ):
         assert answer.error_type in ("NoSuchTableException", "NoSuchNamespaceException")
+
+
+async def test_a_plan_is_counted_in_the_line_of_its_request() -> None:
+    service = LoggedService()
+    await service.namespace("db", "db")
+    await service.table("t")
+    metadata: Any = (await service.client.get(TABLE)).json["metadata"]
+    table = ScannedTable(service.store, metadata["location"])
+    await commit(service.client, await table.snapshot(1, [Manifest(entries("a", x=(0, 5))), Manifest(entries("b"))]))
+    await service.client.post(PLAN, {"filter": {"type": "lt", "term": "x", "value": 3}})
+    assert [service.last[f"scan_{what}"] for what in ("files", "manifests", "manifests_pruned")] == [2, 2, 0]
+    await service.client.get(TABLE)
+    assert "scan_files" not in service.last

@@ -25,12 +25,15 @@ from arco_catalog.operations.scans.tokens import (
 )
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.request_stats import ScanCounts
 from arco_catalog.state.index import Namespace
 from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 
 DAY_S: Final = 24 * 3600
+ANSWER_MEMORY: Final = 8 << 20
+"""Bytes of memory of an answer: its parts, and the bytes that are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
     now_s = session.now_ms() // 1000
     packed = pack_scan(scan, now_s // DAY_S)
     token = Token(state.entity, now_s, scan.snapshot_id, packed)
-    planned = await Planner(source, table, scan, partial(DeleteFiles, session, state.entity, source)).plan(WHOLE)
+    planner = Planner(source, table, scan, partial(DeleteFiles, session, state.entity, source))
+    planned = await _planned(session, planner, WHOLE)
     if token.is_stored:
         await _store(session, packed)
     return Plan(state, token, planned)
@@ -95,9 +99,18 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
         planner = Planner(source, table, scan, partial(DeleteFiles, session, state.entity, source))
     except (StateNotFound, BadRequest) as error:
         raise InvalidToken(str(error)) from None
-    planned = await planner.plan(received.range or WHOLE)
+    planned = await _planned(session, planner, received.range or WHOLE)
     token = Token(received.entity, received.issued_s, received.snapshot_id, packed)
     return Plan(state, token, planned)
+
+
+async def _planned(session: Session, planner: Planner, part: Range) -> PartPlan:
+    """Plans a part of a scan, and counts it in the request's statistics. Raises the errors of `Planner.plan`, and
+    `OutOfMemory`."""
+    await session.hold.take(ANSWER_MEMORY)
+    planned = await planner.plan(part)
+    session.stats.scan = ScanCounts(planned.tasks.files, planned.manifests, planned.pruned)
+    return planned
 
 
 async def _loaded(session: Session, namespace: Namespace, name: str) -> tuple[TableState, ManifestSource]:
