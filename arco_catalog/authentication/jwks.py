@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 
+from arco_catalog.authentication.edwards import is_sound_point
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject, loads
 from storage_backends import StoreError
@@ -29,6 +30,8 @@ RETRY_MS = 5_000
 MAX_DISCOVERY_BYTES = 64 << 10
 MAX_KEYS_BYTES = 256 << 10
 MAX_KEYS = 64
+MAX_CANDIDATES = 4
+"""Keys with one id by which the signature of a token is checked."""
 RSA_BYTES = range(256, 2_048 + 1)
 """Lengths of the modulus of an RSA key."""
 MAX_EXPONENT_BYTES = 8
@@ -72,7 +75,8 @@ class NoUsableKey(ValueError):
 
 def parse_keys(body: bytes) -> Sequence[PublicKey]:
     """Returns the public keys of a key set (JWKS) by which this server verifies signatures: with an id, a supported
-    type and no private part, and of RSA with a length in `RSA_BYTES`. Leaves out others. Raises `NoUsableKey` if none
+    type and no private part, of RSA with a length in `RSA_BYTES`, and on Edwards curves no point for which anyone can
+    sign. Leaves out others. Raises `NoUsableKey` if none
     remains, and `ValueError` if the set has more than `MAX_KEYS` keys, or if the body is no key set."""
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
@@ -95,17 +99,23 @@ def _verifies(jwk: JsonObject) -> bool:
         and "verify" in operations
         and "d" not in jwk  # a published private key is no secret
         and (kind != "RSA" or (_length(jwk.get("n")) in RSA_BYTES and _length(jwk.get("e")) <= MAX_EXPONENT_BYTES))
+        and (kind != "OKP" or is_sound_point(jwk.get("crv"), _decoded(jwk.get("x"))))
     )
 
 
 def _length(number: object) -> int:
     """The number of bytes of a number that a key has in base64url, without leading zeros; 0 if it is malformed."""
-    if not isinstance(number, str):
-        return 0
+    return len(_decoded(number).lstrip(b"\0"))
+
+
+def _decoded(value: object) -> bytes:
+    """The bytes that a key has in base64url; none if they are malformed."""
+    if not isinstance(value, str):
+        return b""
     try:
-        return len(base64.urlsafe_b64decode(number + "=" * (-len(number) % 4)).lstrip(b"\0"))
+        return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
     except (binascii.Error, ValueError):
-        return 0
+        return b""
 
 
 def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) -> str:
@@ -151,8 +161,8 @@ class IssuerKeys:
         self._refreshing: asyncio.Task[bool] | None = None
         self.withdrawn = 0
 
-    async def find(self, id: str, algorithm: str) -> PublicKey | None:  # noqa: A002
-        """Returns the key with an id, None if the issuer has no such key for the algorithm. The keys are fetched first
+    async def find_all(self, id: str, algorithm: str) -> Sequence[PublicKey]:  # noqa: A002
+        """Returns the issuer's keys with an id for an algorithm, at most `MAX_CANDIDATES`. The keys are fetched first
         if none are cached or they are older than `STALE_MS`, and also for an unknown id, if the last fetch was at
         least `RETRY_MS` ago. Raises `Unavailable` if the keys have to be fetched, and can't be."""
         if not self.are_usable():
@@ -162,7 +172,7 @@ class IssuerKeys:
         if not known and (self._refreshing is not None or self._since_attempt() >= RETRY_MS):
             await self._wait_for_refresh()
             known = self._find(id)
-        return next((key for key in known if key.takes(algorithm)), None)
+        return [key for key in known if key.takes(algorithm)][:MAX_CANDIDATES]
 
     def are_usable(self) -> bool:
         """Whether keys are cached that are younger than `STALE_MS`."""

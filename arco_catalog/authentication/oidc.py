@@ -18,7 +18,7 @@ from arco_catalog.authentication.claims import (
     text_claim,
 )
 from arco_catalog.authentication.gateway import printable
-from arco_catalog.authentication.jwks import IssuerKeys
+from arco_catalog.authentication.jwks import IssuerKeys, PublicKey
 from arco_catalog.authentication.signatures import verified_claims
 from arco_catalog.authentication.token_cache import TokenCache
 from arco_catalog.iceberg.errors import NotAuthorized
@@ -96,22 +96,32 @@ class OidcAuthenticator:
         issuer, algorithm = trusted.issuer, unverified.header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in issuer.algorithms:
             raise NotAuthorized("The token is signed by an algorithm that is not allowed for its issuer")
-        key = await trusted.keys.find(key_id(unverified), algorithm)
-        if key is None:
-            raise NotAuthorized("The token is signed with a key that its issuer does not have")
-        claims = verified_claims(
-            token,
-            key.jwk,
-            algorithm,
-            issuer=issuer.url,
-            audiences=issuer.audiences,
-            require=["iss", "aud", "exp"],
-        )
+        keys = await trusted.keys.find_all(key_id(unverified), algorithm)
+        claims = _claims_by_any(keys, token, algorithm, issuer)
         until_ms = expiry_ms(claims, self._now_ms())
         found = result_of(claims, issuer)
         trusted.recall(token)  # the keys that it was verified by are the newest
         trusted.cache.put(token, found, until_ms, found.name_count)
         return found
+
+
+def _claims_by_any(keys: Sequence[PublicKey], token: str, algorithm: str, issuer: Issuer) -> JsonObject:
+    """Returns the claims of a token that is signed with one of these keys of its issuer. Raises `NotAuthorized` if it
+    is not, and as `verified_claims` does."""
+    refused = NotAuthorized("The token is signed with a key that its issuer does not have")
+    for key in keys:
+        try:
+            return verified_claims(
+                token,
+                key.jwk,
+                algorithm,
+                issuer=issuer.url,
+                audiences=issuer.audiences,
+                require=["iss", "aud", "exp"],
+            )
+        except NotAuthorized as error:
+            refused = error
+    raise refused
 
 
 def key_id(unverified: UnverifiedToken) -> str:

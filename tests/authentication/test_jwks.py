@@ -10,6 +10,7 @@ import pytest
 from arco_catalog.authentication.authenticator import RequestCredentials
 from arco_catalog.authentication.jwks import (
     BACKGROUND_RETRY_MS,
+    MAX_CANDIDATES,
     MAX_KEYS,
     MAX_KEYS_BYTES,
     REFRESH_MS,
@@ -44,25 +45,25 @@ async def background() -> None:
 async def test_nothing_is_asked_before_a_token_is_presented_and_then_once(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
     assert issuer.asked == []
-    found = await asyncio.gather(*(keys.find("k1", "RS256") for _ in range(50)))
-    assert len({key.id for key in found if key}) == 1
+    found = await asyncio.gather(*(keys.find_all("k1", "RS256") for _ in range(50)))
+    assert len({key.id for keys in found for key in keys}) == 1
     assert issuer.asked == [f"{URL}/.well-known/openid-configuration", f"{URL}/keys"]
 
 
 async def test_old_keys_are_renewed_in_the_background_while_they_serve_on(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
-    await keys.find("k1", "RS256")
+    await keys.find_all("k1", "RS256")
     issuer.runtime.ms += REFRESH_MS - 1
-    await keys.find("k1", "RS256")
+    await keys.find_all("k1", "RS256")
     await background()
     assert len(issuer.asked) == TWO_DOCUMENTS
 
     issuer.runtime.ms += 1
     issuer.add("k2", number=2)
-    assert await keys.find("k1", "RS256") is not None
+    assert await keys.find_all("k1", "RS256")
     await background()
     assert len(issuer.asked) == 2 * TWO_DOCUMENTS
-    assert await keys.find("k2", "RS256") is not None
+    assert await keys.find_all("k2", "RS256")
     assert len(issuer.asked) == 2 * TWO_DOCUMENTS
 
 
@@ -79,10 +80,10 @@ async def test_remembered_tokens_keep_the_keys_young(issuer: MemoryIssuer) -> No
 
 async def test_a_new_key_is_asked_for_once_however_many_tokens_name_it(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
-    await keys.find("k1", "RS256")
+    await keys.find_all("k1", "RS256")
     issuer.runtime.ms += RETRY_MS
     issuer.add("k2", number=2)
-    found = await asyncio.gather(*(keys.find("k2", "RS256") for _ in range(50)))
+    found = await asyncio.gather(*(keys.find_all("k2", "RS256") for _ in range(50)))
     assert all(found)
     assert len(issuer.asked) == 2 * TWO_DOCUMENTS
 
@@ -90,7 +91,7 @@ async def test_a_new_key_is_asked_for_once_however_many_tokens_name_it(issuer: M
 async def test_strangers_cannot_make_us_ask_as_often_as_they_like(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
     for number in range(500):
-        assert await keys.find(f"unknown-{number}", "RS256") is None
+        assert not await keys.find_all(f"unknown-{number}", "RS256")
         issuer.runtime.ms += RETRY_MS // 100
     assert len(issuer.asked) <= 6 * TWO_DOCUMENTS
 
@@ -99,13 +100,13 @@ async def test_old_keys_serve_on_while_the_issuer_is_down_but_not_for_ever(
     issuer: MemoryIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys = issuer.source()
-    await keys.find("k1", "RS256")
+    await keys.find_all("k1", "RS256")
     issuer.down = True
     step = BACKGROUND_RETRY_MS // 2
     with caplog.at_level(logging.WARNING):
         for _ in range(200):
             issuer.runtime.ms += step
-            assert await keys.find("k1", "RS256") is not None
+            assert await keys.find_all("k1", "RS256")
             await background()
     tries = 200 - REFRESH_MS // step
     assert tries // 2 <= len(issuer.asked) - TWO_DOCUMENTS <= tries // 2 + 1
@@ -114,19 +115,19 @@ async def test_old_keys_serve_on_while_the_issuer_is_down_but_not_for_ever(
     issuer.runtime.ms += STALE_MS
     for _ in range(50):
         with pytest.raises(Unavailable):
-            await keys.find("k1", "RS256")
+            await keys.find_all("k1", "RS256")
     issuer.down = False
     issuer.runtime.ms += RETRY_MS
-    assert await keys.find("k1", "RS256") is not None
+    assert await keys.find_all("k1", "RS256")
 
 
 async def test_an_unknown_key_while_the_issuer_is_down_may_be_good(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
-    await keys.find("k1", "RS256")
+    await keys.find_all("k1", "RS256")
     issuer.down = True
     issuer.runtime.ms += RETRY_MS
     with pytest.raises(Unavailable):
-        await keys.find("k2", "RS256")
+        await keys.find_all("k2", "RS256")
 
 
 async def test_an_issuer_that_was_never_reached_is_tried_now_and_then(issuer: MemoryIssuer) -> None:
@@ -134,28 +135,28 @@ async def test_an_issuer_that_was_never_reached_is_tried_now_and_then(issuer: Me
     keys = issuer.source()
     for _ in range(100):
         with pytest.raises(Unavailable, match="are not available: try again later"):
-            await keys.find("k1", "RS256")
+            await keys.find_all("k1", "RS256")
         issuer.runtime.ms += RETRY_MS // 10
     assert len(issuer.asked) == 10
     issuer.down = False
     issuer.runtime.ms += RETRY_MS
-    assert await keys.find("k1", "RS256") is not None
+    assert await keys.find_all("k1", "RS256")
 
 
 async def test_a_clock_that_is_set_back_stops_nothing(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
-    await keys.find("k1", "RS256")
+    await keys.find_all("k1", "RS256")
     issuer.runtime.ms -= 7_200_000
-    assert await keys.find("k1", "RS256") is not None
+    assert await keys.find_all("k1", "RS256")
     await background()
     issuer.add("k2", number=2)
     issuer.runtime.ms += RETRY_MS
-    assert await keys.find("k2", "RS256") is not None
+    assert await keys.find_all("k2", "RS256")
 
 
 async def test_a_request_that_gives_up_does_not_end_what_others_wait_for(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
-    first, second = (asyncio.create_task(keys.find("k1", "RS256")) for _ in range(2))
+    first, second = (asyncio.create_task(keys.find_all("k1", "RS256")) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     assert await second is not None
@@ -172,7 +173,7 @@ async def test_closing_ends_what_is_under_way() -> None:
 
     issuer.get = get  # type: ignore[method-assign]
     keys = issuer.source()
-    waiting = asyncio.create_task(keys.find("k1", "RS256"))
+    waiting = asyncio.create_task(keys.find_all("k1", "RS256"))
     await background()
     await keys.close()
     with pytest.raises(asyncio.CancelledError):
@@ -205,7 +206,7 @@ async def test_a_discovery_document_that_leads_astray_is_not_followed(
         discovered_uri(dumps(discovery), URL)
     issuer.discovery = {"x": 1, **discovery}
     with pytest.raises(Unavailable):
-        await issuer.source().find("k1", "RS256")
+        await issuer.source().find_all("k1", "RS256")
     assert issuer.asked == [f"{URL}/.well-known/openid-configuration"]
 
 
@@ -276,8 +277,24 @@ async def test_two_keys_of_one_name_are_told_apart_by_their_algorithms(issuer: M
     keys = [public_jwk(private_key(of, 0), "k1") for of in ("ES256", "RS256")]
     issuer.key_set = json.dumps({"keys": keys}).encode()
     source = issuer.source()
-    found = [await source.find("k1", algorithm) for algorithm in ("ES256", "RS256", "EdDSA")]
-    assert [None if key is None else key.jwk["kty"] for key in found] == ["EC", "RSA", None]
+    found = [await source.find_all("k1", algorithm) for algorithm in ("ES256", "RS256", "EdDSA")]
+    assert [[key.jwk["kty"] for key in each] for each in found] == [["EC"], ["RSA"], []]
+
+
+async def test_each_of_a_few_keys_with_one_name_and_type_verifies(issuer: MemoryIssuer) -> None:
+    many = [public_jwk(private_key("RS256", number), "k1") for number in range(MAX_CANDIDATES + 1)]
+    issuer.key_set = json.dumps({"keys": many}).encode()
+
+    async def is_accepted(number: int) -> bool:
+        issuer.add("k1", "RS256", number)
+        try:
+            await trusting([issuer]).authenticate(RequestCredentials({"authorization": f"Bearer {issuer.token()}"}))
+        except NotAuthorized:
+            return False
+        return True
+
+    accepted = [await is_accepted(number) for number in range(len(many))]
+    assert accepted == [*[True] * MAX_CANDIDATES, False]
 
 
 async def test_a_malformed_key_makes_tokens_invalid_and_nothing_worse(issuer: MemoryIssuer) -> None:
@@ -290,16 +307,16 @@ async def test_a_malformed_key_makes_tokens_invalid_and_nothing_worse(issuer: Me
 
 async def test_a_withdrawn_key_is_counted(issuer: MemoryIssuer) -> None:
     keys = issuer.source()
-    await keys.find("k1", "RS256")
+    await keys.find_all("k1", "RS256")
     issuer.add("k2", number=2)
     issuer.runtime.ms += RETRY_MS
-    await keys.find("k2", "RS256")
+    await keys.find_all("k2", "RS256")
     assert keys.withdrawn == 0
     del issuer.keys["k1"]
     issuer.runtime.ms += RETRY_MS
-    assert await keys.find("k3", "RS256") is None
+    assert not await keys.find_all("k3", "RS256")
     assert keys.withdrawn == 1
-    assert await keys.find("k1", "RS256") is None
+    assert not await keys.find_all("k1", "RS256")
 
 
 @pytest.mark.parametrize("name", worst_callers.KEY_SETS)

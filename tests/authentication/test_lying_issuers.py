@@ -144,6 +144,11 @@ def unsound() -> Iterator[tuple[str, dict[str, Any], str, Sign]]:
         "HS256",
         lambda message: b"\0" * 32,
     )
+    for curve, size, identity in (("Ed25519", 32, 1), ("Ed25519", 32, 2**255 - 18), ("Ed448", 57, 1)):
+        point = identity.to_bytes(size, "little")
+        key = {"kty": "OKP", "crv": curve, "x": base64.urlsafe_b64encode(point).decode().rstrip("=")}
+        signature = (1).to_bytes(size, "little") + bytes(size)
+        yield f"the identity {identity % 256} of {curve}", key, "EdDSA", lambda message, signature=signature: signature  # type: ignore[misc]
     yield "another curve", {**POINT, "crv": "secp256k1"}, "ES256", lambda message: b"\1" * 64
     yield "a curve of another algorithm", {**POINT, "crv": "P-384"}, "ES384", lambda message: b"\1" * 96
 
@@ -298,7 +303,7 @@ async def test_documents_that_do_not_come_as_they_should_are_not_used(
         get = over_https(runtime.now_ms, plain_loopback=True)
         keys = IssuerKeys(server.uri, get, runtime.now_ms, plain_loopback=True)
         with pytest.raises(Unavailable):
-            await keys.find("k1", "RS256")
+            await keys.find_all("k1", "RS256")
 
     assert "/good" not in requested
     assert len(requested) == (1 if which == "discovery" else 2)
