@@ -4,7 +4,15 @@ the metadata file and the manifest lists still exist (docs/design/registry.md#ru
 from collections.abc import Iterator, Mapping
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Forbidden, NoSuchTable, NotFound, Refusal
+from arco_catalog.iceberg.errors import (
+    BadRequest,
+    CommitFailed,
+    Forbidden,
+    NoSuchNamespace,
+    NoSuchTable,
+    NotFound,
+    Refusal,
+)
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.named_change import NamedChange
@@ -12,7 +20,7 @@ from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.dropped import is_dropped_from
-from arco_catalog.planning.names import dotted, existing_namespace, name_taken
+from arco_catalog.planning.names import dotted, name_taken
 from arco_catalog.planning.overlap import refuse_overlap
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.planning.registry_change import Change
@@ -27,6 +35,7 @@ from arco_catalog.state.entries import (
     TOMBSTONE_FIELDS,
     Kind,
     RelationEntry,
+    find_namespace,
     find_relation,
     has_pointer,
     newest_tombstone,
@@ -112,7 +121,12 @@ class _Undrop(NamedChange):
         index = read_set.head.index
         names = namespace_key(self.namespace), self.key
         yield Needs(keys=names, scans=[self._tombstones])
-        existing_namespace(index, self.namespace)
+        if find_namespace(index, self.namespace) is None:
+            missing = dotted(self.namespace)
+            raise NoSuchNamespace(
+                f"{self.full_name} cannot be restored: its namespace {missing} does not exist. Create the namespace, "
+                "and then restore what was dropped from it"
+            )
         tombstone = self._newest(index)
         if tombstone is None:
             raise NoSuchTable(_NOTHING_DROPPED.format(self.full_name))

@@ -205,6 +205,21 @@ async def test_what_was_dropped_is_listed_and_restored(client: Client) -> None:
     assert (again.status, again.error_type) == (404, "NoSuchTableException")
 
 
+async def test_a_restore_into_a_missing_namespace_names_what_to_create_first(client: Client) -> None:
+    await client.delete(TABLE)
+    assert (await client.delete("/v1/namespaces/db")).status == 204
+
+    refused = await client.post(f"{TABLE}/undrop", {})
+
+    assert (refused.status, refused.error_type) == (404, "NoSuchNamespaceException")
+    assert refused.message == (
+        "db.t cannot be restored: its namespace db does not exist. Create the namespace, and then restore what was "
+        "dropped from it"
+    )
+    assert (await client.post("/v1/namespaces", {"namespace": ["db"]})).status == 200
+    assert (await client.post(f"{TABLE}/undrop", {})).status == 204
+
+
 async def test_what_was_dropped_is_listed_in_pages_of_one_state(service: HttpService) -> None:
     client, names = service.client, ["a", "b", "b", "c", "d"]
     for name in names:
