@@ -239,6 +239,17 @@ async def test_only_a_principal_itself_rotates_its_credentials() -> None:
     assert rotated["clientSecret"] != credentials["clientSecret"]
 
 
+async def test_no_cache_keeps_an_answer_with_a_secret() -> None:
+    app = await realm()
+    made = await app.manage("POST", "principals", {"principal": {"name": "p"}})
+    await app.adopt("p")
+    rotated = await app.manage("POST", "principals/p/rotate", client=app.client("p"))
+    reset = await app.manage("POST", "principals/p/reset")
+
+    answers = [(each.status, each.headers["Cache-Control"]) for each in (made, rotated, reset)]
+    assert answers == [(201, "no-store"), (200, "no-store"), (200, "no-store")]
+
+
 async def test_credentials_are_reset_to_chosen_ones_by_who_manages_the_realm() -> None:
     app = await realm()
     p, other = await app.principal("p"), await app.principal("other")

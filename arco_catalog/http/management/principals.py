@@ -13,6 +13,8 @@ from arco_catalog.operations.management.principals import NewCredentials
 from arco_catalog.protocol.catalog import Session
 
 CREATED = Response(201)
+_UNCACHED = {"Cache-Control": "no-store"}
+"""The headers of a response that contains a secret."""
 
 
 async def list_(context: RequestContext) -> Response:
@@ -31,7 +33,7 @@ async def create(context: RequestContext) -> Response:
     credentials = NewCredentials(client_id, await service.secrets.keep(secret))
     session = context.sessions.open_realm()
     shown = await principals.create_principal(session, entity.name, entity.properties, credentials, must_rotate)
-    return json_response(_with_credentials(shown, secret), 201)
+    return json_response(_with_credentials(shown, secret), 201, _UNCACHED)
 
 
 async def get(context: RequestContext) -> Response:
@@ -85,7 +87,7 @@ async def _with_new_credentials(
         lambda principal: NewCredentials(principal.client_id if client_id is None else client_id, kept),
         rotate=rotate,
     )
-    return json_response(_with_credentials(shown, secret))
+    return json_response(_with_credentials(shown, secret), headers=_UNCACHED)
 
 
 async def roles(context: RequestContext) -> Response:
