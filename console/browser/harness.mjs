@@ -55,7 +55,7 @@ export const BUDGETS = JSON.parse(readFileSync(new URL("budgets.json", import.me
 
 /** The number of requests to APIs that each other page may send, once its catalog is open: 1 unless it is listed. */
 export const REQUESTS = {
-  principals: 2,
+  principals: 4,
   catalog: 3,
   namespace: 3,
   "namespace-properties": 2,
@@ -65,14 +65,15 @@ export const REQUESTS = {
   compare: 2,
   lineage: 2,
   health: 5,
-  access: 3,
-  "namespace-access": 2,
+  access: 4,
+  "namespace-access": 3,
   policies: 2,
   connect: 2,
   view: 2,
+  history: 2,
   tasks: 2,
-  roles: 2,
-  role: 2,
+  roles: 3,
+  role: 3,
   missing: 0,
 };
 
@@ -109,7 +110,7 @@ export async function settled(page) {
   await page.waitForSelector("h1");
   // two frames, so that parts which load after others have begun to
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-  await page.waitForFunction(() => !document.querySelector(".loading"));
+  await page.waitForFunction(() => !document.querySelector(".loading, [aria-busy=true]"));
 }
 
 /** A page on which someone has signed in. */

@@ -293,8 +293,8 @@ async function checkHolders(privilege) {
   const found = [];
   let holder;
   for (const row of await visit.rowsOf("Access")) {
-    if (row.length === 4) holder = row.slice(0, 2); // those below it, of this holder too, have two cells
-    if (row.at(-2) === words) found.push(holder);
+    if (row.length === 5) holder = row.slice(0, 2); // those below it, of this holder too, have three cells
+    if (row.at(-3) === words) found.push(holder);
   }
   assert.deepEqual(
     found,

@@ -196,7 +196,7 @@ test("the history names who dropped a table, and the command that undoes it", as
   await show(root, "/c/arco/history?namespace=sales&table=mistake");
   const dropped = root.locator(".history > li").first();
   assert.match(await dropped.innerText(), /drop table.*sales\.mistake.*by root/s);
-  await dropped.getByText("can be undone").click();
+  await dropped.getByText("by a command").click();
   await dropped.getByText("arco undrop sales.mistake").waitFor();
 });
 

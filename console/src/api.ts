@@ -37,10 +37,7 @@ export async function read<T>(path: string, call: Call = {}): Promise<T> {
  * `Unreachable`, `SignInError`, or the error of an aborted request.
  */
 export function readText(path: string, { query = {}, signal }: Call = {}): Promise<string> {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-  const target = `${BASE}${path}${given.length > 0 ? `?${search}` : ""}`;
-  return sendAuthorized(target, signal ? { signal } : {});
+  return sendAuthorized(targetOf(path, query), signal ? { signal } : {});
 }
 
 /** Sends JSON to a path of an API that changes nothing, and returns the JSON of the answer. Throws what `readText` throws. */
@@ -48,6 +45,32 @@ export async function post<T>(path: string, body: unknown, signal: AbortSignal):
   const headers = { "Content-Type": "application/json" };
   const options = { method: "POST", headers, body: JSON.stringify(body), signal };
   return parsed(await sendAuthorized(`${BASE}${path}`, options)) as T;
+}
+
+/** A request that changes something. The body is JSON, of the media type `type` if it is not plain JSON. */
+export interface Change {
+  method: "POST" | "PUT" | "DELETE";
+  path: string;
+  query?: Call["query"];
+  body?: unknown;
+  type?: string;
+}
+
+/** How long a change may take, in milliseconds: longer than the server works on it. */
+const CHANGE_MS = 30_000;
+
+/** Sends a change once, with an idempotency key, and returns the JSON of the answer. Throws what `readText` throws. */
+export async function sendChange({ method, path, query = {}, body, type }: Change, key: string): Promise<unknown> {
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  const typed = body === undefined ? {} : { "Content-Type": type ?? "application/json" };
+  const headers = { "Idempotency-Key": key, ...typed };
+  const signal = AbortSignal.timeout(CHANGE_MS);
+  try {
+    return parsed(await sendAuthorized(targetOf(path, query), { method, headers, signal, ...sent }));
+  } catch (error) {
+    if (signal.aborted) throw new Unreachable(`The server did not answer within ${CHANGE_MS / 1000} seconds.`);
+    throw error;
+  }
 }
 
 /** Reads what the server says of itself, and keeps it in `serverConfig`. */
@@ -91,6 +114,12 @@ function isReplaced(held: Login): boolean {
 
 function authorized(held: Login | null): Record<string, string> {
   return held === null ? {} : { Authorization: `Bearer ${held.token}`, ...ofRealm(held.realm) };
+}
+
+function targetOf(path: string, query: NonNullable<Call["query"]>): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+  return `${BASE}${path}${given.length > 0 ? `?${search}` : ""}`;
 }
 
 function ofRealm(realm: string): Record<string, string> {

@@ -10,6 +10,7 @@ import { NotFound } from "./pages/not-found";
 import { PrincipalsPage } from "./pages/principals";
 import { Noticed, SignInPage } from "./pages/sign-in";
 import { Loaded } from "./parts/basics";
+import { Changes } from "./parts/change";
 import { SearchBox } from "./parts/search-box";
 import type { Redirect } from "./redirect";
 import { type Route, route } from "./router";
@@ -42,6 +43,7 @@ export function App({ redirect }: { redirect: Redirect | null }) {
       <main id="main" ref={main} tabIndex={-1}>
         <Loaded of={started}>{() => <CurrentPage route={route.value} />}</Loaded>
       </main>
+      <Changes />
       <footer>
         <span>Arco {serverConfig.value?.version}</span>
         <a href="../openapi.json">API</a>

@@ -12,6 +12,8 @@ export interface Catalog {
   prefix: string;
   /** Properties of Iceberg by which engines reach the catalog's files; none if the server names none. */
   fileIo: Readonly<Record<string, string>>;
+  /** Whether a change that is sent again under its idempotency key is carried out once. */
+  takesKeys: boolean;
 }
 
 export interface Snapshot {
@@ -100,12 +102,18 @@ export function openCatalog(name: string): Promise<Catalog> {
 
 async function readCatalog(name: string): Promise<Catalog> {
   const config = await read<Config>("v1/config", { query: { warehouse: name } });
-  return { name, prefix: config.overrides.prefix ?? encodeURIComponent(name), fileIo: config["file-io"] ?? {} };
+  return {
+    name,
+    prefix: config.overrides.prefix ?? encodeURIComponent(name),
+    fileIo: config["file-io"] ?? {},
+    takesKeys: config["idempotency-key-lifetime"] !== undefined,
+  };
 }
 
 interface Config {
   overrides: Record<string, string>;
   "file-io"?: Record<string, string>;
+  "idempotency-key-lifetime"?: string;
 }
 
 interface Listing {

@@ -1,20 +1,28 @@
 /** What a part of a page loads, and how far that is. Parts load beside each other, so none waits for a slow one. */
+import { signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 export type Result<T> = { state: "loading" } | { state: "loaded"; value: T } | { state: "failed"; error: Error };
 
-/** Loads a value each time `keys` change, and forgets a request that is no longer of use. */
+/** The number of changes that were sent from this tab. After each, the page reads what it shows once more. */
+export const sentChanges = signal(0);
+
+/** Loads a value each time `keys` change, and forgets a request that is no longer of use. After a change the value before
+ * it is shown until the new one is there. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Result<T> {
   const [result, setResult] = useState<Result<T>>({ state: "loading" });
+  const loadedAfter = useRef(-1);
+  const changes = sentChanges.value;
   useEffect(() => {
     const aborting = new AbortController();
-    setResult({ state: "loading" });
+    if (loadedAfter.current === changes) setResult({ state: "loading" });
+    loadedAfter.current = changes;
     load(aborting.signal).then(
       (value) => aborting.signal.aborted || setResult({ state: "loaded", value }),
       (error) => aborting.signal.aborted || setResult({ state: "failed", error }),
     );
     return () => aborting.abort();
-  }, keys);
+  }, [...keys, changes]);
   return result;
 }
 
@@ -48,7 +56,8 @@ export interface Pages<T> {
 /** The number of empty pages in a row after which the user decides whether to look further. */
 const EMPTY_PAGES = 5;
 
-/** Loads the first page of a list each time `keys` change, and each further one by `more`. */
+/** Loads the first page of a list each time `keys` change, and each further one by `more`. After a change it loads as many
+ * items as it had, which it shows until then. */
 export function usePages<T>(
   load: (token: string | null, signal: AbortSignal) => Promise<Page<T>>,
   keys: readonly unknown[],
@@ -57,17 +66,21 @@ export function usePages<T>(
   const aborting = useRef(new AbortController());
   const token = useRef<string | null>(null);
   const busy = useRef(false);
+  const loadedAfter = useRef(-1);
+  const changes = sentChanges.value;
 
-  const more = useCallback(async () => {
+  /** Loads the next page, or in place of all that is held so many items from the start. */
+  const next = useCallback(async (anew: number | null) => {
     if (busy.current) return;
     busy.current = true;
     const { signal } = aborting.current;
     setHeld((before) => ({ ...before, loading: true, error: null }));
     try {
-      const { items, next } = await untilFilled(load, token.current, signal);
+      const page = await untilFilled(load, token.current, signal, anew ?? 1);
       if (signal.aborted) return;
-      token.current = next;
-      setHeld((before) => ({ items: [...before.items, ...items], loading: false, error: null, done: next === null }));
+      token.current = page.next;
+      const held = (before: T[]) => (anew === null ? [...before, ...page.items] : page.items);
+      setHeld(({ items }) => ({ items: held(items), loading: false, error: null, done: page.next === null }));
     } catch (error) {
       if (!signal.aborted) setHeld((before) => ({ ...before, loading: false, error: error as Error }));
     } finally {
@@ -79,24 +92,31 @@ export function usePages<T>(
     aborting.current = new AbortController();
     token.current = null;
     busy.current = false;
-    setHeld(NOTHING);
-    void more();
+    const changed = loadedAfter.current !== changes && loadedAfter.current >= 0;
+    loadedAfter.current = changes;
+    if (!changed) setHeld(NOTHING);
+    void next(changed ? Math.max(1, held.items.length) : 1);
     return () => aborting.current.abort();
-  }, keys);
-  return { ...held, more };
+  }, [...keys, changes]);
+  return { ...held, more: () => next(null) };
 }
 
 const NOTHING = { items: [], loading: true, error: null, done: false };
 
-/** Returns the first page that has items, of the next few: a page may be empty and still have a next one. */
+/** Returns the next pages as one, until it has so many items or several pages had none: a page may be empty and still
+ * have a next one. */
 async function untilFilled<T>(
   load: (token: string | null, signal: AbortSignal) => Promise<Page<T>>,
   token: string | null,
   signal: AbortSignal,
+  size: number,
 ): Promise<Page<T>> {
-  let page = await load(token, signal);
-  for (let empty = 1; page.items.length === 0 && page.next !== null && empty < EMPTY_PAGES; empty++) {
-    page = await load(page.next, signal);
+  let { items, next } = await load(token, signal);
+  for (let empty = items.length === 0 ? 1 : 0; items.length < size && next !== null && empty < EMPTY_PAGES; ) {
+    const page = await load(next, signal);
+    empty = page.items.length === 0 ? empty + 1 : 0;
+    items = [...items, ...page.items];
+    next = page.next;
   }
-  return page;
+  return { items, next };
 }

@@ -1,10 +1,15 @@
 import { ApiError, read } from "../api";
 import type { Catalog } from "../catalog";
 import { words } from "../format";
-import { type Page, usePages } from "../load";
+import { type Page, type Result, usePages } from "../load";
 import { DataTable, Empty, Failure, Section } from "../parts/basics";
+import { ChangeButton } from "../parts/change";
 import { PagedList } from "../parts/listing";
-import { Because, type Grant } from "./grant-parts";
+import { type Right, useRights } from "../rights";
+import { hasRealms } from "../session";
+import { managing, revoking } from "./grant-changes";
+import { GrantOn } from "./grant-form";
+import { Because, describe, type Grant } from "./grant-parts";
 import { OwnRights, type Securable } from "./own-rights";
 
 interface AccessRow {
@@ -21,13 +26,13 @@ interface AccessPage extends Page<AccessRow> {
 export function Access({ catalog, path, on }: { catalog: Catalog; path: string; on: Securable }) {
   return (
     <>
-      <AccessOfAll catalog={catalog} path={path} />
+      <AccessOfAll catalog={catalog} path={path} on={on} />
       <OwnRights catalog={catalog} on={on} />
     </>
   );
 }
 
-function AccessOfAll({ catalog, path }: { catalog: Catalog; path: string }) {
+function AccessOfAll({ catalog, path, on }: { catalog: Catalog; path: string; on: Securable }) {
   const rows = usePages<AccessRow & { checked: boolean }>(
     async (token, signal) => {
       const found = await readAccess(path, token, signal);
@@ -35,13 +40,19 @@ function AccessOfAll({ catalog, path }: { catalog: Catalog; path: string }) {
     },
     [path],
   );
+  const revocable = rows.items.flatMap(({ privileges }) => privileges).filter((each) => each["catalog-role"] !== null);
+  const right = useRights(
+    catalog.name,
+    revocable.map(({ grant }) => managing(grant)),
+  );
   if (rows.error instanceof ApiError && rows.error.status === 403) return <Denied error={rows.error} />;
   return (
     <Section title="Who can do what">
       {rows.items[0] && !rows.items[0].checked && <Unchecked />}
+      {hasRealms() && <GrantOn catalog={catalog.name} on={on} />}
       <PagedList of={rows} empty={<NobodyOrUnchecked />}>
         {(items) => (
-          <DataTable label="Access" columns={["Principal role", "Principal", "May", "Because of"]}>
+          <DataTable label="Access" columns={["Principal role", "Principal", "May", "Because of", "Change"]}>
             {items.flatMap((row) =>
               row.privileges.map((each, at) => (
                 <tr key={`${row["principal-role"]}/${row.principal}/${each.privilege}/${each["catalog-role"]}`}>
@@ -59,6 +70,11 @@ function AccessOfAll({ catalog, path }: { catalog: Catalog; path: string }) {
                   <td>
                     <Because catalog={catalog.name} role={each["catalog-role"]} grant={each.grant} />
                   </td>
+                  <td>
+                    {isFirstOfGrant(row, at) && (
+                      <Revoke catalog={catalog.name} role={each["catalog-role"]} grant={each.grant} right={right} />
+                    )}
+                  </td>
                 </tr>
               )),
             )}
@@ -66,6 +82,32 @@ function AccessOfAll({ catalog, path }: { catalog: Catalog; path: string }) {
         )}
       </PagedList>
     </Section>
+  );
+}
+
+/** Whether no privilege above the one at `at` is due to the same grant, which is revoked by one button. */
+function isFirstOfGrant({ privileges }: AccessRow, at: number): boolean {
+  const keys = privileges.map((each) => JSON.stringify([each["catalog-role"], each.grant]));
+  return keys.indexOf(keys[at] ?? "") === at;
+}
+
+interface RevokeProps {
+  catalog: string;
+  role: string | null;
+  grant: Grant;
+  right: (check: Grant) => Result<Right>;
+}
+
+/** Revokes the grant that gives a privilege, also to others. A grant on the realm, which needs no catalog role, stays. */
+function Revoke({ catalog, role, grant, right }: RevokeProps) {
+  if (role === null) return null;
+  return (
+    <ChangeButton
+      label="Revoke"
+      about={`${describe(grant)} from ${role}`}
+      right={right(managing(grant))}
+      intent={() => revoking(catalog, role, grant)}
+    />
   );
 }
 

@@ -5,7 +5,7 @@ import { dotted, pages } from "../names";
 /** A grant as the APIs show it. */
 export interface Grant {
   type: string;
-  namespace?: string[];
+  namespace?: readonly string[];
   tableName?: string;
   viewName?: string;
   policyName?: string;
@@ -34,4 +34,9 @@ export function GrantedOn({ grant }: { grant: Grant }) {
       {grant.type} <bdi>{dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName ?? grant.policyName)}</bdi>
     </>
   );
+}
+
+/** A grant as one text. */
+export function describe({ type, namespace, tableName, viewName, policyName, privilege }: Grant): string {
+  return `${words(privilege)} on ${type} ${dotted(namespace ?? [], tableName ?? viewName ?? policyName)}`.trim();
 }

@@ -1,19 +1,16 @@
 import type { Catalog } from "../catalog";
-import { shellWord } from "../format";
 import { usePages } from "../load";
-import { dotted, joined, levelsOf, pages } from "../names";
-import { Chip, Code, Form, Heading, Time } from "../parts/basics";
+import { dotted, joined, levelsOf, type Namespace, pages } from "../names";
+import { Form, Heading } from "../parts/basics";
 import { PagedList } from "../parts/listing";
+import type { Right } from "../rights";
 import { navigate } from "../router";
-import { type Operation, OperationLine, readHistory, type Undo } from "./operations";
+import { type Operation, OperationLine, readHistory } from "./operations";
+import { rightsToUndo, UndoLine } from "./undo";
 
 /** What was done to the names of a catalog, newest first: who dropped a table, and whether that can be undone. */
 export function HistoryPage({ catalog, namespace, table }: { catalog: Catalog; namespace: string; table: string }) {
   const levels = levelsOf(namespace);
-  const found = usePages(
-    (token, signal) => readHistory(catalog, { namespace: levels, table }, token, signal),
-    [catalog, namespace, table],
-  );
   const filter = (data: FormData) =>
     navigate(
       pages.history(catalog.name, {
@@ -36,53 +33,42 @@ export function HistoryPage({ catalog, namespace, table }: { catalog: Catalog; n
         <button type="submit">Filter</button>
         {(namespace || table) && <a href={pages.history(catalog.name)}>All changes</a>}
       </Form>
-      <PagedList of={found} empty="No change that you may see.">
-        {(items) => (
-          <ol class="lines history">
-            {items.map((each) => (
-              <li key={`${each.commit}/${each.id}`}>
-                <OperationLine catalog={catalog.name} operation={each} />
-                {each.source?.client_info && <span class="faint"> through {each.source.client_info}</span>}
-                {each.undo && <UndoLine operation={each} undo={each.undo} />}
-              </li>
-            ))}
-          </ol>
-        )}
-      </PagedList>
+      <HistoryList catalog={catalog} namespace={levels} table={table} />
     </>
   );
 }
 
-const BLOCKS: Record<string, string> = {
-  "name-taken": "something else has the name now",
-  "dropped-later": "something of the same name was dropped later, and an undrop restores that",
-  "namespace-missing": "its namespace is gone",
-};
+interface Line {
+  operation: Operation;
+  /** The right to undo it. */
+  right: Promise<Right> | undefined;
+}
 
-function UndoLine({ operation, undo }: { operation: Operation; undo: Undo }) {
-  const blocked = undo["blocked-by"];
-  if (undo.possible) {
-    return (
-      <details class="undo">
-        <summary>
-          <Chip kind="good">can be undone</Chip>{" "}
-          {undo["until-ms"] !== null && (
-            <span class="faint">
-              until <Time ms={undo["until-ms"]} aged={false} /> at least
-            </span>
-          )}
-        </summary>
-        <Code
-          label="command that undoes the drop"
-          text={`arco undrop ${shellWord(dotted(operation.namespace ?? [], operation.name))}`}
-        />
-      </details>
-    );
-  }
+/** What was done in a catalog, or to what is in a namespace or has a name in it, newest first. */
+export function HistoryList({ catalog, namespace, table }: { catalog: Catalog; namespace: Namespace; table: string }) {
+  const found = usePages<Line>(
+    async (token, signal) => {
+      const { items, next } = await readHistory(catalog, { namespace, table }, token, signal);
+      const rights = rightsToUndo(catalog, items, signal);
+      return { items: items.map((operation, at) => ({ operation, right: rights[at] })), next };
+    },
+    [catalog, joined(namespace), table],
+  );
   return (
-    <div class="undo faint">
-      {undo.state === "restored" ? "undone since" : undo.state === "dropped" ? "can't be undone" : undo.state}
-      {blocked && `: ${BLOCKS[blocked.reason] ?? blocked.reason}`}
-    </div>
+    <PagedList of={found} empty="No change that you may see.">
+      {(items) => (
+        <ol class="lines history">
+          {items.map(({ operation, right }) => (
+            <li key={`${operation.commit}/${operation.id}`}>
+              <OperationLine catalog={catalog.name} operation={operation} />
+              {operation.source?.client_info && <span class="faint"> through {operation.source.client_info}</span>}
+              {operation.undo && right && (
+                <UndoLine catalog={catalog} operation={operation} undo={operation.undo} right={right} />
+              )}
+            </li>
+          ))}
+        </ol>
+      )}
+    </PagedList>
   );
 }

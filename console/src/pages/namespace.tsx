@@ -1,6 +1,5 @@
 import { read } from "../api";
 import { type Catalog, listNames } from "../catalog";
-import { shellWord } from "../format";
 import { useLoad, usePages } from "../load";
 import { apiPath, dotted, joined, type Namespace, pages } from "../names";
 import { Empty, Facts, Failure, Heading, Loaded, Loading, Section, Tabs } from "../parts/basics";
@@ -126,7 +125,7 @@ function Properties({ catalog, namespace }: Props) {
           }
         </Loaded>
       </Section>
-      <GovernanceFacts of={governance} name={`--namespace ${shellWord(dotted(namespace))}`} />
+      <GovernanceFacts of={governance} catalog={catalog} on={{ type: "namespace", namespace }} />
     </>
   );
 }

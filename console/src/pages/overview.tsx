@@ -1,10 +1,10 @@
 /** What home and a catalog's first page show of a catalog: its last changes, and what needs attention. */
-import { ApiError, read } from "../api";
+import { ApiError } from "../api";
 import { openCatalog } from "../catalog";
 import { useLoad } from "../load";
 import { pages } from "../names";
 import { Chip, Empty, Failure, Loaded } from "../parts/basics";
-import { hasRealms } from "../session";
+import { readOnlyBecause } from "../rights";
 import { OperationLine, readHistory } from "./operations";
 import { readTasks, type Task, TaskName } from "./task-parts";
 
@@ -67,13 +67,6 @@ export function FailedTasks({ name }: { name: string }) {
       </ul>
     </div>
   );
-}
-
-/** Why a catalog takes no changes, which servers without realms answer. */
-async function readOnlyBecause(name: string, signal: AbortSignal): Promise<string | null> {
-  if (hasRealms()) return null;
-  const health = await read<{ warehouses: { name: string; read_only_because: string | null }[] }>("health", { signal });
-  return health.warehouses.find((each) => each.name === name)?.read_only_because ?? null;
 }
 
 /** Tasks that failed; none for users who may not see tasks. */

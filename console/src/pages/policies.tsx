@@ -1,11 +1,14 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
-import { useLoad, usePages } from "../load";
-import { apiPath, joined, type Namespace, pages } from "../names";
+import { type Result, useLoad, usePages } from "../load";
+import { dotted, joined, type Namespace, pages } from "../names";
 import { Chip, Code, DataTable, Empty, Facts, Heading, Loaded, Section } from "../parts/basics";
+import { ChangeButton } from "../parts/change";
 import { PagedList } from "../parts/listing";
+import { bothOf, type Right, useRights } from "../rights";
 import { crumbsOf } from "./namespace";
 import { NamespaceTree } from "./namespaces";
+import { AttachForm, detaching, policyPath, type Target, takenTo } from "./policy-changes";
 
 interface Policy {
   "policy-type": string;
@@ -16,7 +19,7 @@ interface Policy {
   version: number;
 }
 
-interface Applicable extends Policy {
+export interface Applicable extends Policy {
   inherited: boolean;
   namespace: string[];
 }
@@ -90,6 +93,8 @@ export function ApplicablePolicies({
       }),
     [catalog, joined(namespace), table],
   );
+  const target: Target = { namespace, table: table ?? null };
+  const right = useRightToDetach(catalog, loaded, target);
   return (
     <Section title="Policies that apply">
       <Loaded of={loaded}>
@@ -97,7 +102,7 @@ export function ApplicablePolicies({
           policies.length === 0 ? (
             <Empty>No policy applies. A policy takes effect where it is attached, and below.</Empty>
           ) : (
-            <DataTable label="Policies that apply" columns={["Policy", "Type", "From"]}>
+            <DataTable label="Policies that apply" columns={["Policy", "Type", "From", "Change"]}>
               {policies.map((policy) => (
                 <tr key={`${joined(policy.namespace)}/${policy.name}`}>
                   <th scope="row">
@@ -107,6 +112,16 @@ export function ApplicablePolicies({
                   </th>
                   <td>{policy["policy-type"]}</td>
                   <td>{policy.inherited ? <Chip>inherited</Chip> : <Chip kind="accent">attached here</Chip>}</td>
+                  <td>
+                    {!policy.inherited && (
+                      <ChangeButton
+                        label="Detach"
+                        about={dotted(policy.namespace, policy.name)}
+                        right={right(policy)}
+                        intent={() => detaching(catalog, policy, target)}
+                      />
+                    )}
+                  </td>
                 </tr>
               ))}
             </DataTable>
@@ -115,6 +130,21 @@ export function ApplicablePolicies({
       </Loaded>
     </Section>
   );
+}
+
+/** The right to detach each policy that is attached to the target itself. */
+function useRightToDetach(
+  catalog: Catalog,
+  loaded: Result<{ "applicable-policies": Applicable[] }>,
+  target: Target,
+): (policy: Applicable) => Result<Right> {
+  const attached =
+    loaded.state !== "loaded" ? [] : loaded.value["applicable-policies"].filter((each) => !each.inherited);
+  const right = useRights(
+    catalog.name,
+    attached.flatMap((policy) => takenTo("DETACH", policy, target)),
+  );
+  return (policy) => bothOf(takenTo("DETACH", policy, target).map(right));
 }
 
 /** One policy. */
@@ -135,6 +165,9 @@ export function PolicyPage({ catalog, namespace, name }: { catalog: Catalog; nam
                 ["Description", policy.description],
               ]}
             />
+            <Section title="Attach it">
+              <AttachForm catalog={catalog} policy={{ namespace, name }} />
+            </Section>
             <Section title="Content">
               <Code label="content of the policy" text={pretty(policy.content ?? "")} />
             </Section>
@@ -149,10 +182,6 @@ export function PolicyPage({ catalog, namespace, name }: { catalog: Catalog; nam
       </Loaded>
     </>
   );
-}
-
-function policyPath(catalog: Catalog, namespace: Namespace, ...name: string[]): string {
-  return `polaris/${apiPath(catalog.prefix, namespace, "policies", ...name)}`;
 }
 
 function pretty(content: string): string {

@@ -6,13 +6,13 @@ import {
   type SortField,
   type TableMetadata,
 } from "../catalog";
-import { bytes, count, plural, shellWord } from "../format";
+import { bytes, count, plural } from "../format";
 import { type Result, useLoad } from "../load";
-import { dotted, joined } from "../names";
+import { joined } from "../names";
 import { Chip, DataTable, Empty, Facts, Loaded, Section, Time } from "../parts/basics";
 import { rowsOf } from "../schema";
 import { type Governance, GovernanceFacts } from "./governance";
-import { type Entity, entityPage } from "./table-pages";
+import { type Entity, entityPage, securableOf } from "./table-pages";
 
 /** What a table is: its columns, how its rows are partitioned and sorted, its branches and its properties. */
 export function TableOverview({ entity, governance }: { entity: Entity; governance: Result<Governance> }) {
@@ -37,7 +37,7 @@ export function TableOverview({ entity, governance }: { entity: Entity; governan
           </>
         )}
       </Loaded>
-      <GovernanceFacts of={governance} name={shellWord(dotted(namespace, name))} />
+      <GovernanceFacts of={governance} catalog={catalog} on={securableOf(entity)} />
     </>
   );
 }

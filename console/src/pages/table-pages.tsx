@@ -4,12 +4,13 @@ import type { Catalog } from "../catalog";
 import { loadTable } from "../catalog";
 import { type Result, useLoad } from "../load";
 import { apiPath, joined, type Kind, type Namespace, pages } from "../names";
-import { Empty, Heading, Loaded, Tabs } from "../parts/basics";
+import { Empty, Heading, Loaded, Section, Tabs } from "../parts/basics";
 import { Access } from "./access";
 import { ComparePage } from "./compare";
 import { Connect } from "./connect";
 import { type Governance, GovernanceChips, useGovernance } from "./governance";
 import { Health } from "./health";
+import { HistoryList } from "./history";
 import { Lineage } from "./lineage";
 import { crumbsOf } from "./namespace";
 import { OwnRights, type Securable } from "./own-rights";
@@ -135,7 +136,8 @@ function Part({
   }
 }
 
-function securableOf({ kind, namespace, name }: Entity): Securable {
+/** Returns a table or view as what privileges are on. */
+export function securableOf({ kind, namespace, name }: Entity): Securable {
   return kind === "t" ? { type: "table", namespace, tableName: name } : { type: "view", namespace, viewName: name };
 }
 
@@ -149,6 +151,9 @@ function Refused({ entity }: { entity: Entity }) {
         It does not exist, or you may not see all of it. <a href={history}>The history of this name</a> shows whether it
         was dropped or renamed.
       </Empty>
+      <Section title="History of this name">
+        <HistoryList catalog={catalog} namespace={namespace} table={name} />
+      </Section>
       <OwnRights catalog={catalog} on={securableOf(entity)} />
     </>
   );

@@ -2,9 +2,11 @@ import { read } from "../api";
 import type { Catalog } from "../catalog";
 import { words } from "../format";
 import { useLoad, usePages } from "../load";
-import { pages } from "../names";
+import { dotted, pages } from "../names";
 import { Chip, Code, DataTable, Facts, Form, Heading, Loaded, Section, Time } from "../parts/basics";
+import { ChangeButton, type Intent } from "../parts/change";
 import { PagedList } from "../parts/listing";
+import { useRight } from "../rights";
 import { navigate } from "../router";
 import { readTasks, type Task, type TaskFilter, TaskName } from "./task-parts";
 
@@ -145,11 +147,7 @@ export function TaskPage({ catalog, id }: { catalog: Catalog; id: string }) {
                 ["Last result", task.result],
               ]}
             />
-            {task.retriable && (
-              <Section title="Try again">
-                <Code label="command that retries the task" text={`arco tasks retry ${id}`} />
-              </Section>
-            )}
+            {task.retriable && <Retry catalog={catalog} task={task} />}
             <Section title="Progress">
               <Code label="progress as stored" text={JSON.stringify(task.progress, null, 2)} />
             </Section>
@@ -162,6 +160,33 @@ export function TaskPage({ catalog, id }: { catalog: Catalog; id: string }) {
         )}
       </Loaded>
     </>
+  );
+}
+
+/** Submits a failed task again, for who may change all that is in the catalog. */
+function Retry({ catalog, task }: { catalog: Catalog; task: Task }) {
+  const right = useRight(catalog.name, [{ type: "catalog", privilege: "CATALOG_MANAGE_CONTENT" }]);
+  const name = task.name === null ? task.id : dotted(task.namespace ?? [], task.name);
+  const intent = (): Intent => ({
+    title: "Try again",
+    says: (
+      <>
+        The failed task “{words(task.type)}” for <bdi>{name}</bdi> is submitted again, and goes on from the progress
+        that it has.
+      </>
+    ),
+    confirm: "Try again",
+    change: { method: "POST", path: `v1/${catalog.prefix}/tasks/${encodeURIComponent(task.id)}/retry`, body: {} },
+    keyed: false,
+    done: `The task for ${name} is submitted again.`,
+  });
+  return (
+    <Section title="Try again">
+      <p>
+        <ChangeButton label="Try again" about={name} right={right} intent={intent} />
+      </p>
+      <Code label="command that retries the task" text={`arco tasks retry ${task.id}`} />
+    </Section>
   );
 }
 

@@ -1,11 +1,10 @@
 import { loadView, type ViewMetadata } from "../catalog";
-import { shellWord } from "../format";
 import { type Result, useLoad } from "../load";
 import { dotted, joined } from "../names";
 import { Chip, Code, DataTable, Facts, Loaded, Section, Time } from "../parts/basics";
 import { type Governance, GovernanceFacts } from "./governance";
 import { Properties, SchemaTable } from "./table-overview";
-import type { Entity } from "./table-pages";
+import { type Entity, securableOf } from "./table-pages";
 
 /** What a view is: its SQL in each dialect, its columns and its versions. */
 export function ViewOverview({ entity, governance }: { entity: Entity; governance: Result<Governance> }) {
@@ -14,7 +13,7 @@ export function ViewOverview({ entity, governance }: { entity: Entity; governanc
   return (
     <>
       <Loaded of={loaded}>{({ metadata }) => <Contents metadata={metadata} />}</Loaded>
-      <GovernanceFacts of={governance} name={shellWord(dotted(namespace, name))} />
+      <GovernanceFacts of={governance} catalog={catalog} on={securableOf(entity)} />
     </>
   );
 }
