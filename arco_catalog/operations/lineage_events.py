@@ -147,10 +147,21 @@ def _choose(
     for event in unread:
         if not event.tags.may_name(tags):
             (of_runs[event.tags.run] if event.tags.run in runs else others).append(event)
+    exact = [event for event in named if event.tags.datasets is not None]
+    wide = [event for event in named if event.tags.datasets is None]
+    return [event for part in (exact, wide) for event in _equally(part, of_runs, times)], others
+
+
+def _equally(
+    named: Sequence[EventEntry], of_runs: dict[str, list[EventEntry]], times: Mapping[date, Sequence[int]]
+) -> list[EventEntry]:
+    """Returns these events, and after one the others of its run, so that all senders have equal parts of the first
+    ones."""
     senders = _grouped(named, lambda event: event.tags.sender)
     turns = [_in_turn([_ordered(day, times) for day in _grouped(sent, lambda event: event.day)]) for sent in senders]
-    whole = [[event for first in turn for event in (first, *of_runs.pop(first.tags.run, ()))] for turn in turns]
-    return _in_turn(whole), others
+    return _in_turn(
+        [[event for first in turn for event in (first, *of_runs.pop(first.tags.run, ()))] for turn in turns]
+    )
 
 
 def _grouped(events: Sequence[EventEntry], key: Callable[[EventEntry], object]) -> list[list[EventEntry]]:

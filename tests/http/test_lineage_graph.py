@@ -282,6 +282,17 @@ async def test_a_sender_does_not_crowd_out_the_events_of_another(lake: Lake, mon
     assert ("raw", "daily") in edges(await lake.graph("daily"))
 
 
+async def test_events_that_may_be_about_any_table_come_last(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage_events, "MAX_EVENTS", 6)
+    await lake.send([lake.at("raw")], [lake.at("daily")])
+    for number in range(20):
+        lake.clock.ms += 600_000
+        wide: list[JsonObject] = [{"namespace": "kafka://b", "name": str(n)} for n in range(MAX_DATASET_TAGS + 1)]
+        await lake.send(wide, [named(f"db.y{number}")])
+
+    assert ("raw", "daily") in edges(await lake.graph("daily"))
+
+
 async def test_an_event_that_names_no_table_counts_for_its_run(lake: Lake) -> None:
     run = await lake.send([], [], "FAIL")
     await lake.send([lake.at("raw")], [lake.at("daily")], run=run)
