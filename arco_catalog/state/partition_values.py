@@ -17,6 +17,7 @@ Convert: TypeAlias = Callable[[object], PartitionValue]
 """Returns a value as it was decoded, but None, in the form in which the catalog has values of its type. Raises
 `Unreadable` for what is no value of the type."""
 
+UUID_BYTES: Final = 16
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("int", "long", "date", "time"), (int,)),
     **dict.fromkeys(("timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"), (int,)),
@@ -90,8 +91,7 @@ def _decimal_converter(scale: int) -> Convert:
 
 
 def _uuid(value: object) -> PartitionValue:
-    if isinstance(value, str):  # as some writers have it
-        return UUID(value).bytes
-    if not isinstance(value, bytes):
+    found = UUID(value).bytes if isinstance(value, str) else value  # text as some writers have it
+    if not isinstance(found, bytes) or len(found) != UUID_BYTES:
         raise Unreadable("a partition of the manifest has no UUID where its spec has one")
-    return value
+    return found

@@ -225,6 +225,17 @@ async def test_a_partition_value_of_another_type_is_an_error() -> None:
         await read(body, EntrySelection(*spec("int")))
 
 
+@pytest.mark.parametrize(
+    ("of", "written"),
+    [("string", "no UUID"), ("bytes", b"short"), ("bytes", bytes(17)), ("long", 5)],
+    ids=["text", "short", "long", "number"],
+)
+async def test_what_is_no_uuid_is_an_error(of: str, written: object) -> None:
+    body = entry_file([entry(0, partition={"p0": written})], entry_schema([field(1000, "p0", of)]))
+    with pytest.raises(Unreadable):
+        await read(body, EntrySelection(*spec("uuid")))
+
+
 async def test_a_partition_is_judged_once_and_the_files_of_others_are_left_out() -> None:
     schema = entry_schema([field(1000, "p0", "int")])
     body = entry_file([entry(number, partition={"p0": number % 3}) for number in range(30)], schema)
