@@ -42,7 +42,7 @@ class DeleteIndex:
                 found = _EqualityDeletes.of(file, columns)
                 key = _key(file) if _is_partitioned(specs.get(file.spec_id)) else None
                 equality.setdefault(key, []).append(found)
-                column_ids.update(column.id for column in found.columns)
+                column_ids.update(column.id for column, _ in found.values)
             elif file.is_deletion_vector:
                 self._add_vector(file)
             elif (path := referenced_path(file)) is not None:
@@ -66,9 +66,10 @@ class DeleteIndex:
         is older than its data file, and for one, or a file of positions, of another partition."""
         key = _key(file)
         found: list[ContentFile] = []
+        values = _DataValues(file.statistics)
         for group in (None, key) if self._equality else ():
             if (equality := self._equality.get(group)) is not None:
-                found += [each.file for each in equality.since(file) if each.may_apply(file.statistics)]
+                found += [deletes.file for deletes in equality.since(file) if values.may_match(deletes)]
         vector = self._vectors.get(file.path)
         if vector is not None:
             _check_vector(vector, file)
@@ -136,36 +137,64 @@ def _equalities(files: "Iterable[_EqualityDeletes]") -> "_BySequence[_EqualityDe
     return _BySequence([deletes.file.sequence_number - 1 for deletes in ordered], ordered)
 
 
+class _Values(NamedTuple):
+    """What is known of the values of a column of a primitive type in a file."""
+
+    may_be_null: bool
+    are_all_null: bool
+    bounds: tuple[Value, Value] | None
+
+    @classmethod
+    def of(cls, column: Column, statistics: FileStatistics) -> "_Values":
+        bounds = _bounds(column, statistics)
+        if column.required:
+            return cls(False, False, bounds)
+        nulls = (statistics.null_value_counts or {}).get(column.id)
+        values = (statistics.value_counts or {}).get(column.id)
+        return cls(nulls is None or nulls > 0, nulls is not None and nulls == values, bounds)
+
+    def may_have_one_of(self, deleted: "_Values") -> bool:
+        """Whether one of these values may be one that is deleted."""
+        if self.may_be_null and deleted.may_be_null:
+            return True
+        if (self.are_all_null and not deleted.may_be_null) or (deleted.are_all_null and not self.may_be_null):
+            return False
+        if self.bounds is None or deleted.bounds is None:
+            return True
+        low, high = self.bounds
+        lowest, highest = deleted.bounds
+        return low <= highest and lowest <= high  # type: ignore[operator]  # values of one type
+
+
 class _EqualityDeletes(NamedTuple):
-    """A file of equality deletes: its columns of primitive types, and the bounds of their values."""
+    """A file of equality deletes, and the values in its columns of primitive types."""
 
     file: ContentFile
-    columns: Sequence[Column]
-    bounds: Mapping[int, tuple[Value, Value] | None]
+    values: Sequence[tuple[Column, _Values]]
 
     @classmethod
     def of(cls, file: ContentFile, columns: Mapping[int, Column]) -> "_EqualityDeletes":
         known = [columns[number] for number in file.equality_ids or () if number in columns]
         compared = [column for column in known if column.is_primitive]
-        bounds = {column.id: _bounds(column, file.statistics) for column in compared}
-        return cls(file, compared, bounds)
+        return cls(file, [(column, _Values.of(column, file.statistics)) for column in compared])
 
-    def may_apply(self, data: FileStatistics) -> bool:
-        """Whether a data file with these statistics may have values that are deleted."""
-        return all(self._may_match(column, data) for column in self.columns)
 
-    def _may_match(self, column: Column, data: FileStatistics) -> bool:
-        deletes = self.file.statistics
-        if not column.required:
-            if _may_have_null(column.id, data) and _may_have_null(column.id, deletes):
-                return True
-            if _has_nulls_alone(column.id, data) and _has_no_null(column.id, deletes):
-                return False
-            if _has_nulls_alone(column.id, deletes) and _has_no_null(column.id, data):
-                return False
-        deleted = self.bounds[column.id]
-        found = None if deleted is None else _bounds(column, data)
-        return deleted is None or found is None or (found[0] <= deleted[1] and deleted[0] <= found[1])  # type: ignore[operator]  # values of one type
+class _DataValues:
+    """The values in a data file, by column; the bounds of a column are decoded once for all delete files."""
+
+    def __init__(self, statistics: FileStatistics) -> None:
+        self._statistics = statistics
+        self._known: dict[int, _Values] = {}
+
+    def may_match(self, deletes: _EqualityDeletes) -> bool:
+        """Whether a row of the data file may be deleted by a file of equality deletes."""
+        return all(self._of(column).may_have_one_of(deleted) for column, deleted in deletes.values)
+
+    def _of(self, column: Column) -> _Values:
+        found = self._known.get(column.id)
+        if found is None:
+            found = self._known[column.id] = _Values.of(column, self._statistics)
+        return found
 
 
 def _bounds(column: Column, statistics: FileStatistics) -> tuple[Value, Value] | None:
@@ -176,20 +205,6 @@ def _bounds(column: Column, statistics: FileStatistics) -> tuple[Value, Value] |
         return None
     decoded = decode_bound(str(column.type), lower), decode_bound(str(column.type), upper)
     return None if decoded[0] is None or decoded[1] is None else (decoded[0], decoded[1])
-
-
-def _may_have_null(column_id: int, statistics: FileStatistics) -> bool:
-    nulls = (statistics.null_value_counts or {}).get(column_id)
-    return nulls is None or nulls > 0
-
-
-def _has_no_null(column_id: int, statistics: FileStatistics) -> bool:
-    return not _may_have_null(column_id, statistics)
-
-
-def _has_nulls_alone(column_id: int, statistics: FileStatistics) -> bool:
-    nulls = (statistics.null_value_counts or {}).get(column_id)
-    return nulls is not None and nulls == (statistics.value_counts or {}).get(column_id)
 
 
 def _is_partitioned(spec: PartitionSpec | None) -> bool:

@@ -110,15 +110,25 @@ def parse_blocks(
     return decode_blocks(read_range, fields, decoder_for, limits)
 
 
+def decode_all(count: int) -> bool:
+    """Skips no block."""
+    return False
+
+
 async def decode_blocks(
-    read_range: ReadRange, fields: Fields, decoder_for: Callable[[AvroHeader], Decode[T]], limits: AvroLimits
+    read_range: ReadRange,
+    fields: Fields,
+    decoder_for: Callable[[AvroHeader], Decode[T]],
+    limits: AvroLimits,
+    skips: Callable[[int], bool] = decode_all,
 ) -> AsyncGenerator[Sequence[T], None]:
     """Reads an Avro file by `read_range`, within `limits`, and yields its records, some thousands at a time, as the
-    function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread. Raises
-    `Unreadable` for a file that is corrupt or beyond a bound, or has `fields` of another form, and what `read_range`,
-    `decoder_for` and the function raise.
+    function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread. A block
+    for whose number of records `skips` is true is left out, and not unpacked. Raises `Unreadable` for a file that is
+    corrupt or beyond a bound, or has `fields` of another form, and what `read_range`, `decoder_for` and the function
+    raise.
     """
-    parser = _Parser(fields, decoder_for, limits)
+    parser = _Parser(fields, decoder_for, limits, skips)
     place, ended = 0, False
     while True:
         if parser.missing == 0:
@@ -195,10 +205,12 @@ class _Parser(Generic[T]):
         fields: Fields,
         decoder_for: Callable[[AvroHeader], Decode[T]],
         limits: AvroLimits,
+        skips: Callable[[int], bool],
     ) -> None:
         self._fields = fields
         self._decoder_for = decoder_for
         self._limits = limits
+        self._skips = skips
         self._buffer = _Buffer()
         self._records: _Records[T] | None = None
         self._sync = b""
@@ -258,7 +270,7 @@ class _Parser(Generic[T]):
             raise
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
         header = AvroHeader(metadata, _check_schemas(metadata, self._fields))
-        return _Records(self._decoder_for(header), unpack, self._limits)
+        return _Records(self._decoder_for(header), unpack, self._limits, self._skips)
 
     def _read_metadata(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -298,8 +310,9 @@ class _Records(Generic[T]):
     """Decodes the records in the blocks of an Avro file, by `decode`. What that raises for corrupt data is raised as
     `Unreadable`."""
 
-    def __init__(self, decode: Decode[T], unpack: Unpack, limits: AvroLimits) -> None:
+    def __init__(self, decode: Decode[T], unpack: Unpack, limits: AvroLimits, skips: Callable[[int], bool]) -> None:
         self._decode = decode
+        self._skips = skips
         self._limits = limits
         self._unpack = unpack
         self._block = b""
@@ -317,9 +330,12 @@ class _Records(Generic[T]):
         return len(self._block) - self._start - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Decompresses the next block of `count` records, so that `decode` returns them. A corrupt block is an error,
-        as is one with which the file goes beyond a bound."""
+        """Decompresses the next block of `count` records, so that `decode` returns them, unless it is skipped. A
+        corrupt block is an error, as is one with which the file goes beyond a bound."""
         limits = self._limits
+        if self._skips(count):
+            self._file_records += max(1, count)
+            return
         data = self._unpack(packed, limits.block_bytes)
         if count > len(data):
             raise Unreadable(

@@ -47,8 +47,9 @@ _LARGE_STEP: Final = 64
 """Items of an array that are skipped at a time; an array of fewer is skipped at once."""
 _LONGEST_PATTERN: Final = 16 << 10
 """Bytes of a pattern: one of a type with many fields would take long to compile."""
+_FIRST: Final = 0
 _SECOND: Final = 2
-"""The byte before a value of the second type of a union: of what may be null, and is not."""
+"""The bytes before a value of the first and of the second type of a union."""
 _FLOAT: Final = Struct("<f")
 _DOUBLE: Final = Struct("<d")
 
@@ -161,6 +162,19 @@ def _union_reader(branches: Sequence[Read]) -> Read:
     def read(data: bytes, place: int) -> tuple[object, int]:
         branch, start = read_branch(data, place)
         return branches[branch](data, start)
+
+    return _optional_reader(branches[1], read) if len(branches) == 2 and branches[0] is _read_null else read
+
+
+def _optional_reader(read_value: Read, otherwise: Read) -> Read:
+    """Returns the function that reads a value that may be null. Nearly all unions are of null and one type, in this
+    order, and most values are null."""
+
+    def read(data: bytes, place: int) -> tuple[object, int]:
+        branch = data[place]
+        if branch == _FIRST:
+            return None, place + 1
+        return read_value(data, place + 1) if branch == _SECOND else otherwise(data, place)
 
     return read
 

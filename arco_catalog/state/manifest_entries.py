@@ -76,7 +76,10 @@ async def read_entries(
         decoders.append(_EntryDecoder(header.schemas.writer, manifest, selection))
         return decoders[0].decode
 
-    async with aclosing(decode_blocks(read_range, {}, decoder_for, LIMITS)) as blocks:
+    def skips(count: int) -> bool:
+        return decoders[0].skips(count)
+
+    async with aclosing(decode_blocks(read_range, {}, decoder_for, LIMITS, skips)) as blocks:
         async for files in blocks:
             yield files
             if selection.end is not None and decoders[0].position >= selection.end:
@@ -113,6 +116,13 @@ class _EntryDecoder:
         self._read_rest = fields_reader(after, readers)
         counted = () if self._next_row_id is None else ("record_count", "first_row_id")
         self._count_rest = fields_reader(after, {name: readers[name] for name in counted if name in readers})
+
+    def skips(self, count: int) -> bool:
+        """Whether the next entries, so many, need not be decoded. Then they are behind the reader."""
+        if self._next_row_id is not None or self.position + count > self._selection.first:
+            return False
+        self.position += count
+        return True
 
     def decode(self, data: bytes, place: int) -> tuple[ContentFile | None, int]:
         """Decodes the next entry, None unless it is selected."""

@@ -422,3 +422,14 @@ async def test_reading_ends_with_the_last_entry_that_is_wanted(monkeypatch: pyte
     async for _ in read_entries(read_range, listed(body), EntrySelection(UNPARTITIONED, [], end=50)):
         pass
     assert furthest < len(body) // 10
+
+
+async def test_blocks_before_the_first_entry_to_read_are_not_unpacked() -> None:
+    body = bytearray(entry_file([entry(number) for number in range(300)], block=1_000))
+    whole = await read(bytes(body))
+    start = body.index(b"\x00", body.index(b"avro.schema")) + 16  # behind the header is the first block
+    first_block = bytes(body).find(bytes(body[-16:]), start) + 16 + 4
+    body[first_block + 6] ^= 0xFF
+    with pytest.raises(Unreadable):
+        await read(bytes(body))
+    assert await read(bytes(body), EntrySelection(UNPARTITIONED, [], None, first=200)) == whole[200:]

@@ -39,6 +39,8 @@ READ_WEIGHT: Final = 2
 """Bytes of memory for each byte of a manifest that is read at a time: its own, and what is unpacked of it."""
 READING_BYTES: Final = 32 << 20
 """Bytes of memory of all manifests that a process reads at one time."""
+WAIT_SECONDS: Final = 15.0
+"""How long a manifest waits for it: most of the time that a request has."""
 DECODED_WEIGHT: Final = 16
 """Bytes of memory for each byte of a manifest list, decoded."""
 MANIFEST_BYTES: Final = 750
@@ -71,7 +73,7 @@ def reading_memory() -> Memory:
     loop = asyncio.get_running_loop()
     memory = _MEMORY.get(loop)
     if memory is None:
-        memory = _MEMORY[loop] = Memory(READING_BYTES)
+        memory = _MEMORY[loop] = Memory(READING_BYTES, WAIT_SECONDS)
     return memory
 
 
