@@ -155,6 +155,7 @@ OPERATIONS: Mapping[str, str] = {
     f"GET {_GOVERNED}/access": "listCatalogNamespaceAccess",
     f"GET {_GOVERNED}/tables/{{table}}/access": "listCatalogTableAccess",
     f"GET {_GOVERNED}/views/{{view}}/access": "listCatalogViewAccess",
+    f"GET {_MANAGEMENT}/caller": "getCaller",
     f"POST {_CATALOG}/check": "checkPrivileges",
     f"POST {_TASKS_OF_SERVICE}/execute/synchronous": "executeSynchronousTask",
     f"POST {_TASKS_OF_SERVICE}": "submitTask",

@@ -3,7 +3,8 @@
 import { nameIn } from "./identity";
 import { renew, renewIfOld } from "./issuers";
 import { parseExact } from "./json";
-import { type Login, login, type ServerConfig, serverConfig, signIn, signOut } from "./session";
+import { managementPath } from "./names";
+import { hasRealms, type Login, login, nameLogin, type ServerConfig, serverConfig, signIn, signOut } from "./session";
 
 const BASE = "../";
 
@@ -76,6 +77,16 @@ export async function sendChange({ method, path, query = {}, body, type }: Chang
 /** Reads what the server says of itself, and keeps it in `serverConfig`. */
 export async function readServerConfig(): Promise<void> {
   serverConfig.value = parsed(await send("config.json", {})) as ServerConfig;
+}
+
+/** Reads who the user is to the catalog, once after each sign-in. Throws what `read` throws. */
+export async function readCaller(signal: AbortSignal): Promise<void> {
+  if (!hasRealms() || login.value?.roles) return;
+  const path = managementPath("caller");
+  const { principal, principalRoles } = await read<{ principal: string | null; principalRoles: string[] }>(path, {
+    signal,
+  });
+  if (principal !== null && !signal.aborted) nameLogin(principal, principalRoles);
 }
 
 /** Gets a token for a client's id and secret, and signs in by it. Throws what `read` throws. */

@@ -1,6 +1,6 @@
 /** The frame around every page: where one can go, who one is, and the page that the address names. */
 import { useEffect, useRef } from "preact/hooks";
-import { readServerConfig } from "./api";
+import { readCaller, readServerConfig } from "./api";
 import { completeSignIn, signOutOfAll } from "./issuers";
 import { useLoad } from "./load";
 import { pages } from "./names";
@@ -14,7 +14,7 @@ import { Changes } from "./parts/change";
 import { SearchBox } from "./parts/search-box";
 import type { Redirect } from "./redirect";
 import { type Route, route } from "./router";
-import { login, mustSignIn, notice, serverConfig } from "./session";
+import { type Login, login, mustSignIn, notice, serverConfig } from "./session";
 
 /** `redirect` is the answer of an issuer that the page was opened with. */
 export function App({ redirect }: { redirect: Redirect | null }) {
@@ -117,7 +117,11 @@ function Session() {
   if (config === null) return null;
   if (config.logins.length === 0) return <span class="who faint">No login</span>;
   const held = login.value;
-  if (held === null) return null;
+  return held && <Who held={held} />;
+}
+
+function Who({ held }: { held: Login }) {
+  useLoad(readCaller, []); // if it fails, the requests of the page do, too, and show why
   return (
     <span class="who">
       <span role="group" aria-label="Signed in as">

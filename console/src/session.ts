@@ -27,11 +27,15 @@ export interface Grant {
   expiresMs: number | null;
 }
 
-/** A login of this tab: the token, the name to show, the realm if one was named, and the grant of an issuer. */
+/**
+ * A login of this tab: the token, the name to show, the realm if one was named, the grant of an issuer, and once the
+ * catalog has answered the principal roles that the token activates.
+ */
 export interface Login {
   token: string;
   name: string;
   realm: string;
+  roles?: string[];
   grant?: Grant;
 }
 
@@ -77,8 +81,8 @@ export function signIn(made: Login): void {
 }
 
 /** Names the login of this tab as the catalog names its principal, which a token of another issuer does not. */
-export function nameLogin(name: string): void {
-  if (login.value !== null && login.value.name !== name) signIn({ ...login.value, name });
+export function nameLogin(name: string, roles: string[]): void {
+  if (login.value !== null) signIn({ ...login.value, name, roles });
 }
 
 /** Forgets the login, because of an error or, without one, because the user signs out. */

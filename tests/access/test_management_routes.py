@@ -116,6 +116,7 @@ CALLERS: Mapping[str, tuple[JsonObject, ...]] = {
 }
 """Principals, and what each holds in the catalog; besides root and a catalog's administrator."""
 ALL_CALLERS = ("root", "catalog_admin", *CALLERS)
+ATTEMPTS = {**ATTEMPTS, "getCaller": Attempt(ALL_CALLERS)}
 
 
 async def realm(callers: Iterable[str] = ALL_CALLERS) -> RealmApp:

@@ -45,10 +45,12 @@ def _is_ours(operation: Json | None) -> bool:
 
 @lru_cache
 def management_operations() -> Mapping[str, Operation]:
-    """Every operation of the specification of management, and those of governance and checks beside them, which only
-    our own document has."""
+    """Every operation of the specification of management, and those of governance, checks and the caller beside them,
+    which only our own document has."""
     ours, management = document(), documents()[2]
-    beside = {path: item for path, item in ours["paths"].items() if path.startswith(GOVERNED) or path == CHECK}
+    beside = {
+        path: item for path, item in ours["paths"].items() if path.startswith(GOVERNED) or path in (CHECK, CALLER)
+    }
     known = {kind: {**ours["components"].get(kind, {}), **components()[kind]} for kind in components()}
     whole = {**ours, "paths": {**management["paths"], **beside}, "components": known}
     found: list[Operation] = [*schemathesis.openapi.from_dict(corrected(whole)).get_all_operations()]
@@ -57,6 +59,7 @@ def management_operations() -> Mapping[str, Operation]:
 
 GOVERNED = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/namespaces/"
 CHECK = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/check"
+CALLER = f"{MANAGEMENT_BASE}/caller"
 UNDESCRIBED = {
     400: "the request is wrong",
     401: "the caller has no (valid) identity",

@@ -67,6 +67,12 @@ OPERATIONS: Mapping[str, Json] = {
         "requestBody": json_content(reference("schemas", "PrivilegeChecks")),
         "responses": {"200": json_content(reference("schemas", "PrivilegeCheckResults"))},
     },
+    f"GET {MANAGEMENT_BASE}/caller": {
+        "tags": [TAG],
+        "operationId": "getCaller",
+        "parameters": [],
+        "responses": {"200": json_content(reference("schemas", "Caller"))},
+    },
     "GET /health": _health("health"),
     "HEAD /health": _health("healthExists"),
     "GET /openapi.json": {
@@ -188,6 +194,12 @@ _RESULT: Json = {
 SCHEMAS: Mapping[str, Json] = {
     **discovery.SCHEMAS,
     **inspection.SCHEMAS,
+    "Caller": {
+        "description": "The caller's principal, null if its rights are not checked, and its active principal roles.",
+        "type": "object",
+        "required": ["principal", "principalRoles"],
+        "properties": {"principal": {"type": ["string", "null"]}, "principalRoles": list_of(TEXT)},
+    },
     "PrivilegeChecks": {
         "type": "object",
         "required": ["checks"],

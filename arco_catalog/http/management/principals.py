@@ -56,6 +56,11 @@ async def drop(context: RequestContext) -> Response:
     return NO_CONTENT
 
 
+async def caller(context: RequestContext) -> Response:
+    """Returns the name of the caller's principal, and those of its active principal roles."""
+    return json_response(await principal_roles.describe_caller(context.sessions.open_realm()))
+
+
 async def rotate(context: RequestContext) -> Response:
     """Gives a principal a new secret, and returns it. The secret before it remains valid until the next rotation or
     reset. A principal may make this request for itself. Raises `NotFound`."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from arco_catalog.http.discovery_routes import holders_of
 from arco_catalog.http.governance_routes import governance_of
 from arco_catalog.http.management import bodies
-from arco_catalog.http.requires import Requires, needs
+from arco_catalog.http.requires import Requires, needs, nothing
 from arco_catalog.http.route import Effect, Route
 from arco_catalog.planning.privileges import Privilege
 
@@ -127,6 +127,7 @@ MANAGEMENT: Sequence[Route] = (
     *SPECIFIED,
     *governance_of(f"{CATALOG}/namespaces/{{namespace}}", advertised=False),
     *holders_of(f"{CATALOG}/namespaces/{{namespace}}"),
+    _route("GET", f"{BASE}/caller", "principals.caller", nothing, Effect.READS),
     _route("POST", f"{CATALOG}/check", "privilege_check.check", bodies.checked_for_others, Effect.READS),
 )
 """The specified routes, and our own, which no specification has."""

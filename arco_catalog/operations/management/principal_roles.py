@@ -1,5 +1,5 @@
-"""Lists, drops, assigns and revokes the principal roles of a realm. Its registry has the roles, and which principal has
-which of them."""
+"""Lists, drops, assigns and revokes the principal roles of a realm, and describes who makes a request. The realm's
+registry has the roles, and which principal has which of them."""
 
 from collections.abc import Mapping
 
@@ -14,9 +14,11 @@ from arco_catalog.operations.management.entities import (
 )
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, existing_principal, shown
 from arco_catalog.operations.management.roles import RoleKind
+from arco_catalog.planning.access import Identity, rotation_required, standing_of
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.rights import RealmAccess, no_such_principal
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import (
@@ -49,9 +51,37 @@ async def roles_by_id(session: Session, names: Mapping[str, str]) -> JsonObject:
 
 
 def _roles(index: Index, names: Mapping[str, str]) -> Steps[JsonObject]:
+    there = yield from _existing(index, names)
+    return listing("roles", map(shown_role, there))
+
+
+def _existing(index: Index, names: Mapping[str, str]) -> Steps[list[RoleEntry]]:
+    """Returns the roles with these ids that still exist, by name. `names` maps each id to the role's name."""
     yield Needs(keys=[principal_role_key(name) for name in names.values()])
     there = (find_principal_role(index, name) for name in sorted(names.values()))
-    return listing("roles", [shown_role(role) for role in there if role is not None and role.entity in names])
+    return [role for role in there if role is not None and role.entity in names]
+
+
+async def describe_caller(session: Session) -> JsonObject:
+    """Returns the name of the principal that makes a request, None if rights are not checked, and the names of the
+    principal roles that its token activates, sorted. Raises the errors of `Session.head`, and `Forbidden` for a
+    principal that must rotate its credentials."""
+    access = session.access
+    if not isinstance(access, RealmAccess):
+        return {"principal": None, "principalRoles": []}
+    identity = access.identity
+    return await found(session, lambda index: _caller(index, identity))
+
+
+def _caller(index: Index, identity: Identity) -> Steps[JsonObject]:
+    standing = yield from standing_of(index, identity)
+    if standing is None:
+        raise no_such_principal()
+    if standing.must_rotate:
+        raise rotation_required(standing)
+    assigned = names_under(index, roles_of(standing.id))
+    roles = yield from _existing(index, {role: assigned[role] for role in standing.roles})
+    return {"principal": standing.name, "principalRoles": [role.name for role in roles]}
 
 
 async def roles_of_principal(session: Session, name: str) -> JsonObject:

@@ -4,7 +4,7 @@ import { words } from "../format";
 import { useLoad } from "../load";
 import { managementPath, type Namespace } from "../names";
 import { Chip, DataTable, Loaded, Section } from "../parts/basics";
-import { hasRealms, login, nameLogin } from "../session";
+import { hasRealms, login } from "../session";
 import { Because, type Grant } from "./grant-parts";
 
 /** What a privilege is on, in the form of a grant. */
@@ -36,20 +36,34 @@ export function OwnRights({ catalog, on }: { catalog: Catalog; on: Securable }) 
   return hasRealms() && login.value !== null ? <Checked catalog={catalog} on={on} /> : null;
 }
 
+/** Who the user is to the catalog, as it was at the sign-in. */
+function Caller() {
+  const { name, roles } = login.value ?? {};
+  if (roles === undefined) return null;
+  return (
+    <p class="faint">
+      You are <bdi>{name}</bdi>, {roles.length === 0 ? "without a principal role" : "with the principal roles"}{" "}
+      {roles.map((role, at) => (
+        <span key={role}>
+          {at > 0 && ", "}
+          <bdi>{role}</bdi>
+        </span>
+      ))}
+    </p>
+  );
+}
+
 function Checked({ catalog, on }: { catalog: Catalog; on: Securable }) {
   const privileges = [...PRIVILEGES[on.type], "CATALOG_MANAGE_ACCESS"];
   const checks = privileges.map((privilege) => ({ ...on, privilege }));
   const path = managementPath("catalogs", catalog.name, "check");
   const loaded = useLoad(
-    async (signal) => {
-      const { results } = await post<{ results: Outcome[] }>(path, { checks }, signal);
-      if (results[0]?.principal) nameLogin(results[0].principal);
-      return results;
-    },
+    async (signal) => (await post<{ results: Outcome[] }>(path, { checks }, signal)).results,
     [path, JSON.stringify(on)],
   );
   return (
     <Section title="What you may do">
+      <Caller />
       <Loaded of={loaded}>
         {(results) => (
           <DataTable label="What you may do" columns={["To", "You may", "Why"]}>
