@@ -23,7 +23,6 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
 from arco_catalog.cli.serve_options import ServeOptions
-from arco_catalog.cli.served_console import sign_in_of
 from arco_catalog.cli.served_realms import served
 from arco_catalog.cli.server_options import ServerOptions
 from arco_catalog.cli.session import operator_request, report_slow_store
@@ -34,6 +33,7 @@ from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import parse_host, parse_origin
 from arco_catalog.http.console.clients import SignIn
 from arco_catalog.http.console.files import read_console
+from arco_catalog.http.console.setup import load_sign_in
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.realms import RealmService, ServedRealms
@@ -124,7 +124,7 @@ class _Inputs:
             telemetry_of(options, _observers(options, metrics)),
             policies_of(options.task_properties),
             max_connections(options.max_connections),
-            sign_in_of(options),
+            _sign_in(options),
         )
 
 
@@ -171,6 +171,13 @@ async def _serve(options: ServeOptions) -> None:
             metrics = parsed.metrics if options.listener is None else None  # a worker's supervisor answers scrapes
             async with scraped(options, metrics) as uri, work:
                 await server.serve([listener])
+
+
+def _sign_in(options: ServeOptions) -> SignIn:
+    try:
+        return load_sign_in(options.console_clients, options.console_origins, options.auth, options.environment)
+    except ValueError as error:
+        raise CliError(f"--console-client, --console-origin: {error}") from error
 
 
 def _rates(options: ServeOptions) -> RequestRates | None:

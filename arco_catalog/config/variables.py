@@ -622,6 +622,8 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     WORK_QUEUE,
     ENDPOINT,
     CONSOLE,
+    CONSOLE_CLIENTS,
+    CONSOLE_ORIGINS,
     SOURCE_PRINCIPALS,
     SKIP_PROBE,
     *_IDENTITY,

@@ -8,6 +8,8 @@ from arco_catalog.config.variables import (
     AUTH,
     BASE_PATH,
     CONSOLE,
+    CONSOLE_CLIENTS,
+    CONSOLE_ORIGINS,
     IDEMPOTENCY_DIALECT,
     IDEMPOTENCY_ENABLED,
     IDEMPOTENCY_LIFETIME,
@@ -64,7 +66,7 @@ async def function_app(
     `FileNotFoundError` for a package without the console, and `StoreError` if the store does not answer.
     """
     one = {catalog.settings.warehouse: catalog}
-    console = _packaged_console() if CONSOLE.read(environment) else None
+    console = _packaged_console(environment) if CONSOLE.read(environment) else None
     if AUTH.read(environment):
         # Imported here, because a cold start without realms has no use for it.
         from arco_catalog.http.function_realms import served_by_function
@@ -81,10 +83,12 @@ async def function_app(
     return create_app(one, options, telemetry, guard=guard, console=console)
 
 
-def _packaged_console() -> "Console":
+def _packaged_console(environment: Mapping[str, str]) -> "Console":
     # Imported here, because a cold start without the console has no use for it.
     from arco_catalog.http.console.files import BUILT, INDEX, read_console
+    from arco_catalog.http.console.setup import load_sign_in
 
     if not (BUILT / INDEX).is_file():
         raise FileNotFoundError(f"{CONSOLE.name} is set, and this package has no console: build one with --console")
-    return read_console()
+    clients, origins = CONSOLE_CLIENTS.read(environment), CONSOLE_ORIGINS.read(environment)
+    return read_console(sign_in=load_sign_in(clients, origins, AUTH.read(environment), environment))

@@ -48,6 +48,16 @@ test("the page shows the principal as the server has it, and what it may do", as
   const page = await adaAt("/c/arco/n/sales/access");
   await page.getByRole("region", { name: "Table: What you may do" }).waitFor();
   assert.equal(await page.getByRole("group", { name: "Signed in as" }).innerText(), "ada");
+  await page.getByText("You are ada, with the principal roles analyst").waitFor();
+});
+
+test("a page that has a name, as functions serve it, is come back to by that name", async () => {
+  const page = await open();
+  await page.goto(`${UI}index.html#${DEEP}`);
+  await signInAt(page);
+  await settled(page);
+  assert.equal(page.url(), `${UI}index.html#${DEEP}`);
+  assert.match(await heading(page), /sales/);
 });
 
 test("an id and a secret sign in on the same page", async () => {

@@ -20,9 +20,9 @@ export interface Redirect {
 
 const KEY = "arco-sign-in";
 
-/** Where issuers send the browser back to: the first page, as it was registered with them. */
+/** Where issuers send the browser back to: the first page, at the address that is registered with them. */
 export function redirectUri(): string {
-  return new URL("./", location.href).href;
+  return location.origin + location.pathname;
 }
 
 export function keepBegun(begun: Begun): void {

@@ -65,7 +65,8 @@ def test_a_flag_is_made_of_its_variable_in_the_singular_where_values_are_given_o
     assert kinds["--idempotency-enabled"] is Option
     assert kinds["--gzip"] is Switch
     assert {flag for flag, kind in kinds.items() if kind is MultiOption} == {
-        *("--allowed-location", "--allowed-host", "--allowed-origin", "--task-property", "--realm", "--auth"),
+        *("--allowed-location", "--allowed-host", "--allowed-origin", "--console-client", "--console-origin"),
+        *("--task-property", "--realm", "--auth"),
     }
 
 

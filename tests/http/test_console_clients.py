@@ -2,11 +2,10 @@
 
 import pytest
 
-from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.program import build_parser
 from arco_catalog.cli.serve_options import ServeOptions
-from arco_catalog.cli.served_console import sign_in_of
 from arco_catalog.http.console.clients import SignIn, parse_client, parse_endpoint_origin
+from arco_catalog.http.console.setup import load_sign_in
 
 ISSUER = "https://id.example.com/realms/lake"
 TRUSTED = {"ARCO_AUTH": "oidc", "ARCO_OIDC_ISSUERS": f"{ISSUER},acme=https://acme.example"}
@@ -14,7 +13,8 @@ TRUSTED = {"ARCO_AUTH": "oidc", "ARCO_OIDC_ISSUERS": f"{ISSUER},acme=https://acm
 
 def sign_in(*arguments: str, **environment: str) -> SignIn:
     parsed = build_parser(environment).parse_args(["serve", "--store", "memory:", *arguments])
-    return sign_in_of(ServeOptions.of(parsed))
+    options = ServeOptions.of(parsed)
+    return load_sign_in(options.console_clients, options.console_origins, options.auth, environment)
 
 
 def test_a_client_requests_openid_unless_it_has_scopes() -> None:
@@ -110,5 +110,5 @@ def test_people_sign_in_at_issuers_that_the_server_trusts() -> None:
 def test_a_client_at_which_no_sign_in_could_succeed_is_refused(
     arguments: list[str], environment: dict[str, str], why: str
 ) -> None:
-    with pytest.raises(CliError, match=why):
+    with pytest.raises(ValueError, match=why):
         sign_in("--console-client", *arguments, **environment)

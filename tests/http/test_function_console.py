@@ -36,6 +36,20 @@ async def test_the_variable_turns_it_on(service: HttpService, built: Path, autho
     assert without.status == 404
 
 
+async def test_people_sign_in_at_the_issuers_that_it_trusts(service: HttpService, built: Path) -> None:
+    (built / "index.html").write_text("<!doctype html>")
+    issuer = "https://id.example.com"
+    trusted = {"ARCO_AUTH": "oidc", "ARCO_OIDC_ISSUERS": issuer, "ARCO_OIDC_AUDIENCES": "lake"}
+    named = {**trusted, "ARCO_STORE": "memory:", "ARCO_CONSOLE": "true", "ARCO_CONSOLE_CLIENTS": f"{issuer} console"}
+
+    config = await (await function(service, **named)).get("/ui/config.json")
+
+    assert config.json["issuers"] == [{"issuer": issuer, "client-id": "console", "scope": "openid"}]
+    assert f"connect-src 'self' {issuer};" in config.headers["Content-Security-Policy"]
+    with pytest.raises(ValueError, match=r"tokens of https://evil.example are not accepted"):
+        await function(service, **{**named, "ARCO_CONSOLE_CLIENTS": "https://evil.example console"})
+
+
 async def test_a_package_without_it_does_not_start(service: HttpService, built: Path) -> None:
     with pytest.raises(FileNotFoundError, match="ARCO_CONSOLE is set, and this package has no console"):
         await function(service, ARCO_CONSOLE="true")

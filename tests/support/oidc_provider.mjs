@@ -21,7 +21,7 @@ const pagesOf = (uri) => ({
   client_id: "console",
   token_endpoint_auth_method: "none",
   grant_types: ["authorization_code", "refresh_token"],
-  redirect_uris: [uri],
+  redirect_uris: [uri, `${uri}index.html`],
   post_logout_redirect_uris: [uri],
   response_types: ["code"],
   id_token_signed_response_alg: keys[0].alg,
