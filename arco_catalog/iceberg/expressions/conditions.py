@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
-from arco_catalog.iceberg.expressions.expression import Operation
+from arco_catalog.iceberg.expressions.expression import ORDERINGS, Operation
 from arco_catalog.iceberg.expressions.values import Value
 from storage_backends.lazy_dataclass import dataclass
 
@@ -83,6 +83,8 @@ def range_test(condition: Condition, type_name: str, *, text_as_bytes: bool = Fa
     """Returns a function of the least and the greatest value of a range, each None if it is unknown: whether a value
     between them may meet the condition. None if the condition is not about the order of values. Text is compared as
     UTF-8 if `text_as_bytes`: its bounds are not decoded then."""
+    if type_name == "uuid" and condition.operation in ORDERINGS:
+        return _uuid_range_test(condition)
     orders: Sequence[Order | None] = _orders(condition, type_name)
     if text_as_bytes and type_name == "string":
         values = tuple(cast(str, value).encode() for value in condition.values)
@@ -92,6 +94,25 @@ def range_test(condition: Condition, type_name: str, *, text_as_bytes: bool = Fa
         return tests[0] if tests else None
     first, second = tests
     return lambda lower, upper: first(lower, upper) or second(lower, upper)
+
+
+def _uuid_range_test(condition: Condition) -> RangeTest:
+    """Returns the test of a range of UUIDs, whose bounds may be by either order, whatever the order of the comparison.
+    The orders agree on first halves with equal first bits. All second halves are taken to be in the range."""
+    unsigned, signed = _range_test(condition, None), _range_test(condition, _as_signed_numbers)
+    assert unsigned is not None  # every comparison is about the order of values
+    assert signed is not None
+    half = 1 << 63
+
+    def may_meet(lower: Key | None, upper: Key | None) -> bool:
+        if lower is None or upper is None or lower[0] >> 7 != upper[0] >> 7:
+            return True
+        first, last = lower[:8], upper[:8]
+        return unsigned(first + bytes(8), last + b"\xff" * 8) or signed(
+            first + half.to_bytes(8, "big"), last + (half - 1).to_bytes(8, "big")
+        )
+
+    return may_meet
 
 
 def _orders(condition: Condition, type_name: str) -> Sequence[Order | None]:

@@ -117,6 +117,8 @@ def _bounds_test(predicate: BoundPredicate) -> StatisticsTest | None:
     if test is None:
         return None
     column_id, read, operation = predicate.column.id, _reader(predicate), predicate.condition.operation
+    if predicate.type == "uuid":  # of which one bound does not suffice
+        return _range_test(column_id, read, test)
     if operation in _OF_LOWER:
         return _lower_test(column_id, read, test)
     return _upper_test(column_id, read, test) if operation in _OF_UPPER else _range_test(column_id, read, test)

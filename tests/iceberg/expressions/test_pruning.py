@@ -338,10 +338,25 @@ def test_bounds_of_uuids_are_in_either_order(lower: int, upper: int) -> None:
         found = bound(predicate(EQ, literal), "uuid", spec=spec_of((1, "identity")))
         assert found.file_may_match(file)
         assert found.manifest_may_match([summary])
+    for operation in (LT, LT_EQ, GT, GT_EQ):
+        for literal in ("00000000-0000-0000-0000-000000000000", "f0000000-0000-0000-0000-000000000001"):
+            assert bound(predicate(operation, literal), "uuid").file_may_match(file)
     one = FileStatistics(5, {1: 5}, {1: 0}, None, {1: uuid(1, 2)}, {1: uuid(1, 4)})
     for last, kept in ((1, False), (2, True), (4, True), (5, False)):
         text = f"01000000-0000-0000-0000-{last:012x}"
         assert bound(predicate(EQ, text), "uuid").file_may_match(one) is kept
+
+
+@pytest.mark.parametrize(
+    ("operation", "first", "kept"),
+    [(LT, 2, False), (LT, 4, True), (GT, 4, False), (GT, 2, True), (GT, 0x83, True), (LT_EQ, 0x83, True)],
+)
+def test_bounds_of_uuids_that_begin_with_a_time_exclude_others(operation: Operation, first: int, kept: bool) -> None:
+    third = FileStatistics(5, {1: 5}, {1: 0}, None, {1: uuid(3, 2)}, {1: uuid(3, 1)})
+    test = bound(predicate(operation, f"{first:02x}000000-0000-0000-0000-000000000000"), "uuid").file_may_match
+    assert test(third) is kept
+    assert test(third._replace(lower_bounds=None))
+    assert test(third._replace(upper_bounds=None))
 
 
 @pytest.mark.parametrize(
