@@ -247,6 +247,7 @@ NEEDING_A_STORE = [
     ["rename", "db.t", "db.u"],
     ["drop", "db.t"],
     ["diff", "db.t", "0"],
+    ["plan", "db.t"],
     ["lineage", "db.t"],
     ["governance", "show", "db.t"],
     ["governance", "set", "db.t", "arco.owner=ada"],

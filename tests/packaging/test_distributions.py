@@ -193,6 +193,7 @@ ON_S3 = {
     "info": [TABLE],
     "receipts": [TABLE],
     "diff": [TABLE, "0", "1"],
+    "plan": [TABLE],
     "lineage": [TABLE],
     "search": ["orders"],
     "show": [TABLE],

@@ -11,8 +11,8 @@ from arco_catalog.iceberg.scan_json import file_json
 MAX_BYTES: Final = 2 << 20
 """Bytes of JSON after which an answer has no further files: a function's answer has at most 6 MB, in which each quote
 takes two bytes."""
-MAX_FILE_BYTES: Final = 4 << 20
-"""Maximum bytes of JSON of one data file with all its delete files."""
+MAX_FILE_BYTES: Final = 3 << 20
+"""Maximum bytes of JSON of one data file with all its delete files and its residual filter."""
 
 _FileKey = tuple[str, int | None]
 
@@ -60,8 +60,9 @@ class TaskAnswer:
         size = len(task) + 1 + sum(len(each) + 1 for each in new.values())
         if size > MAX_FILE_BYTES:
             raise Unsupported(
-                f"The delete files of {file.path[:500]} alone are too many for an answer: compact the table's deletes "
-                "(rewrite_data_files), or let the client plan its scans (scan-planning-mode=client)"
+                f"The delete files of {file.path[:500]}, or its residual filter, are too long for an answer: compact "
+                "the table's deletes (rewrite_data_files), use a shorter filter, or let the client plan its scans "
+                "(scan-planning-mode=client)"
             )
         if self._tasks and self.size + size > MAX_BYTES:
             return False

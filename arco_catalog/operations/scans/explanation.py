@@ -1,0 +1,125 @@
+"""Explains a scan: how many manifests and files of a table it reads, and what rules the others out."""
+
+from contextlib import aclosing
+from functools import partial
+from typing import Final
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.expressions.expression_json import parse_expression
+from arco_catalog.iceberg.expressions.filters import ScanFilter
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.scan_request import PlanRequest
+from arco_catalog.operations.load import load_current
+from arco_catalog.operations.scans.manifest_source import ManifestSource
+from arco_catalog.operations.scans.scan_table import ScanTable, requested
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.manifest_entries import EntrySelection
+from storage_backends.lazy_dataclass import dataclass
+
+AT_ONCE: Final = 8
+"""How many manifests are read concurrently."""
+
+
+@dataclass(slots=True)
+class FileCounts:
+    """The files of some manifests: `files` in all of them, those ruled out by the partitions of whole manifests
+    (`by_manifest`), by their own partition, or by the statistics of their columns; and those that are read, with their
+    rows and bytes. Of `whole` files every row matches by their partition."""
+
+    manifests: int = 0
+    manifests_read: int = 0
+    files: int = 0
+    by_manifest: int = 0
+    by_partition: int = 0
+    by_statistics: int = 0
+    read: int = 0
+    whole: int = 0
+    rows: int = 0
+    size: int = 0
+
+    @property
+    def json(self) -> JsonObject:
+        """The counts as JSON."""
+        return {
+            "manifests": {"all": self.manifests, "read": self.manifests_read},
+            "files": {
+                "all": self.files,
+                "read": self.read,
+                "ruled-out-by-manifest": self.by_manifest,
+                "ruled-out-by-partition": self.by_partition,
+                "ruled-out-by-statistics": self.by_statistics,
+                "match-whole": self.whole,
+            },
+            "rows": self.rows,
+            "size-in-bytes": self.size,
+        }
+
+
+async def explain(session: Session, namespace: Namespace, name: str, filter_: JsonValue) -> JsonObject:
+    """Explains a scan of the current snapshot of a table with a filter: the counts of its data files and of its delete
+    files. Raises `NoSuchTable`, `BadRequest` for a filter that does not fit the schema, and the errors of
+    `ManifestSource`."""
+    found = await load_current(session, namespace, name, "table")
+    location = found.pointer.metadata.location
+    request: PlanRequest = {"filter": filter_}
+    scan, table = await session.files.parse(location, found.metadata, partial(requested, request))
+    filters = ScanFilter(parse_expression(filter_), table.schema, table.specs, case_sensitive=False)
+    source = ManifestSource(session)
+    data, deletes = FileCounts(), FileCounts()
+    for snapshot in table.snapshots:
+        for manifest in (listed := await source.manifests(snapshot)):
+            _count_manifest(data if manifest.content == DATA else deletes, manifest, _may_match(filters, manifest))
+        matching = [each for each in listed if _live(each) and _may_match(filters, each)]
+        for batch in batches(matching, AT_ONCE):
+            await gather(*(_count(source, table, filters, each, data, deletes) for each in batch))
+    return {"snapshot-id": scan.snapshot_id, "data": data.json, "deletes": deletes.json}
+
+
+def _count_manifest(counts: FileCounts, manifest: ManifestFile, matches: bool) -> None:
+    live = _live(manifest)
+    counts.manifests += 1
+    counts.manifests_read += matches and live > 0
+    counts.files += live
+    counts.by_manifest += 0 if matches else live
+
+
+async def _count(
+    source: ManifestSource,
+    table: ScanTable,
+    filters: ScanFilter,
+    manifest: ManifestFile,
+    data: FileCounts,
+    deletes: FileCounts,
+) -> None:
+    of_spec, counts = filters.for_spec(manifest.partition_spec_id), data if manifest.content == DATA else deletes
+    selection = EntrySelection(
+        spec=table.specs[manifest.partition_spec_id],
+        partition_types=of_spec.partition_types,
+        columns=filters.column_ids,
+        may_match=of_spec.partition_may_match,
+    )
+    selected = 0
+    async with aclosing(source.entries(manifest, selection)) as chunks:
+        async for chunk in chunks:
+            selected += len(chunk)
+            files = [each for each in chunk if of_spec.file_may_match(each.statistics)]
+            counts.by_statistics += len(chunk) - len(files)
+            counts.read += len(files)
+            counts.rows += sum(each.statistics.record_count for each in files)
+            counts.size += sum(each.size for each in files)
+            counts.whole += sum(of_spec.residual_json(each.partition) is True for each in files)
+    counts.by_partition += max(0, _live(manifest) - selected)
+
+
+def _live(manifest: ManifestFile) -> int:
+    return manifest.added_files_count + manifest.existing_files_count
+
+
+def _may_match(filters: ScanFilter, manifest: ManifestFile) -> bool:
+    try:
+        return filters.for_spec(manifest.partition_spec_id).manifest_may_match(manifest.partitions)
+    except KeyError:
+        raise BadRequest(f"The table has no partition spec {manifest.partition_spec_id}") from None
