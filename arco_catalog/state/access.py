@@ -135,8 +135,8 @@ class Caches:
     values: ByteCache[str, JsonObject]
     heads_of: ByteCache[str, RegistryState]
     """HEAD as of commits, by the keys of these."""
-    manifests: "ByteCache[str, Sequence[ManifestFile]]"
-    """The entries of manifest lists, by the locations of the lists."""
+    manifests: "ByteCache[str, Sequence[ManifestFile] | bytes]"
+    """The entries of manifest lists, and the bytes of small manifests, by their locations."""
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""

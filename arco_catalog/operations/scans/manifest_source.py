@@ -39,6 +39,8 @@ READ_WEIGHT: Final = 2
 """Bytes of memory for each byte of a manifest that is read at a time: its own, and what is unpacked of it."""
 READING_BYTES: Final = 32 << 20
 """Bytes of memory of all manifests that a process reads at one time."""
+CACHED_BYTES: Final = 512 << 10
+"""Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
 WAIT_SECONDS: Final = 15.0
 """How long a manifest waits for it: most of the time that a request has."""
 DECODED_WEIGHT: Final = 16
@@ -103,7 +105,7 @@ class ManifestSource:
         self._check_place(location)
         cache = self._session.catalog.caches.manifests
         known = cache.get(location)
-        if known is None:
+        if known is None or isinstance(known, bytes):
             known = await self._read_list(location)
             summaries = sum(len(each.partitions or ()) for each in known)
             cache.put(location, known, MANIFEST_BYTES * len(known) + SUMMARY_BYTES * summaries)
@@ -152,7 +154,15 @@ class ManifestSource:
                     yield files
 
     async def _read(self, location: str, start: int, length: int) -> bytes:
-        return (await self._session.files.read_range(location, start, length)).body
+        """Reads bytes of a manifest. A small one that this process has read may be cached: no manifest changes."""
+        cache = self._session.catalog.caches.manifests
+        known = cache.get(location) if start == 0 else None
+        if isinstance(known, bytes):
+            return known
+        body = (await self._session.files.read_range(location, start, length)).body
+        if start == 0 and len(body) < length and len(body) <= CACHED_BYTES:
+            cache.put(location, body, len(body))
+        return body
 
     def _check_place(self, location: str) -> None:
         """Raises `BadRequest` if a file is outside of the table's locations: a plan shows what is in it."""

@@ -168,6 +168,19 @@ async def test_a_manifest_of_the_stated_length_takes_one_call(table: Table) -> N
     assert cost.calls == 1
 
 
+async def test_a_small_manifest_is_read_once_by_a_process_and_a_large_one_each_time(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = (entry_file([entry(number) for number in range(count)]) for count in (10, 2_000))
+    monkeypatch.setattr(manifest_source, "CACHED_BYTES", len(small))
+    await table.write(f"{FOLDER}/small", small)
+    await table.write(f"{FOLDER}/large", large)
+    for name, body, calls in (("small", small, [1, 0]), ("large", large, [1, 1])):
+        costs = [await table.fixture.cost(table.entries(manifest(name, len(body)))) for _ in range(2)]
+        assert [cost.calls for cost in costs] == calls
+    assert len(await table.entries(manifest("small", 5))) == 10
+
+
 async def test_manifests_that_are_read_at_one_time_share_the_memory_of_the_process(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
