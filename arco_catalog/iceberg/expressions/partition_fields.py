@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from arco_catalog.iceberg.expressions.binding import BoundPredicate
-from arco_catalog.iceberg.expressions.conditions import Decision, decision
+from arco_catalog.iceberg.expressions.conditions import Condition, Decision, decision
+from arco_catalog.iceberg.expressions.expression import Operation
 from arco_catalog.iceberg.expressions.projections import Projections
 from arco_catalog.iceberg.expressions.summaries import SummaryTest, summary_test
-from arco_catalog.iceberg.expressions.transform_values import result_type
+from arco_catalog.iceberg.expressions.transform_values import result_type, wrapped_value
 from arco_catalog.iceberg.manifests import FieldSummary
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Columns, type_name
@@ -32,31 +33,48 @@ class PartitionFields:
     def __init__(self, spec: PartitionSpec, columns: Columns, projections: Projections) -> None:
         self._projections = projections
         self._of_sources: dict[int, list[tuple[int, str]]] = {}
+        self._wrapped: dict[int, int] = {}
         self.types: list[str] = []
         for position, field in enumerate(spec["fields"]):
             source, transform = columns.get(field["source-id"]), field["transform"]
             self.types.append("unknown" if source is None else result_type(transform, type_name(source.type)))
             self._of_sources.setdefault(field["source-id"], []).append((position, transform))
+            wrapped = None if source is None else wrapped_value(transform, type_name(source.type))
+            if wrapped is not None:
+                self._wrapped[position] = wrapped
 
     def summary_tests(self, predicate: BoundPredicate) -> Iterator[SummariesTest]:
         """Yields the tests of a manifest's summaries, all of which a manifest with a matching row passes."""
         for position, transform in self._of_sources.get(predicate.column.id, ()):
             one_may_match, _ = self._projections.of(predicate, transform)
             if one_may_match is not None:
-                yield _at(position, summary_test(one_may_match, self.types[position]))
+                test = summary_test(one_may_match, self.types[position])
+                wrapped = self._wrapped.get(position)
+                if wrapped is not None:
+                    test = _either(test, summary_test(Condition(Operation.EQ, (wrapped,)), self.types[position]))
+                yield _at(position, test)
 
     def decisions(self, predicate: BoundPredicate) -> Sequence[FieldDecisions]:
         """Returns what the values of the fields show of a predicate."""
         found: list[FieldDecisions] = []
         for position, transform in self._of_sources.get(predicate.column.id, ()):
             inclusive, strict = self._projections.of(predicate, transform)
-            one_may_match = None if inclusive is None else decision(inclusive, self.types[position])
+            one_may_match = None if inclusive is None else self._decision(inclusive, position)
             if strict is inclusive:
                 found.append(FieldDecisions(position, one_may_match, one_may_match))
             else:
-                all_match = None if strict is None else decision(strict, self.types[position])
+                all_match = None if strict is None else self._decision(strict, position)
                 found.append(FieldDecisions(position, one_may_match, all_match))
         return found
+
+    def _decision(self, condition: Condition, position: int) -> Decision:
+        """Returns the decision of a condition, which a value that has wrapped around leaves open."""
+        decide, wrapped = decision(condition, self.types[position]), self._wrapped.get(position)
+        return decide if wrapped is None else lambda value: None if value == wrapped else decide(value)
+
+
+def _either(first: SummaryTest, second: SummaryTest) -> SummaryTest:
+    return lambda summary: first(summary) or second(summary)
 
 
 def _at(position: int, test: SummaryTest) -> SummariesTest:

@@ -61,16 +61,23 @@ _Project = Callable[[Condition, str, str, Transform], Condition | None]
 
 
 def _projected(predicate: BoundPredicate, transform: str, project: _Project) -> Condition | None:
-    transform = canonical(transform)
+    transform, name = canonical(transform), transform_name(transform)
     condition = predicate.condition
     apply = transform_function(transform, predicate.column_type)
     if apply is None:  # an unknown transform, void, or a type that the transform does not accept
         return None
     if predicate.transform == transform or (predicate.transform == "identity" and condition.operation in UNARY):
         return condition
-    if predicate.transform != "identity":
+    if predicate.transform != "identity" or (name == "truncate" and _wraps(condition, apply)):
         return None
-    return project(condition, transform_name(transform), predicate.column_type, apply)
+    return project(condition, name, predicate.column_type, apply)
+
+
+def _wraps(condition: Condition, apply: Transform) -> bool:
+    """Whether the literal of a comparison is so low that truncation leads below all numbers, and wraps around."""
+    if condition.operation not in (*_LESS, *_GREATER) or not isinstance(value := condition.values[0], int):
+        return False
+    return cast(int, apply(value - 1)) >= value
 
 
 def _inclusive(condition: Condition, name: str, source_type: str, apply: Transform) -> Condition | None:

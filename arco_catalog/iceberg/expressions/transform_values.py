@@ -94,6 +94,17 @@ def _truncate(source_type: str, width: int) -> Transform:
     return lambda value: cast(str, value)[:width]  # of bytes, too
 
 
+def wrapped_value(transform: str, source_type: str) -> int | None:
+    """Returns the value of a partition field for the least numbers of its source's type where truncation leads below
+    them, and wraps around; None if it does not."""
+    apply, bits = transform_function(transform, source_type), _BITS.get(source_type)
+    if apply is None or bits is None or transform_name(transform) != "truncate":
+        return None
+    least = -(1 << (bits - 1))
+    wrapped = cast(int, apply(least))
+    return None if wrapped == least else wrapped
+
+
 def _truncated_decimal(number: int, width: int, scale: int) -> Decimal:
     return Decimal(number - number % width).scaleb(-scale, EXACT)
 

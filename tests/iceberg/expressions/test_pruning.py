@@ -2,6 +2,8 @@
 
 import math
 from decimal import Decimal
+from itertools import product
+from operator import eq, ge, gt, le, lt, ne
 from struct import pack
 from typing import Any
 
@@ -22,6 +24,7 @@ from arco_catalog.iceberg.expressions.expression import (
 )
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
 from arco_catalog.iceberg.expressions.residuals import MAX_REMEMBERED
+from arco_catalog.iceberg.expressions.transform_values import transform_function
 from arco_catalog.iceberg.manifests import FieldSummary
 from tests.iceberg.expressions.samples import schema_of, spec_of
 from tests.iceberg.values import column, schema, struct
@@ -30,6 +33,9 @@ LT, LT_EQ, GT, GT_EQ = Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT
 EQ, NOT_EQ, IN, NOT_IN = Operation.EQ, Operation.NOT_EQ, Operation.IN, Operation.NOT_IN
 IS_NULL, NOT_NULL, IS_NAN, NOT_NAN = Operation.IS_NULL, Operation.NOT_NULL, Operation.IS_NAN, Operation.NOT_NAN
 STARTS, NOT_STARTS = Operation.STARTS_WITH, Operation.NOT_STARTS_WITH
+
+
+COMPARED = {LT: lt, LT_EQ: le, GT: gt, GT_EQ: ge, EQ: eq, NOT_EQ: ne}
 
 
 def predicate(operation: Operation, *values: Any, name: str = "c1", transform: str = "identity") -> Predicate:
@@ -404,6 +410,24 @@ def test_partitions_of_early_writers_may_be_one_too_high_before_1970() -> None:
     assert [until.partition_may_match((month,)) for month in (-3, -2, -1, 0)] == [True, True, True, False]
     since = bound(predicate(GT_EQ, "1969-12-01T00:00:00"), "timestamp", spec=spec_of((1, "month")))
     assert [since.residual((month,)) is TRUE for month in (-2, -1, 0, 1)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_number_whose_truncation_is_below_all_numbers_is_found(bits: int) -> None:
+    """Java's arithmetic wraps around: the partition of the least number is one of the greatest values."""
+    of_type, least, greatest = "int" if bits == 32 else "long", -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    truncated = transform_function("truncate[10]", of_type)
+    assert truncated is not None
+    numbers = [least, least + 1, least + 7, least + 8, least + 9, -1, 0, 34, greatest - 1, greatest]
+    for (operation, compared), literal, row in product(COMPARED.items(), numbers, numbers):
+        tested = bound(predicate(operation, literal), of_type, spec=spec_of((1, "truncate[10]")))
+        partition = truncated(row)
+        single = pack("<i" if bits == 32 else "<q", partition)
+        if compared(row, literal):
+            assert tested.manifest_may_match([FieldSummary(False, None, single, single)])
+            assert tested.partition_may_match((partition,))
+        else:
+            assert tested.residual((partition,)) != TRUE
 
 
 def test_engines_that_order_nan_and_zeros_differently_have_one_residual() -> None:
