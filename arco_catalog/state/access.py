@@ -245,7 +245,9 @@ class State:
                 return RegistryState.empty(self._first_version)
 
     def _view(self, head: RegistryState) -> RegistryState:
-        """Returns `head` with an index that finds the segments which this request has loaded."""
+        """Returns `head` with an index that finds the segments which this request has loaded, if it has segments."""
+        if not head.index.directory.refs:
+            return head
         if self._viewed is None or self._viewed[0] is not head:
             self._viewed = head, head.with_segments(self.loaded_segment)
         return self._viewed[1]

@@ -63,7 +63,7 @@ class Mount:
     store: ObjectStore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CachedFile:
     """The decompressed bytes of a metadata file at a version. `values` is an upper bound of its JSON values, None if
     they were not counted yet, and 0 for a small file. `confirmed` is when the last call was sent whose answer showed
@@ -173,7 +173,7 @@ class Files:
     async def read_current(self, location: str) -> bytes:
         """Reads a metadata file that a pointer or an earlier metadata file names. Unlike `read` it accepts a location
         with an empty level, which earlier versions stored under the key without that level. Raises as `read` does."""
-        return await self._read(location, *self._find_at(replace(_parsed(location), collapsed=False)))
+        return await self._read(location, *self._find_at(_as_written(location)))
 
     async def read_written(self, location: str) -> bytes:
         """Returns the current metadata file of a table or view, which the catalog wrote itself. It is never written
@@ -204,7 +204,7 @@ class Files:
             await self._hold.take(FILE_WEIGHT * len(known.body))
             found = await store.get(key, known.version)
             if isinstance(found, Unchanged):
-                self._remember(location, replace(known, confirmed=now))
+                known.confirmed = now
                 return known.body
             self._cache.drop(location)
             if isinstance(found, Missing):
@@ -500,3 +500,9 @@ def _parsed(location: str) -> Location:
     names another object than the location without the slash."""
     parsed = Location.parse_stored(location)
     return replace(parsed, collapsed=True) if location.endswith("/") and parsed.scheme != "file" else parsed
+
+
+@lru_cache(4_096)
+def _as_written(location: str) -> Location:
+    """Reads the location of a file as `_parsed` does, but with an empty level as it is written: not `collapsed`."""
+    return replace(_parsed(location), collapsed=False)
