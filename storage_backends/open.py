@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from storage_backends.base import ObjectStore
 from storage_backends.lazy_dataclass import dataclass
 from storage_backends.url import StoreUrl
-from storage_backends.versions import KeptVersions
+
+if TYPE_CHECKING:  # no request reads versions
+    from storage_backends.versions import KeptVersions
 
 StoreOpener = Callable[[str], ObjectStore]
 """Opens the store at a URL, by whatever configuration it was made with."""
@@ -41,7 +44,7 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
         return backend.open(parsed, environment)
 
 
-def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
+def open_versions(url: str, environment: Mapping[str, str]) -> "KeptVersions":
     """Opens the reader of all versions, current and previous, that the bucket of an S3 store keeps of objects. Raises
     `ValueError` for any other store, since previous versions in other clouds are restored by those clouds' own tools,
     for a variable that cannot be parsed, and if the extra of this package for S3 is not installed."""

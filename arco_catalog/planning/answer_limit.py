@@ -1,7 +1,6 @@
 """Checks the size of an answer against the limit of the host that carries it: a Lambda function returns at most 6 MB of
 JSON, in which the body is one string, in base64 if it is not text."""
 
-import gzip
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import AnswerTooLarge
@@ -48,4 +47,6 @@ class AnswerLimit:
 
 def pack(body: bytes) -> bytes:
     """Returns the body as gzip, at the fastest level, which loses little on JSON. Equal bodies give equal bytes."""
-    return gzip.compress(body, 1, mtime=0)
+    from gzip import compress  # deferred: a cold start with a small answer saves the time
+
+    return compress(body, 1, mtime=0)

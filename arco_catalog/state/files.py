@@ -6,7 +6,6 @@ Locations may be outside of the catalog's folder, so each allowed prefix has a s
 """
 
 import asyncio
-import gzip
 import re
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -373,7 +372,7 @@ class Files:
         `KeyConflict` if there is another file under the name, and `BadRequest` for a location in no store of this
         catalog."""
         store, key = self._find(location)
-        raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
+        raw = await asyncio.to_thread(_packed, body) if packed else body
         now = ClockReading.take(self._runtime)
         version = await self._state.create(key, raw, store)
         if version is not None:
@@ -488,6 +487,12 @@ def _end_of_padding(raw: bytes, place: int) -> int:
     """Returns the position after the zero bytes with which a gzip file may be padded."""
     padding = _PADDING.match(raw, place)
     return place if padding is None else padding.end()
+
+
+def _packed(body: bytes) -> bytes:
+    from gzip import compress  # deferred: few tables have compressed metadata files
+
+    return compress(body, 6, mtime=0)
 
 
 def _no_such(location: str) -> NotFound:

@@ -1,14 +1,16 @@
 """Opens the S3 bucket, or the prefix of one, that a URL names."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from storage_backends.base import ObjectStore
 from storage_backends.s3.access_point import canonical_url
 from storage_backends.s3.config import Carrier, S3Config
 from storage_backends.s3.store import S3Store
-from storage_backends.s3.versions import S3Versions
 from storage_backends.url import StoreUrl
-from storage_backends.versions import KeptVersions
+
+if TYPE_CHECKING:  # no request reads versions
+    from storage_backends.versions import KeptVersions
 
 
 def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
@@ -17,10 +19,12 @@ def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
     return S3Store(*_place(url), config=config)
 
 
-def open_versions(url: StoreUrl, config: S3Config) -> KeptVersions:
+def open_versions(url: StoreUrl, config: S3Config) -> "KeptVersions":
     """Opens the reader of all versions, current and previous, that the bucket at this URL keeps of objects, over
     connections of our own. Raises `ValueError` without a bucket, for an ARN that is no access point in one Region, or
     for a prefix that no key can have."""
+    from storage_backends.s3.versions import S3Versions
+
     return S3Versions(*_place(url), config=replace(config, carrier=Carrier.WIRE))
 
 
