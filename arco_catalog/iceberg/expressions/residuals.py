@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from arco_catalog.iceberg.content_files import Partition
-from arco_catalog.iceberg.expressions.binding import BoundFilter, BoundPredicate, folded
+from arco_catalog.iceberg.expressions.binding import BoundFilter, BoundPredicate, folded, predicates_in
 from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, And, Expression, Or
 from arco_catalog.iceberg.expressions.partition_fields import FieldDecisions, PartitionFields
 
 MAX_REMEMBERED = 4096
 """Partitions whose residuals are remembered. Most tables have many files in each of a few partitions."""
+MAX_REMEMBERED_PREDICATES = 40_000
+"""Predicates of all remembered residuals together, which take some 100 bytes."""
 
 _Residual = Callable[[Partition], Expression]
 
@@ -21,6 +23,7 @@ class Residuals:
         evaluate = _residual(tested, fields.decisions)
         self._evaluate = evaluate if tested is bound else _false_or(evaluate, _residual(bound, lambda _: ())(()))
         self._is_floating = not {"float", "double"}.isdisjoint(fields.types)
+        self._room = min(MAX_REMEMBERED, MAX_REMEMBERED_PREDICATES // (1 + sum(1 for _ in predicates_in(tested))))
         self._remembered: dict[Partition, Expression] = {}
 
     def of(self, partition: Partition) -> Expression:
@@ -30,7 +33,7 @@ class Residuals:
             return self._evaluate(partition)
         found = self._remembered.get(partition)
         if found is None:
-            if len(self._remembered) >= MAX_REMEMBERED:
+            if len(self._remembered) >= self._room:
                 self._remembered.clear()
             found = self._remembered[partition] = self._evaluate(partition)
         return found

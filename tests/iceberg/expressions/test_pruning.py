@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from functools import reduce
 from itertools import product
 from operator import eq, ge, gt, le, lt, ne
 from struct import pack
@@ -23,7 +24,7 @@ from arco_catalog.iceberg.expressions.expression import (
     Term,
 )
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
-from arco_catalog.iceberg.expressions.residuals import MAX_REMEMBERED
+from arco_catalog.iceberg.expressions.residuals import MAX_REMEMBERED, MAX_REMEMBERED_PREDICATES
 from arco_catalog.iceberg.expressions.transform_values import transform_function
 from arco_catalog.iceberg.manifests import FieldSummary
 from tests.iceberg.expressions.samples import schema_of, spec_of
@@ -446,6 +447,17 @@ def test_a_residual_is_computed_again_when_many_others_were() -> None:
     for value in range(MAX_REMEMBERED + 1):
         found.residual((value,))
     assert found.residual((5,)) == first
+
+
+def test_residuals_of_many_predicates_are_remembered_for_fewer_partitions() -> None:
+    parts: list[Expression] = [predicate(GT, each, name="c2") for each in range(399)]
+    found = bound(reduce(Or, parts), "int", "int", spec=spec_of((1, "identity")))
+    first = found.residual((0,))
+    for value in range(1, MAX_REMEMBERED_PREDICATES // 400):
+        found.residual((value,))
+    assert found.residual((0,)) is first
+    found.residual((-1,))
+    assert found.residual((0,)) is not first
 
 
 def test_each_spec_of_a_table_has_its_own_tests() -> None:
