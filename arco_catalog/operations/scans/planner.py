@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.expressions.expression_json import expression_json, parse_expression
+from arco_catalog.iceberg.expressions.expression_json import parse_expression
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.scan_request import Scan
@@ -213,7 +213,7 @@ class Planner:
         of_spec = self._of(manifest)
         for number, file in enumerate(files):
             found = () if deletes is None else deletes.deletes_of(file)
-            if not answer.add(file, found, expression_json(of_spec.residual(file.partition))):
+            if not answer.add(file, found, of_spec.residual_json(file.partition)):
                 return number
         return len(files)
 
