@@ -31,6 +31,8 @@ test("who may not change something reads why, and sends nothing", async () => {
       if (await button.isVisible()) assert.ok(await button.isDisabled(), `${hash} ${await button.innerText()}`);
     }
   }
+  await show(ada, "/c/arco/roles/reader");
+  await ada.getByText("Principal ada lacks the privilege CATALOG_ROLE_MANAGE_GRANTS").waitFor();
   assert.deepEqual(sent, []);
 });
 

@@ -106,7 +106,8 @@ function RolePage({ base, catalog, role, crumbs }: RoleProps) {
   const path = `${base}/${encodeURIComponent(role)}`;
   const grants = useLoad((signal) => read<{ grants: Grant[] }>(`${path}/grants`, { signal }), [path]);
   const held = grants.state === "loaded" ? grants.value.grants : null;
-  const right = useRights(catalog, held === null ? [] : [DROPS, ASSIGNS, ...held.map(managing)]);
+  const checks = grants.state === "loading" ? [] : [DROPS, ASSIGNS, ...(held ?? []).map(managing)]; // one batch
+  const right = useRights(catalog, checks);
   return (
     <>
       <Heading title={role} kind="Catalog role" crumbs={crumbs}>
