@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
+from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics, Partition
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.expressions.values import Value, decode_bound
 from arco_catalog.iceberg.partition import PartitionSpec
@@ -214,8 +214,11 @@ def _is_partitioned(spec: PartitionSpec | None) -> bool:
 def _key(file: ContentFile) -> Hashable:
     """Returns a key that is equal for files of one partition. A float is in it as text: NaN is one value, and -0.0
     another than 0.0."""
-    values = file.partition
-    return file.spec_id, tuple(repr(value) if isinstance(value, float) else value for value in values)
+    return file.spec_id, _comparable(file.partition)
+
+
+def _comparable(partition: Partition) -> tuple[Hashable, ...]:
+    return tuple(repr(value) if isinstance(value, float) else value for value in partition)
 
 
 def _check_vector(vector: ContentFile, file: ContentFile) -> None:
@@ -225,7 +228,10 @@ def _check_vector(vector: ContentFile, file: ContentFile) -> None:
 
 
 def _check_partition(deletes: ContentFile, file: ContentFile) -> None:
-    if _key(deletes) != _key(file):
+    """Null agrees with any value: the reference implementation loses a value when it rewrites a manifest after the
+    field's source column was dropped."""
+    pairs = zip(_comparable(deletes.partition), _comparable(file.partition), strict=False)
+    if deletes.spec_id != file.spec_id or any(one != other and None not in (one, other) for one, other in pairs):
         raise BadRequest(
             f"The table can't be read: deletes of the data file {file.path[:200]} are of another partition"
         )

@@ -117,6 +117,13 @@ def test_deletion_vectors_that_contradict_the_table_are_errors() -> None:
         found(file(spec=1, partition=(1,)), positions(2, spec=1, partition=(2,), referenced_data_file="data"))
 
 
+def test_a_partition_value_that_was_lost_with_its_column_contradicts_none() -> None:
+    lost = file(spec=1, partition=(None,))
+    for deletes in (vector(2), positions(2, referenced_data_file="data")):
+        of_partition = deletes._replace(spec_id=1, partition=(2,))
+        assert found(lost, of_partition) == [of_partition]
+
+
 def known(nulls: int | None = None, low: int | None = None, high: int = 0, rows: int = 10) -> FileStatistics:
     """Statistics with this number of nulls in column 1, if it is known, and these bounds."""
     counts = {} if nulls is None else {"null_value_counts": {1: nulls}, "value_counts": {1: rows}}
