@@ -22,6 +22,7 @@ from arco_catalog.state import (
     avro_codecs,
     avro_decoder,
     avro_schema,
+    entry_statistics,
     files,
     manifest_entries,
     memory,
@@ -180,7 +181,8 @@ FORMATS: Sequence[Format] = (
         f"{size_of(manifest_entries.LIMITS.block_bytes)}, an entry {size_of(manifest_entries.LIMITS.record_bytes)}; "
         "all that a process reads at one time "
         f"{size_of(manifest_source.READING_BYTES)}",
-        f"{manifest_entries.LIMITS.file_records:,} entries, arrays of {avro_decoder.MAX_ITEMS:,} items, paths of "
+        f"{manifest_entries.LIMITS.file_records:,} entries, statistics of {entry_statistics.MAX_COLUMNS:,} "
+        f"columns, arrays of {avro_decoder.MAX_ITEMS:,} items, paths of "
         f"{manifest_entries.MAX_PATH_LENGTH:,} characters",
         f"{avro_schema.MAX_NESTING} types",
         REQUEST,

@@ -3,7 +3,12 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+FILE_BYTES: Final = 700
+"""Bytes of memory of a file without what may have any length."""
+ITEM_BYTES: Final = 100
+"""Bytes of memory of a number or bound of a column."""
 
 PartitionValue: TypeAlias = bool | int | float | Decimal | str | bytes | None
 Partition: TypeAlias = tuple[PartitionValue, ...]
@@ -71,6 +76,17 @@ class ContentFile(NamedTuple):
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size: int | None = None
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes of memory the file takes."""
+        statistics = self.statistics
+        counts = self.column_sizes, statistics.value_counts, statistics.null_value_counts, statistics.nan_value_counts
+        bounds = statistics.lower_bounds, statistics.upper_bounds
+        items = sum(len(values) for values in (*counts, *bounds) if values)
+        size = sum(len(value) for values in bounds if values for value in values.values())
+        size += len(self.path) + len(self.referenced_data_file or "") + len(self.key_metadata or b"")
+        return FILE_BYTES + ITEM_BYTES * (items + len(self.split_offsets or ()) + len(self.equality_ids or ())) + size
 
     @property
     def is_deletion_vector(self) -> bool:

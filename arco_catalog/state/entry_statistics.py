@@ -13,7 +13,6 @@ from arco_catalog.state.avro_decoder import (
     Match,
     Read,
     Skip,
-    checked_items,
     encode_long,
     named_fields,
     read_branch,
@@ -28,6 +27,8 @@ from arco_catalog.state.avro_schema import Unreadable
 T = TypeVar("T")
 
 
+MAX_COLUMNS: Final = 20_000
+"""Columns of which an entry has statistics."""
 MAX_MATCHED: Final = 64
 """Columns that are found by one regular expression."""
 MAX_WHOLE: Final = 64
@@ -80,7 +81,9 @@ def _pairs_reader(
         total = 0
         count, place = read_count(data, place)
         while count:
-            total = checked_items(total + count)
+            total += count
+            if total > MAX_COLUMNS:
+                raise Unreadable(f"an entry of the manifest has statistics of more than {MAX_COLUMNS:,} columns")
             for _ in range(count):
                 key, place = read_long(data, place)
                 if columns is None or key in columns:

@@ -11,6 +11,7 @@ from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import delete_files, planner
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
+from arco_catalog.state import avro
 from storage_backends import Found
 from tests.http.logged_service import LoggedService
 from tests.support.http_service import HttpService
@@ -269,6 +270,17 @@ async def test_an_answer_is_bounded_in_bytes_and_a_plan_task_has_the_rest(
     assert len(first.body) < 3 << 20
     assert plan_tasks_of(first)
     assert await scan(client) == long
+
+
+async def test_a_manifest_whose_files_take_much_memory_is_planned_in_parts(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(avro, "SLICE_RECORDS", 7)
+    monkeypatch.setattr(planner, "MAX_FILES_BYTES", 20_000)
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(100), x=(0, 6)))]))
+    first = await client.post(PLAN, {})
+    assert 0 < len(tasks_of(first)) < 40
+    assert await scan(client) == numbered(100)
 
 
 async def test_an_index_of_many_deletes_changes_no_task(

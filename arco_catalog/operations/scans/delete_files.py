@@ -14,10 +14,11 @@ from typing import Final, NamedTuple
 
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import DeleteIndex
+from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
-from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
+from arco_catalog.operations.scans.manifest_source import ADVICE, ManifestSource, reading_memory
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.access import KeyConflict
@@ -51,6 +52,8 @@ KEPT_BYTES: Final = 2 << 20
 """Bytes of parts that a plan keeps after it has made them."""
 MAX_PART_BYTES: Final = 16 << 20
 """Maximum bytes of a part, as stored. Larger ones are not read, nor written."""
+MAX_BYTES: Final = 128 << 20
+"""Maximum bytes of memory of the delete files of a part, and of all that may apply to the data files of an answer."""
 FILE_BYTES: Final = 1_000
 """Bytes of memory of a delete file."""
 ROW_BYTES: Final = 400
@@ -88,7 +91,8 @@ class DeleteFiles:
 
     async def open(self) -> None:
         """Reads the delete files if they are few, otherwise what equality columns they have, and makes the parts of the
-        index that do not exist. Raises the errors of `ManifestSource.entries`."""
+        index that do not exist. Raises the errors of `ManifestSource.entries`, and `Unsupported` if the delete files of
+        a part take too much memory."""
         scan = self._scan
         if len(scan.matching) <= FEW_MANIFESTS and sum(map(_count, scan.matching)) <= FEW_FILES:
             self._index = await self._indexed(await self._entries(scan.matching, scan.selection_of))
@@ -113,15 +117,15 @@ class DeleteFiles:
 
     async def index_for(self, data: Sequence[ContentFile]) -> DeleteIndex:
         """Returns an index with the delete files that may apply to these data files, and perhaps further ones. Raises
-        the errors of `ManifestSource.entries`."""
+        as `open` does."""
         if self._index is not None:
             return self._index
         keys = await off_loop(FILE_BYTES * len(data), partial(lookup_hashes, data))
-        found: list[ContentFile] = []
+        found = _BoundedFiles()
         for batch in batches(self._parts, AT_ONCE):
             for deletes in await gather(*(self._select(part, keys) for part in batch)):
-                found += deletes
-        return await self._indexed(found)
+                found.extend(deletes)
+        return await self._indexed(found.files)
 
     async def _indexed(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
         return await off_loop(FILE_BYTES * len(deletes), partial(_index_of, deletes, self._scan))
@@ -182,19 +186,37 @@ class DeleteFiles:
 
     async def _entries(
         self, manifests: Sequence[ManifestFile], selection_of: Callable[[ManifestFile], EntrySelection]
-    ) -> list[ContentFile]:
-        found: list[ContentFile] = []
+    ) -> Sequence[ContentFile]:
+        found = _BoundedFiles()
         for batch in batches(manifests, AT_ONCE):
             for files in await gather(*(self._entries_of(manifest, selection_of(manifest)) for manifest in batch)):
-                found += files
-        return found
+                found.extend(files)
+        return found.files
 
     async def _entries_of(self, manifest: ManifestFile, selection: EntrySelection) -> Sequence[ContentFile]:
-        found: list[ContentFile] = []
+        found = _BoundedFiles()
         async with aclosing(self._source.entries(manifest, selection)) as blocks:
             async for files in blocks:
-                found += files
-        return found
+                found.extend(files)
+        return found.files
+
+
+class _BoundedFiles:
+    """Delete files that together take at most `MAX_BYTES` of memory."""
+
+    def __init__(self) -> None:
+        self.files: list[ContentFile] = []
+        self._memory = 0
+
+    def extend(self, files: Sequence[ContentFile]) -> None:
+        """Adds delete files. Raises `Unsupported` if they take too much memory."""
+        self.files += files
+        self._memory += sum(file.memory for file in files)
+        if self._memory > MAX_BYTES:
+            raise Unsupported(
+                "The delete files of this table are too many, or have too many statistics: compact them "
+                f"(rewrite_data_files), or {ADVICE}"
+            )
 
 
 @dataclass(slots=True)

@@ -35,6 +35,9 @@ TASK_BYTES: Final = 400
 """Bytes of JSON of a task without statistics, roughly."""
 MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
+MAX_FILES_BYTES: Final = 32 << 20
+"""Bytes of memory of the matching files of one manifest, after which a plan task has the rest: 5,000 files with the
+statistics of ten columns have that much."""
 AT_ONCE: Final = 8
 """How many manifests of a plan are read concurrently."""
 ENTRY_BYTES: Final = 100
@@ -195,10 +198,13 @@ class Planner:
             may_match=of_spec.partition_may_match,
         )
         files: list[ContentFile] = []
+        memory = 0
         async with aclosing(self._source.entries(manifest, selection)) as chunks:
             async for chunk in chunks:
-                files += await off_loop(ENTRY_BYTES * len(chunk), partial(_matching, chunk, of_spec))
-                if len(files) > 2 * PART_WEIGHT:
+                matching = await off_loop(ENTRY_BYTES * len(chunk), partial(_matching, chunk, of_spec))
+                files += matching
+                memory += sum(file.memory for file in matching)
+                if len(files) > 2 * PART_WEIGHT or memory > MAX_FILES_BYTES:
                     return _MatchingFiles(files[:-1], Position(*place, files[-1].position))
         return _MatchingFiles(files, None)
 

@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
 from arco_catalog.iceberg.delete_index import DeleteIndex
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
@@ -191,6 +191,19 @@ async def test_no_table_gets_at_the_deletes_of_another_one_by_its_parts(table: T
     with pytest.raises(BadRequest, match="outside of its locations"):
         await table.found(data(1), entity="other", locations=["memory:///wh/other"])
     assert len(await table.parts()) == 1
+
+
+@pytest.mark.parametrize("few", [1_000, 0], ids=["without_an_index", "with_an_index"])
+async def test_delete_files_that_take_too_much_memory_are_for_clients_to_plan(
+    table: Table, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their counts are what the list claims, which may be wrong."""
+    await table.add(*(equality(number, 1) for number in range(20)))
+    table.manifests[0] = table.manifests[0]._replace(added_files_count=1)
+    monkeypatch.setattr(delete_files, "FEW_FILES", few)
+    monkeypatch.setattr(delete_files, "MAX_BYTES", 10_000)
+    with pytest.raises(Unsupported, match="too many"):
+        await table.found(data(1))
 
 
 def test_runs_are_bounded_by_manifests_and_by_files() -> None:
