@@ -56,6 +56,13 @@ export async function changeGrant(page, changes, more = {}) {
   await change(page, "arco-login", { ...more, grant: { ...grant, ...changes } });
 }
 
+/** Lets a page read another document of its issuer. */
+export const altered = (page, changes) =>
+  page.route(`${ISSUERS.issuer}/.well-known/**`, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), ...changes } });
+  });
+
 /** Asserts that no one is signed in, and that the page names why. */
 export async function assertRefused(page, why) {
   await page.getByRole("heading", { name: "Sign in", level: 1 }).waitFor();

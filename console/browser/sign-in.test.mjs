@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { ADA, axe, close, faults, heading, open, sendCredentials, settled, show } from "./harness.mjs";
 import {
   agree,
+  altered,
   assertRefused,
   change,
   changeGrant,
@@ -410,10 +411,7 @@ test("the words of an issuer are text", async () => {
 test("an issuer's document leads to no address but a page's", async () => {
   for (const address of ["javascript:alert(1)", "data:text/html,x", "http://evil.example/authorize", "file:///etc/x"]) {
     const page = await open();
-    await page.route(`${ISSUERS.issuer}/.well-known/**`, async (route) => {
-      const response = await route.fetch();
-      await route.fulfill({ response, json: { ...(await response.json()), authorization_endpoint: address } });
-    });
+    await altered(page, { authorization_endpoint: address });
     await show(page, DEEP);
     await page.getByRole("button", { name: ISSUERS.issuer.replace("http://", "") }).click();
     assert.match(await page.getByRole("alert").innerText(), /no address of a page/, address);
@@ -422,12 +420,21 @@ test("an issuer's document leads to no address but a page's", async () => {
   }
 });
 
+test("an issuer's document ends no session at an address that is none of a page", async () => {
+  for (const address of ["javascript:alert(1)", "data:text/html,x", "http://evil.example/logout"]) {
+    const page = await adaAt();
+    await altered(page, { end_session_endpoint: address });
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("You are signed out here").waitFor();
+    await assertRefused(page, /no address of a page/);
+    assert.equal(page.url(), `${UI}#${DEEP}`);
+    await page.context().close();
+  }
+});
+
 test("a document of another issuer is not taken for this one's", async () => {
   const page = await open();
-  await page.route(`${ISSUERS.issuer}/.well-known/**`, async (route) => {
-    const response = await route.fetch();
-    await route.fulfill({ response, json: { ...(await response.json()), issuer: ISSUERS.elsewhere } });
-  });
+  await altered(page, { issuer: ISSUERS.elsewhere });
   await show(page, DEEP);
   await page.getByRole("button", { name: ISSUERS.issuer.replace("http://", "") }).click();
   assert.match(await page.getByRole("alert").innerText(), /issuer/);
@@ -454,6 +461,25 @@ test("another site gets no hold of a window of the console", async () => {
 
 test("no page caused an error or a report of the policy", () => {
   assert.deepEqual(faults, []);
+});
+
+test("a code goes to no origin that the server does not name, whatever the issuer's document has", async () => {
+  const got = [];
+  const site = createServer((request, response) => {
+    got.push(request.url);
+    response.setHeader("access-control-allow-origin", "*");
+    response.end("{}");
+  }).listen(0, "127.0.0.1");
+  await once(site, "listening");
+  const page = await open();
+  await altered(page, { token_endpoint: `http://127.0.0.1:${site.address().port}/token` });
+  await show(page, DEEP);
+  await goToIssuer(page);
+  await agree(page);
+  await page.getByText("You were not signed in").waitFor();
+  await assertRefused(page, /does not answer this page.*ARCO_CONSOLE_ORIGINS/s);
+  assert.deepEqual(got, []);
+  site.close();
 });
 
 test("a page can send a token nowhere but to the server and its issuers", async () => {

@@ -55,7 +55,8 @@ function AtIssuer({ client }: { client: Client }) {
       await signInAt(client);
     } catch (failure) {
       setError(failure as Error);
-      setBusy(false);
+    } finally {
+      setBusy(false); // a browser may show this page again as it was, when the user goes back
     }
   };
   return (
