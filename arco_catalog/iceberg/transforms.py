@@ -42,6 +42,12 @@ def check_transform(transform: str) -> None:
         raise BadRequest(f"Invalid {what}: 0 (must be > 0)")
 
 
+def parameter_of(transform: str) -> int:
+    """Returns the parameter of `bucket` or `truncate`, 0 without a valid one."""
+    found = _WITH_PARAMETER.fullmatch(canonical(transform))
+    return 0 if found is None else int(found[2])
+
+
 def is_void(transform: str) -> bool:
     """Whether the result of the transform is always null, whatever its source, even a column that was dropped."""
     return canonical(transform) == "void"

@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 from arco_catalog.iceberg import primitives
 from arco_catalog.iceberg.expressions.iso_times import year_month_day
 from arco_catalog.iceberg.expressions.values import EXACT, Value, decimal_scale
-from arco_catalog.iceberg.transforms import can_transform, canonical, check_transform
+from arco_catalog.iceberg.transforms import can_transform, canonical, parameter_of
 
 Transform: TypeAlias = Callable[[Value], Value]
 
@@ -22,8 +22,12 @@ _LONG = struct.Struct("<q")
 
 
 def transform_name(transform: str) -> str:
-    """Returns the name of a transform without its parameter, for example `bucket` for `bucket[16]`."""
-    return canonical(transform).partition("[")[0]
+    """Returns the name of a transform without its parameter, for example `bucket` for `bucket[16]`. One with a
+    parameter that is not valid, or that it does not have, is unknown: it has a name that no transform has."""
+    name = canonical(transform)
+    if parameter_of(name):
+        return name.partition("[")[0]
+    return f"{name}[]" if name in ("bucket", "truncate") else name
 
 
 def result_type(transform: str, source_type: str) -> str:
@@ -39,15 +43,14 @@ def result_type(transform: str, source_type: str) -> str:
 
 
 def transform_function(transform: str, source_type: str) -> Transform | None:
-    """Returns the function that computes a transform of values of a type that are not null. None if it is unknown, is
-    `void`, or does not accept the type. Raises `BadRequest` for `bucket` or `truncate` without a valid parameter."""
+    """Returns the function that computes a transform of values of a type that are not null. None if it is unknown, has
+    no valid parameter, is `void`, or does not accept the type."""
     name = transform_name(transform)
     base = primitives.base_name(source_type)
     if not base or not can_transform(transform, source_type):
         return None
     if name in ("bucket", "truncate"):
-        check_transform(transform)
-        parameter = int(canonical(transform).partition("[")[2].rstrip("]"))
+        parameter = parameter_of(transform)
         return _bucket(source_type, parameter) if name == "bucket" else _truncate(source_type, parameter)
     if name in TIMES:
         return _time_transform(name, base)

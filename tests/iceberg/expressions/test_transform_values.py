@@ -8,7 +8,6 @@ from pydantic import TypeAdapter
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IcebergType
 
-from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.expressions.transform_values import murmur3, result_type, transform_function
 from arco_catalog.iceberg.expressions.values import Value
 from tests.iceberg.expressions.samples import POOLS, TRANSFORMS, TYPES
@@ -84,10 +83,13 @@ def test_there_is_no_function_for_what_is_unknown(transform: str, type_name: str
     assert transform_function(transform, type_name) is None
 
 
-@pytest.mark.parametrize("transform", ["bucket", "bucket[0]", "truncate[x]", "truncate[9999999999]"])
-def test_a_parameter_must_be_valid(transform: str) -> None:
-    with pytest.raises(BadRequest):
-        transform_function(transform, "int")
+@pytest.mark.parametrize(
+    "transform", ["bucket", "bucket[0]", "truncate[x]", "truncate[9999999999]", "bucket[4", "[4]", "day[3]"]
+)
+def test_there_is_no_function_without_a_valid_parameter(transform: str) -> None:
+    assert transform_function(transform, "int") is None
+    assert transform_function(transform, "date") is None
+    assert result_type(transform, "date") == "string"
 
 
 @pytest.mark.parametrize(
