@@ -116,6 +116,9 @@ test("a principal is created, its secret is shown once, and it signs in with it"
   const secret = await dialog.getByRole("region", { name: "client secret" }).innerText();
   const id = await dialog.getByRole("region", { name: "client id" }).innerText();
   assert.deepEqual(await axe(page), []);
+  assert.equal(await page.locator(":focus").innerText(), "Close");
+  const beyond = await dialog.evaluate((each) => each.scrollWidth - each.clientWidth);
+  assert.ok(beyond <= 0, `${beyond} pixels wider than the dialog`);
   assert.equal((await getToken(id, secret)).status, 200);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await dialog.getByRole("button", { name: "Copy client secret" }).click();

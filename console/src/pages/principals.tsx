@@ -146,7 +146,9 @@ function Principal({ name, roles, right }: { name: string; roles: Result<Named[]
       {roles.state === "loaded" && (
         <ChangeForm label="Give the role" right={manages} intent={(data) => giving(name, String(data.get("role")))}>
           <label>
-            Principal role for <bdi>{name}</bdi>
+            <span>
+              Principal role for <bdi>{name}</bdi>
+            </span>
             <select name="role" required>
               {roles.value.map((each) => (
                 <option key={each.name} value={each.name}>

@@ -130,6 +130,7 @@ export function Changes() {
 
 function Dialog({ intent }: { intent: Intent }) {
   const box = useRef<HTMLDialogElement>(null);
+  const closing = useRef<HTMLButtonElement>(null);
   const key = useRef(newKey());
   const [sending, setSending] = useState(false);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
@@ -138,6 +139,9 @@ function Dialog({ intent }: { intent: Intent }) {
   useEffect(() => {
     box.current?.showModal();
   }, []);
+  useEffect(() => {
+    if (outcome?.state === "done") closing.current?.focus(); // the button that had the focus is gone
+  }, [outcome]);
 
   const send = async () => {
     if (sends || waits) return; // also a second click
@@ -179,7 +183,13 @@ function Dialog({ intent }: { intent: Intent }) {
         {sending && "Sending…"}
       </p>
       <div class="buttons">
-        <button type="button" class="more" aria-disabled={sending} onClick={() => sending || box.current?.close()}>
+        <button
+          ref={closing}
+          type="button"
+          class="more"
+          aria-disabled={sending}
+          onClick={() => sending || box.current?.close()}
+        >
           {outcome === null ? "Cancel" : "Close"}
         </button>
         {shown === null && (
