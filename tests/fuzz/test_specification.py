@@ -42,7 +42,16 @@ SELDOM: Mapping[str, float] = {
     **{  # the version to compare must be there
         f"GET /v1/{{prefix}}/namespaces/{{namespace}}/{of}/compare": 0.25 for of in ("tables/{table}", "views/{view}")
     },
-    "POST /v1/{prefix}/namespaces": 0.25,  # the name must be new, and its parent there
+    **dict.fromkeys(  # the name must be new, and its parent there
+        (
+            "POST /v1/{prefix}/namespaces",
+            "POST /v1/{prefix}/namespaces/{namespace}/register",
+            "POST /v1/{prefix}/namespaces/{namespace}/register-view",
+            "POST /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
+            "POST /polaris/v1/{prefix}/namespaces/{namespace}/semantic-models",
+        ),
+        0.1,
+    ),
     "POST /v1/{prefix}/namespaces/{namespace}/tables": 0.25,
     COMMIT: 0.1,
     "POST /v1/{prefix}/namespaces/{namespace}/views/{view}": 0.1,
