@@ -45,8 +45,8 @@ _PATTERNS: Final[Mapping[str, bytes]] = {"null": b"", "boolean": b".", "float": 
 """Patterns of the values of simple types. The last two match short values, of text and bytes."""
 _LARGE_STEP: Final = 64
 """Items of an array that are skipped at a time; an array of fewer is skipped at once."""
-_LONGEST_PATTERN: Final = 16 << 10
-"""Bytes of a pattern: one of a type with many fields would take long to compile."""
+_LONGEST_PATTERN: Final = 2 << 10
+"""Bytes of a pattern. One of a type with many fields would take long to compile, and much memory."""
 _FIRST: Final = 0
 _SECOND: Final = 2
 """The bytes before a value of the first and of the second type of a union."""
@@ -400,7 +400,7 @@ def _counting_skipper(skip_one: Skip) -> Skip:
     return skip
 
 
-@lru_cache(1_024)
+@lru_cache(256)
 def _compiled(pattern: bytes, times: int, end: bytes) -> Match:
     """Returns the function that matches a pattern so many times, and these bytes behind that."""
     return re.compile(b"(?:%b){%d}+%b" % (pattern, times, re.escape(end)), re.DOTALL).match

@@ -1,9 +1,9 @@
 """Checks the schema in an Avro file, before a decoder reads the records by it.
 
-A schema alone can take a decoder down: a record that contains itself makes fastavro recurse until the process ends, an
-array of nulls makes it count to a trillion within ten bytes, and types that name each other twice double with each
-level. So every type is written out where it is used, under a name of our own, and counted. The result costs a decoder a
-bounded number of steps for each byte of a record.
+A schema alone can take a decoder down: a record that contains itself makes it recurse until the process ends, an array
+of nulls makes it count to a trillion within ten bytes, and types that name each other twice double with each level. So
+every type is written out where it is used, under a name of our own, and counted. The result costs a decoder a bounded
+number of steps for each byte of a record.
 """
 
 from collections.abc import Mapping, Sequence

@@ -120,7 +120,7 @@ def _matching_reader(
     return read
 
 
-@lru_cache(512)
+@lru_cache(128)
 def _compiled(keys: bytes, value: bytes, pairs: int) -> Match:
     end = re.escape(b"\0") if pairs else b""
     return re.compile(b"(?:(?:%b)%b){%d}+%b" % (keys, value, pairs, end), re.DOTALL).match

@@ -681,7 +681,7 @@ async def test_damaged_files_are_refused_or_make_no_difference(made: Made) -> No
     assert 0 < rebased < 300
 
 
-async def test_an_append_is_refused_where_nothing_reads_avro(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_append_is_refused_where_nothing_writes_avro(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     table = await made()
     late = await table.append(9)
     ahead = await table.append(2)
