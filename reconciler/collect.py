@@ -25,7 +25,7 @@ from arco_catalog.config.variables import REALM, STORE
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, take_inventory
 from arco_catalog.operations.environment import catalog_from_env, opened
-from arco_catalog.planning.collection import Retention
+from arco_catalog.planning.upkeep_settings import Retention
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 from arco_catalog.cli.server_options import ServerOptions
 from arco_catalog.http.options import KEY_LIFETIME_MS, UNIT_SEPARATOR
-from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
+from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings, vended_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

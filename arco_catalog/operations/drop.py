@@ -14,8 +14,9 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.protection import refuse_protected_relation
-from arco_catalog.planning.purge import PurgeMode, PurgeRequest, request_purge
+from arco_catalog.planning.purge import PurgeRequest, request_purge
 from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.upkeep_settings import PurgeMode
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run

@@ -33,8 +33,7 @@ from arco_catalog.config.variables import (
 )
 from arco_catalog.operations.open import build_catalog, build_with_recorded, open_catalog
 from arco_catalog.operations.work_queue import WorkQueue
-from arco_catalog.planning.collection import Retention
-from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
+from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings, Retention, vended_ms
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.runtime import Runtime

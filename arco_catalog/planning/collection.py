@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from arco_catalog.planning.upkeep_settings import Retention
 from arco_catalog.state.borrowed import returned_loans
 from arco_catalog.state.entries import purge_began
 from arco_catalog.state.followed import last_notified, notified_edits
 from arco_catalog.state.index import Edits, Index, location_key, released_key
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.tombstone import DROPPED, PURGED, Tombstone
-from storage_backends.lazy_dataclass import dataclass
-
-HOUR_MS = 60 * 60 * 1000
-DAY_MS = 24 * HOUR_MS
 
 
 class Kind(StrEnum):
@@ -61,36 +58,6 @@ WHY: Mapping[Kind, str] = {
     Kind.PROPOSAL: "it is so old that no process takes it in",
     Kind.PLAN: "every plan of the scan has expired",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long objects are kept that a collection may delete, in milliseconds: receipts, lineage events, registry
-    commits and reports (`receipts_ms`), tombstones of plain drops and of ended purges (`undrop_ms`), ended tasks,
-    orphans, markers and decisions. An operator sets the times of receipts and of plain drops, and whether markers are
-    collected; the others are fixed, most of them by the protocols."""
-
-    receipts_ms: int = 90 * DAY_MS
-    undrop_ms: int = 30 * DAY_MS
-    tasks_ms: int = 30 * DAY_MS
-    orphans_ms: int = 7 * DAY_MS
-    """For objects that a writer left and that never took effect. Page tokens are valid for this time."""
-    markers_ms: int = 2 * DAY_MS
-    """Counted from slot 0 of a marker. No request takes over an older marker, which may be partly collected."""
-    decisions_ms: int = 3 * DAY_MS
-    proposals_ms: int = DAY_MS
-    """For proposals of processes that died: longer than any other process reads them."""
-    plans_ms: int = 2 * DAY_MS
-    """For requests of scans: a plan lives a day, and names a request that was stored on the day on which it began."""
-    markers: bool = True
-    """Whether markers are collected, and decisions, to which markers may refer."""
-    margin_ms: int = HOUR_MS
-    """Longer than any request takes, and than the clocks of one store's servers differ."""
-
-    def with_margin(self, limit_ms: int) -> int:
-        """Returns a time or an age in milliseconds, plus the margin after which every request has ended that ran at
-        that time."""
-        return limit_ms + self.margin_ms
 
 
 def is_older(written_ms: int, now_ms: int, limit_ms: int) -> bool:

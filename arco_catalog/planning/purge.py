@@ -2,10 +2,10 @@
 release (docs/design/purge.md). All functions are pure functions of HEAD's index."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.planning.writes import PlannedWrite, RecordWrite
 from arco_catalog.state.borrowed import borrower_of
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
@@ -18,37 +18,6 @@ from arco_catalog.state.paths import Paths
 from arco_catalog.state.task import TABLE_PURGE, Task
 from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone, task_key
 from storage_backends.lazy_dataclass import dataclass
-
-HOUR_MS = 60 * 60 * 1000
-DAY_MS = 24 * HOUR_MS
-LEAST_STS_S = 900
-
-
-class PurgeMode(StrEnum):
-    """How the catalog handles a drop with `purgeRequested=true`: it purges the table later (`async`), waits for the
-    purge if there is no time to undo the drop (`sync`), or drops the table without a purge (`off`)."""
-
-    ASYNC = "async"
-    SYNC = "sync"
-    OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class PurgeSettings:
-    """The operator's settings of purges: `purge.mode`, `purge.undrop-window`, `purge.trust-locations` and
-    `purge.whole-location`; and `vended_ms`, the lifetime of credentials that clients get for a table's files."""
-
-    mode: PurgeMode = PurgeMode.ASYNC
-    undrop_window_ms: int = DAY_MS
-    trust_locations: bool = False
-    whole_location: bool = False
-    vended_ms: int = HOUR_MS
-
-
-def vended_ms(lifetime_s: int) -> int:
-    """Returns the longest lifetime of a vended credential in milliseconds, given the operator's setting in seconds: at
-    least 15 minutes, because STS issues none for less."""
-    return 1_000 * max(lifetime_s, LEAST_STS_S)
 
 
 class NothingToPurge(Exception):

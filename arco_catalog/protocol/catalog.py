@@ -12,9 +12,8 @@ from arco_catalog.iceberg.errors import Unavailable, Unsupported
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.privileges import Privilege
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings, Retention
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks

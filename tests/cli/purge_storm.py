@@ -18,7 +18,7 @@ from pathlib import Path
 from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.tasks import ListedTask, tasks
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.concurrency import batches
 from arco_catalog.state.paths import Paths

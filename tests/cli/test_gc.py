@@ -9,7 +9,8 @@ import pytest
 
 from arco_catalog.cli.gc import Progress, as_text
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import SERVICE
 from arco_catalog.upkeep.collection.stats import CollectionStats

@@ -11,7 +11,7 @@ from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve_options import ServeOptions
 from arco_catalog.config.parsing import parse_body_size, parse_separator
 from arco_catalog.operations.environment import settings_from_env
-from arco_catalog.planning.purge import PurgeMode, PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings
 from arco_catalog.state.key_settings import Dialect
 
 COMMANDS = [[], *([command.name] for command in PROGRAM)]

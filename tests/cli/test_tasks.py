@@ -20,7 +20,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task_log import list_tasks
 from arco_catalog.upkeep.purge.worker import task_worker

@@ -15,8 +15,8 @@ from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.collection import DAY_MS
 from arco_catalog.planning.reserved_locations import MAX_HELD
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.catalog import Settings
 from storage_backends import ABSENT
 from tests.http.templates import path_of

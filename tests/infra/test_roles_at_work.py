@@ -6,8 +6,8 @@ import pytest
 
 from arco_catalog.operations.catalogs import Owner, take_inventory
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.planning.collection import DAY_MS, Kind
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.bell import Bell
 from arco_catalog.state.paths import SERVICE

@@ -16,7 +16,7 @@ from botocore.session import Session  # type: ignore[import-untyped]
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.work_queue import WorkQueue
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import Paths
 from arco_catalog.upkeep.collection import collect

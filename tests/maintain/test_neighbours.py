@@ -7,7 +7,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.state.index import Edits, location_key

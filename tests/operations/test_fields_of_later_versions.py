@@ -20,8 +20,7 @@ from arco_catalog.operations.management.catalog_drops import end_catalog
 from arco_catalog.operations.management.catalogs import find_entry, list_catalogs
 from arco_catalog.operations.policies import attachments
 from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
-from arco_catalog.planning.collection import DAY_MS
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import DAY_MS, PurgeSettings
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest

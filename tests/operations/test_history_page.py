@@ -15,7 +15,7 @@ from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.operations.upgrade import upgrade
-from arco_catalog.planning.collection import DAY_MS, Retention
+from arco_catalog.planning.upkeep_settings import DAY_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.registry import RECENT_COMMITS
 from arco_catalog.state.spilling import Limits

@@ -13,7 +13,8 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.collection import expire
-from arco_catalog.planning.purge import PurgeSettings, begin, give_up, release
+from arco_catalog.planning.purge import begin, give_up, release
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol import internal_commits
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.internal_commits import Change, change_registry, settle_decided

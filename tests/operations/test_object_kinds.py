@@ -7,7 +7,7 @@ from pathlib import Path
 
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.reports import take_report
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.bell import Bell
 from arco_catalog.state.checkpoints import Checkpoints

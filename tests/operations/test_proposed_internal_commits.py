@@ -12,7 +12,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.recorded_locations import change_locations
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.evidence import cancel_in_registry, fence_registry
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.state import registry

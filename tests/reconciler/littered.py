@@ -7,7 +7,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
 from tests.cli.in_process import arco

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.state import receipt
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.paths import Paths, commit_key

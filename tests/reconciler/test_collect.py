@@ -9,7 +9,8 @@ from pyspark import SparkContext
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.upkeep.collection import markers, receipts, run
 from arco_catalog.upkeep.collection.batch_runner import Batch

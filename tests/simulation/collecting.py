@@ -22,7 +22,8 @@ from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.planning.answers import Answer
-from arco_catalog.planning.collection import Kind, Retention
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.fields import integer, mapping, sequence, text
 from arco_catalog.state.paths import commit_key

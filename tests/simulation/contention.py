@@ -22,8 +22,8 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.recorded_locations import change_locations
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.planning.relation_change import MissingLocations
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.evidence import cancel_in_registry
 from arco_catalog.protocol.lookup import load

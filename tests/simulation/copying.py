@@ -10,7 +10,7 @@ from pathlib import Path
 from arco_catalog.iceberg.errors import CatalogError, NoSuchTable
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.copies import CatalogIsCopy
 from arco_catalog.upkeep.collection.collect import collect

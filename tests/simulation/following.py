@@ -18,8 +18,8 @@ from arco_catalog.iceberg.errors import (
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.notifications import notify
-from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.notifications import Event, Notification
+from arco_catalog.planning.upkeep_settings import Retention
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import tombstones_of

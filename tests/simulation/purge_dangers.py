@@ -10,8 +10,8 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import Drop
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES
-from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.registry_mutation import RegistryReadSet

@@ -12,7 +12,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import relations_in

@@ -44,7 +44,7 @@ from arco_catalog.operations.realms import Deployment, Realm, change_catalog, ma
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.internal_commits import change_registry

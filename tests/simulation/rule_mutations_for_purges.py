@@ -11,7 +11,8 @@ from arco_catalog.operations import drop, undrop
 from arco_catalog.planning import borrowing, creation, overlap, purge, relation_change
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
-from arco_catalog.planning.purge import PurgeRequest, PurgeSettings, request_purge
+from arco_catalog.planning.purge import PurgeRequest, request_purge
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol import relation_committer
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.avro import Fields, ReadRange

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import list_tasks, read_task

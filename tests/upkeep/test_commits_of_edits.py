@@ -10,7 +10,7 @@ from arco_catalog.cli.restore import as_text
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations.listing import Paging, list_relations
-from arco_catalog.planning.collection import DAY_MS, HOUR_MS, Retention
+from arco_catalog.planning.upkeep_settings import DAY_MS, HOUR_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.past_heads import past_head_body
 from arco_catalog.state import commit_edits, registry

@@ -9,7 +9,7 @@ import pytest
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.planning.purge import PurgeMode, PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import list_tasks, read_task

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Deadline

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.upkeep.purge.worker import task_worker

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
-from arco_catalog.planning.collection import Retention
+from arco_catalog.planning.upkeep_settings import Retention
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.copies import CatalogIsCopy, require_original

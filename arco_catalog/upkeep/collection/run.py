@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from arco_catalog.iceberg.errors import CatalogError, CommitStateUnknown
 from arco_catalog.iceberg.json import MalformedJson
-from arco_catalog.planning.collection import Kind, Retention, is_older
+from arco_catalog.planning.collection import Kind, is_older
+from arco_catalog.planning.upkeep_settings import Retention
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.deletion import delete_for_certain

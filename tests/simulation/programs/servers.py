@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Settings

@@ -8,7 +8,8 @@ import pytest
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import Paths
 from arco_catalog.upkeep.collection.collect import collect

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.planning.collection import DAY_MS, Retention
+from arco_catalog.planning.upkeep_settings import DAY_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import Paths, record_kind
 from arco_catalog.state.runtime import SystemRuntime

@@ -8,7 +8,8 @@ import pytest
 
 from arco_catalog.operations.catalogs import Inventory, Owner, take_inventory
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.operation_request import OperationRequest

@@ -1,6 +1,6 @@
 """How many objects a store holds after many days of commits, each with a collection."""
 
-from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from tests.upkeep.collection.month import AFTERWARDS, Month
 
 

@@ -10,7 +10,8 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.upkeep.collection.collect import collect

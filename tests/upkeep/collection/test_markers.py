@@ -7,7 +7,8 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.environment import settings_from_env
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
-from arco_catalog.planning.collection import DAY_MS, Kind, Retention
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS, Retention
 from arco_catalog.upkeep.collection.collect import collect
 from storage_backends import ABSENT, Found
 from tests.support.scripted_store import DOWN, Nth, Rule, delete, put, swap

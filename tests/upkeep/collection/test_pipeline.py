@@ -5,7 +5,8 @@ import pytest
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.state.late_receipts import late_marks, mark_late, unmark
 from arco_catalog.state.paths import day_of
 from arco_catalog.state.watermarks import BATCH, CATALOG_EVENTS, CLOSED_BEFORE, COMMITS, NAMESPACE, REGISTRY_SEQUENCE

@@ -7,7 +7,8 @@ import pytest
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.lineage import receive_event
 from arco_catalog.operations.load import load_table
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.state.floors import read_floors
 from arco_catalog.upkeep.collection.run import Run
 from arco_catalog.upkeep.purge.worker import task_worker

@@ -10,7 +10,8 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.history import history
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.namespaces import load_namespace, update_properties
-from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits

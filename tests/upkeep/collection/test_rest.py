@@ -8,7 +8,8 @@ from arco_catalog.operations.catalogs import Inventory
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.reports import take_report
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.collection import DAY_MS, HOUR_MS, Kind, is_older
+from arco_catalog.planning.collection import Kind, is_older
+from arco_catalog.planning.upkeep_settings import DAY_MS, HOUR_MS
 from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.jobs import Workplace, run_job
 from arco_catalog.upkeep.purge.worker import task_worker

@@ -5,7 +5,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.task import Status

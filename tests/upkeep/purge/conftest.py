@@ -3,7 +3,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.task import Task

@@ -11,7 +11,7 @@ import pytest
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.generic_tables import GenericTable, create_generic_table, drop_generic_table
 from arco_catalog.operations.tasks import retry_task
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.task import Status, Task

@@ -15,7 +15,7 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning import relation_change
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.lookup import carry_out, entries_in
 from arco_catalog.state.borrowed import Loans, borrowed_key, borrower_of

@@ -4,7 +4,7 @@
 import json
 
 from arco_catalog.operations.tasks import retry_task
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import PURGED

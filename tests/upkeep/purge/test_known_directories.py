@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import dumps, loads
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import file_directories
 from arco_catalog.state.file_directories import DirectorySet, FileDirectories

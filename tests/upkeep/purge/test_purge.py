@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning.purge import PurgeMode, PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.fields import texts

@@ -9,7 +9,7 @@ from arco_catalog.http.errors import error_response
 from arco_catalog.iceberg.errors import NoSuchTable, PurgeFailed
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.tasks import retry_task
-from arco_catalog.planning.purge import PurgeMode, PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.task import Status

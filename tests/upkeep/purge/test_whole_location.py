@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import Document, TableState
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.state.index import Edits, location_key

@@ -30,7 +30,7 @@ from arco_catalog.operations.semantic_models import create_semantic_model
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import RegistryState

@@ -14,7 +14,7 @@ from arco_catalog.operations.history import history
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.copies import CatalogIsCopy
 from arco_catalog.state.fields import sequence
