@@ -106,11 +106,13 @@ def spark(
     walled: Walled,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Sql]:
-    """Spark SQL."""
+    """Spark SQL. By `rest_planned` and `s3_planned` it lets these two catalogs plan its scans."""
     catalogs = {
         lake.name: spark_properties(lake)
         for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes, walled.lake)
     }
+    planned = {f"{lake.name}_planned": spark_properties(lake) for lake in (local_lake, s3_lake)}
+    catalogs |= {name: {**properties, "scan-planning-mode": "server"} for name, properties in planned.items()}
     with spark_shell(catalogs, tmp_path_factory.mktemp("spark")) as sql:
         yield sql
 

