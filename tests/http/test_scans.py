@@ -1,15 +1,18 @@
 """Scans that the catalog plans: whatever parts a plan has, together they are the files of the scan."""
 
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 
+from arco_catalog.iceberg.expressions.filters import ScanFilter
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
-from arco_catalog.operations.scans import delete_files, planner
+from arco_catalog.operations.scans import delete_files, planner, plans
+from arco_catalog.operations.scans.scan_table import ScanTable
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
 from arco_catalog.state import avro
 from storage_backends import Found
@@ -326,6 +329,22 @@ async def test_a_file_with_too_many_deletes_is_refused(client: Client, scanned: 
 
 
 @pytest.mark.usefixtures("small_parts")
+async def test_a_long_filter_is_compiled_outside_the_event_loop(
+    client: Client, history: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+
+    def compiled(scan: Scan, table: ScanTable) -> ScanFilter:
+        threads.append(threading.current_thread() is not threading.main_thread())
+        return planner.scan_filter(scan, table)
+
+    monkeypatch.setattr(plans, "scan_filter", compiled)
+    for values in ([7], [100_000] * 20_000):
+        answer = await client.post(PLAN, {"filter": {"type": "in", "term": "x", "values": [*values]}})
+        assert answer.status == 200, answer.body
+    assert threads == [False, True]
+
+
 async def test_an_increment_of_many_appends_is_planned_in_parts(client: Client, scanned: ScannedTable) -> None:
     snapshots = [await scanned.snapshot(1, [])]
     for number in range(2, 60):

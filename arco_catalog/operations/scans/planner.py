@@ -62,23 +62,30 @@ class _MatchingFiles(NamedTuple):
     rest: Position | None
 
 
+def scan_filter(scan: Scan, table: ScanTable) -> ScanFilter:
+    """Returns the filter of a scan. Raises `BadRequest` if it can't be read, or does not fit the schema."""
+    return ScanFilter(parse_expression(scan.filter), table.schema, table.specs, scan.case_sensitive)
+
+
 class Planner:
-    """Plans parts of one scan of a table. `find_deletes` makes what finds its delete files. Raises `BadRequest` for a
-    filter that can't be read, or does not fit the schema."""
+    """Plans parts of one scan of a table by its filter, of which the JSON has `filter_bytes`. `find_deletes` makes what
+    finds the delete files."""
 
     def __init__(
         self,
         source: ManifestSource,
         table: ScanTable,
         scan: Scan,
+        of_scan: ScanFilter,
+        filter_bytes: int,
         find_deletes: Callable[[ScanDeletes], DeleteFiles],
     ) -> None:
-        expression = parse_expression(scan.filter)
         self._source = source
         self._find_deletes = find_deletes
         self._table = table
         self._scan = scan
-        self._filter = ScanFilter(expression, table.schema, table.specs, scan.case_sensitive)
+        self._filter = of_scan
+        self._filter_bytes = filter_bytes
         self._lists: dict[int, Sequence[ManifestFile]] = {}
         self._pruned = 0
         self._stats = frozenset(scan.stats_columns)
@@ -130,7 +137,8 @@ class Planner:
             found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
             self._lists.update(zip(batch, found, strict=True))
         listed = sum(len(self._lists[number]) for number in lists)
-        return await off_loop(ENTRY_BYTES * listed, partial(self._matching_pieces, lists))
+        size = self._filter_bytes + ENTRY_BYTES * listed
+        return await off_loop(size, partial(self._matching_pieces, lists))
 
     def _matching_pieces(self, lists: range) -> Sequence[Piece]:
         pieces: list[Piece] = []

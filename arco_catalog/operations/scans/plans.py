@@ -7,13 +7,13 @@ from functools import partial
 from typing import Final, TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest, NoSuchPlanId, NoSuchPlanTask, Unsupported
-from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.scan_request import PlanRequest
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.scan_request import PlanRequest, Scan
 from arco_catalog.operations.load import load_current
 from arco_catalog.operations.scans.delete_files import DeleteFiles
 from arco_catalog.operations.scans.manifest_source import ManifestSource
-from arco_catalog.operations.scans.planner import PartPlan, Planner
-from arco_catalog.operations.scans.scan_table import StateNotFound, requested, table_of
+from arco_catalog.operations.scans.planner import PartPlan, Planner, scan_filter
+from arco_catalog.operations.scans.scan_table import ScanTable, StateNotFound, requested, table_of
 from arco_catalog.operations.scans.tokens import (
     WHOLE,
     InvalidToken,
@@ -27,6 +27,7 @@ from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.request_stats import ScanCounts
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends.lazy_dataclass import dataclass
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
     now_s = session.now_ms() // 1000
     packed = pack_scan(scan, now_s // DAY_S)
     token = Token(state.entity, now_s, scan.snapshot_id, packed)
-    planner = Planner(source, table, scan, partial(DeleteFiles, session, state.entity, source))
+    planner = await _planner(session, state, source, table, scan)
     planned = await _planned(session, planner, WHOLE)
     if token.is_stored:
         await _store(session, packed)
@@ -96,12 +97,22 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
     scan = unpack_scan(packed, received.snapshot_id)
     try:
         table = await _parsed(session, state, partial(table_of, scan))
-        planner = Planner(source, table, scan, partial(DeleteFiles, session, state.entity, source))
+        planner = await _planner(session, state, source, table, scan)
     except (StateNotFound, BadRequest) as error:
         raise InvalidToken(str(error)) from None
     planned = await _planned(session, planner, received.range or WHOLE)
     token = Token(received.entity, received.issued_s, received.snapshot_id, packed)
     return Plan(state, token, planned)
+
+
+async def _planner(
+    session: Session, state: TableState, source: ManifestSource, table: ScanTable, scan: Scan
+) -> Planner:
+    """Returns the planner of a scan, whose filter is compiled outside the event loop if it is long. Raises
+    `BadRequest` for a filter that can't be read, or does not fit the schema."""
+    size = len(dumps(scan.filter))
+    of_scan = await off_loop(size, partial(scan_filter, scan, table))
+    return Planner(source, table, scan, of_scan, size, partial(DeleteFiles, session, state.entity, source))
 
 
 async def _planned(session: Session, planner: Planner, part: Range) -> PartPlan:
