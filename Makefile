@@ -178,7 +178,7 @@ test-openlineage: TESTED = tests/engines/test_openlineage.py ## Spark 3.5 and 4.
 test-spark-maintain: TESTED = $(wildcard tests/reconciler/test_maintain*.py) ## Maintenance on Spark: of 5,000 files beside writers by drivers that are killed
 test-restarts: TESTED = -s tests/serve/test_restarts.py ## Servers that are killed or stopped under clients, a hundred times in each of four ways (ARCO_RESTARTS=100)
 test-upgrade: TESTED = -s tests/upgrade ## Servers of an earlier commit and of this one over one store, under load, then `arco upgrade` (ARCO_UPGRADE_SECONDS=300)
-test-oidc: TESTED = tests/authentication/test_keycloak*.py ## Keycloak as the identity provider: logins, groups and roles, keys that are replaced, clocks, what is refused
+test-oidc: TESTED = tests/authentication/test_keycloak*.py ## Keycloak as the identity provider: logins, the console in a browser, groups and roles, keys that are replaced, clocks, what is refused
 test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spark as the compose files start them, at the servers of these files
 test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
@@ -186,7 +186,7 @@ test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scan
 test-sparks: $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)
-test-oidc: .tools/keycloak/complete
+test-oidc: .tools/keycloak/complete $(if $(AZURITE),$(CONSOLE))
 test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec
 
 .PHONY: fuzz

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ADA, close, faults, heading, open, settled, show } from "./harness.mjs";
-import { changeGrant, goToIssuer, held, UI } from "./people.mjs";
+import { changeGrant, goToIssuer, held, named, UI } from "./people.mjs";
 
 const DEEP = "/c/arco/n/sales/access";
 after(close);
@@ -16,7 +16,7 @@ test("a user of Keycloak signs in, is renewed, and signs out of both", async () 
   await page.locator("#kc-login").click();
   await page.getByRole("region", { name: "Table: What you may do" }).waitFor();
   assert.equal(page.url(), `${UI}#${DEEP}`);
-  assert.equal(await page.getByRole("group", { name: "Signed in as" }).innerText(), "ada");
+  await named(page);
 
   const before = await held(page);
   await changeGrant(page, { expiresMs: 0 });

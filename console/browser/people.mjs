@@ -20,12 +20,16 @@ export async function agree(page, name = "ada") {
   await page.locator("button[type=submit]").click();
 }
 
-/** Signs in at an issuer, and waits until the console shows who one is. */
+/** Signs in as ada at an issuer, and waits until the console shows who one is to the catalog. */
 export async function signInAt(page, issuer = ISSUERS.issuer) {
   await goToIssuer(page, issuer);
   await agree(page);
-  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await named(page);
 }
+
+/** Waits until the console shows ada as the catalog's name of who has signed in. */
+export const named = (page) =>
+  page.getByRole("group", { name: "Signed in as" }).getByText("ada", { exact: true }).waitFor();
 
 /** Signs in, and returns the address that the issuer redirects to, which the console has not read yet. */
 export async function interceptedAnswer(page, issuer = ISSUERS.issuer) {

@@ -78,7 +78,7 @@ test("a user whose token has no name of a principal is named by the catalog", as
   });
   await page.goto(`${URI}/ui/?named#${PAGES.access}`);
   await page.getByRole("region", { name: "Table: What you may do" }).waitFor();
-  assert.equal(await page.getByRole("group", { name: "Signed in as" }).innerText(), "ada");
+  await page.getByRole("group", { name: "Signed in as" }).getByText("ada", { exact: true }).waitFor();
 });
 
 test("a link on another site opens the page that it names", async () => {
