@@ -1,0 +1,233 @@
+"""Measures plans of scans beside those of Iceberg's Java library: `make bench-plan`, `python -m tools.bench.plan`.
+
+Tables of some shapes on local files, with the statistics of twenty columns, are scanned with filters that keep a part
+of the files, by their partitions (sorted, so that whole manifests are ruled out) and by the bounds of a column
+(in each manifest). Ours is `arco serve` by HTTP with all plan tasks followed, theirs the library's local planner in a
+JVM with default options, which reads the metadata file itself and sends nothing. Both find the same files, or the
+bench fails.
+
+*cold* is the first plan of a new process, *warm* the median of three after as many plans as two seconds take, by Java
+with its cache of manifests and without. CPU is of the planner's process with all its threads, and per entry of the
+manifests that the partition does not rule out; the memory is what the process had at its peak above what it had before
+its first plan. Then eight plans of all files are followed at once, at a new server.
+"""
+
+import argparse
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+from arco_catalog.iceberg.json import JsonObject
+from tools.bench.loop_delay import DelayFile, Lateness
+from tools.bench.plan_tables import IDS, PARTITIONS, RANGE, Shape, write
+from tools.bench.planners import (
+    NAMESPACES,
+    JavaLibrary,
+    PlanTimes,
+    ServedPlans,
+    TimedPlanner,
+    follow,
+    send,
+    served,
+)
+from tools.support.arco_server import WAREHOUSE, ArcoServer
+
+SHAPES = ("10x100", "1000x100", "10x5000")
+SHARES = (0.001, 0.1, 1.0)
+ROUNDS = 3
+WARM_S = 2.0
+PLANS_AT_ONCE = 8
+MB = 1 << 20
+PAUSE_S = 0.02
+HEADINGS = ("keeps", "planner", "first ms", "wall ms", "CPU ms", "us an entry", "KB sent", "MB above idle")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A filter, with its name and the number of entries in manifests that it does not rule out."""
+
+    name: str
+    filter: JsonObject
+    entries: int
+
+
+@dataclass(frozen=True)
+class ModeTimes:
+    """What plans of a case took in one mode, at the median of their wall time, and the memory above idle in bytes."""
+
+    mode: str
+    times: PlanTimes
+    memory: int
+
+    def row(self, case: Case) -> str:
+        """A line of the table."""
+        times = self.times
+        sent = f"{times.sent >> 10:,}" if times.sent else "-"
+        figures = (1e3 * times.first_s, 1e3 * times.wall_s, 1e3 * times.cpu_s, 1e6 * times.cpu_s / case.entries)
+        cells = [case.name, self.mode, *(f"{each:,.1f}" for each in figures), sent, f"{self.memory / MB:,.0f}"]
+        return f"| {' | '.join(cells)} |"
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """What eight plans at once took: seconds, the server's memory above idle in bytes, the longest wait for `/health`
+    by the clock, and how late the event loop was without what other processes did."""
+
+    wall_s: float
+    memory: int
+    health_s: float
+    loop: Lateness
+
+
+@dataclass(frozen=True)
+class Site:
+    """A table in a catalog's folder, and what is needed to plan its scans."""
+
+    folder: Path
+    metadata: Path
+    shape: Shape
+
+    def cases(self) -> list[Case]:
+        """The filters by partition, then those by the bounds of a column."""
+        found = []
+        for share in SHARES:
+            below = round(share * PARTITIONS)
+            kept = f"{100 * share:g} %"
+            condition: JsonObject = {"type": "lt", "term": "part", "value": below}
+            found.append(Case(f"{kept} by partition", condition, self.shape.entries_below(below)))
+            ids: JsonObject = {"type": "lt", "term": "id", "value": round(share * IDS) * RANGE}
+            found.append(Case(f"{kept} by bounds", ids, self.shape.manifests * self.shape.entries))
+        return found
+
+
+@contextmanager
+def site(shape: Shape) -> Iterator[Site]:
+    """Makes a table, and registers it in a catalog."""
+    with tempfile.TemporaryDirectory(prefix="arco-plan-") as scratch:
+        folder = Path(scratch, "store")
+        metadata = write(shape, folder / WAREHOUSE / "warehouse" / "t")
+        with served(folder) as planner:
+            send(planner.server.uri, NAMESPACES, {"namespace": ["db"]})
+            place = {"name": "t", "metadata-location": f"file://{metadata}"}
+            send(planner.server.uri, f"{NAMESPACES}/db/register", place)
+        yield Site(folder, metadata, shape)
+
+
+def measure(place: Site, case: Case, java: JavaLibrary | None, warm_s: float = WARM_S) -> Iterator[ModeTimes]:
+    """Measures plans of a case: ours cold and warm, then Java's. Raises `RuntimeError` if they differ."""
+    with served(place.folder) as ours:
+        yield from _measured(ours, case, ("ours, cold", "ours, warm"), warm_s)
+        expected = ours.plan(case.filter)
+    if java is None:
+        return
+    for cached, modes in (
+        (False, ("Java, cold", "Java, warm, no cache")),
+        (True, ("", "Java, warm, its cache")),
+    ):
+        with java.started(place.metadata, cached=cached) as theirs:
+            for each in _measured(theirs, case, modes, warm_s):
+                if (each.times.files, each.times.deletes) != (expected.files, expected.deletes):
+                    raise RuntimeError(f"{case.name}: Java finds {each.times}, ours {expected}")
+                if each.mode:
+                    yield each
+
+
+def _measured(planner: TimedPlanner, case: Case, modes: tuple[str, str], warm_s: float) -> Iterator[ModeTimes]:
+    idle = memory(planner.pid, "VmRSS")
+    first = planner.plan(case.filter)
+    yield ModeTimes(modes[0], first, memory(planner.pid, "VmHWM") - idle)
+    until = time.perf_counter() + warm_s
+    while time.perf_counter() < until:
+        planner.plan(case.filter)
+    warm = sorted((planner.plan(case.filter) for _ in range(ROUNDS)), key=lambda each: each.wall_s)
+    cpu_s = statistics.median(each.cpu_s for each in warm)
+    middle = warm[ROUNDS // 2]
+    times = PlanTimes(middle.files, middle.deletes, middle.first_s, middle.wall_s, cpu_s, middle.sent)
+    yield ModeTimes(modes[1], times, memory(planner.pid, "VmHWM") - idle)
+
+
+def memory(pid: int, field: str) -> int:
+    """A size of a process in bytes, from /proc/PID/status."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024
+    raise RuntimeError(f"/proc/PID/status has no field {field}")
+
+
+def measure_crowd(place: Site, case: Case) -> Crowd:
+    """Measures eight plans at once, by clients in a process of their own. Raises `RuntimeError` if they fail."""
+    file = place.folder.with_name("delay")
+    delays = DelayFile(file)
+    program = (sys.executable, "-m", "tools.bench.loop_delay", str(file))
+    log = place.folder.with_name("server.log")
+    with ArcoServer(f"file:{place.folder}", log, program=program) as server:
+        planner, waits = ServedPlans(server), []
+        follow(server.uri, {"type": "lt", "term": "part", "value": 0})  # loads what every plan needs
+        idle = memory(planner.pid, "VmRSS")
+        delays.reset()
+        clients = multiprocessing.get_context("spawn").Process(target=_follow_many, args=(server.uri, case.filter))
+        began = time.perf_counter()
+        clients.start()
+        while clients.is_alive():
+            waits.append(_health(server.uri))
+            time.sleep(PAUSE_S)
+        if clients.exitcode:
+            raise RuntimeError(f"the clients ended with {clients.exitcode}")
+        wall_s = time.perf_counter() - began
+        return Crowd(wall_s, memory(planner.pid, "VmHWM") - idle, max(waits), delays.worst)
+
+
+def _follow_many(uri: str, filter_: JsonObject) -> None:
+    with ThreadPoolExecutor(PLANS_AT_ONCE) as pool:
+        for each in [pool.submit(follow, uri, filter_) for _ in range(PLANS_AT_ONCE)]:
+            each.result()
+
+
+def _health(uri: str) -> float:
+    began = time.perf_counter()
+    with urlopen(f"{uri}/health", timeout=60) as answer:
+        answer.read()
+    return time.perf_counter() - began
+
+
+def report(shape: Shape, java: JavaLibrary | None, warm_s: float) -> None:
+    """Prints the figures of one shape."""
+    with site(shape) as place:
+        print(f"\n{shape}\n\n| {' | '.join(HEADINGS)} |\n| --- | --- {'| --: ' * 6}|")
+        cases = place.cases()
+        for case in cases:
+            for found in measure(place, case, java, warm_s):
+                print(found.row(case), flush=True)
+        crowd = measure_crowd(place, cases[-1])
+        print(
+            f"\n{PLANS_AT_ONCE} plans of all files at once: {crowd.wall_s:.1f} s, {crowd.memory / MB:.0f} MB above "
+            f"idle, `/health` at most {1e3 * crowd.health_s:.0f} ms, a step of the event loop "
+            f"{1e3 * crowd.loop.step:.0f} ms, its delay {1e3 * crowd.loop.delay:.0f} ms",
+            flush=True,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", nargs="+", type=Shape.parse, default=[Shape.parse(each) for each in SHAPES],
+                        help="manifests x entries + delete manifests: 10000x100 10000x5000 1000x100+3000")  # fmt: skip
+    parser.add_argument("--without-java", action="store_true")
+    parser.add_argument("--warm-s", type=float, default=WARM_S)
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="arco-plan-java-") as classes:
+        java = None if given.without_java else JavaLibrary.compiled(Path(classes))
+        for shape in given.shapes:
+            report(shape, java, given.warm_s)
+
+
+if __name__ == "__main__":
+    main()

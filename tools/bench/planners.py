@@ -1,0 +1,184 @@
+"""Two planners of scans, each in a process of its own: `arco serve`, and Iceberg's Java library."""
+
+import http.client
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyspark
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from tools.demo.java import java_home
+from tools.support.arco_server import WAREHOUSE, ArcoServer
+from tools.support.environment import PROJECT
+
+NAMESPACES = f"/v1/{WAREHOUSE}/namespaces"
+TABLE = f"{NAMESPACES}/db/tables/t"
+AT_ONCE = 4
+"""How many plan tasks of a plan are fetched at once."""
+LIMIT_S = 3_600.0
+COMPILE_S = 240.0
+
+
+@dataclass(frozen=True)
+class PlanTimes:
+    """What a plan found, and what it took: seconds until the first task was there, and in all, and CPU seconds of the
+    planner's process. `sent` is the bytes of the answers."""
+
+    files: int
+    deletes: int
+    first_s: float
+    wall_s: float
+    cpu_s: float = 0.0
+    sent: int = 0
+
+
+class TimedPlanner(Protocol):
+    """A process that plans scans of one table."""
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+
+    def plan(self, filter_: JsonObject) -> PlanTimes:
+        """Plans a scan to its end."""
+
+
+@dataclass(frozen=True)
+class ServedPlans:
+    """`arco serve`, by HTTP."""
+
+    server: ArcoServer
+
+    @property
+    def pid(self) -> int:
+        return self.server.pid
+
+    def plan(self, filter_: JsonObject) -> PlanTimes:
+        before = cpu_seconds(self.pid)
+        found = follow(self.server.uri, filter_)
+        return PlanTimes(
+            found.files, found.deletes, found.first_s, found.wall_s, cpu_seconds(self.pid) - before, found.sent
+        )
+
+
+def follow(uri: str, filter_: JsonObject) -> PlanTimes:
+    """Plans a scan, and fetches all of its plan tasks. Raises `RuntimeError` for an answer that is no success."""
+    began = time.perf_counter()
+    files = deletes = sent = 0
+    first_s = 0.0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting: set[Future[bytes]] = {pool.submit(send, uri, f"{TABLE}/plan", {"filter": filter_})}
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for each in done:
+                body = each.result()
+                answer: dict[str, Any] = json.loads(body)
+                tasks = answer.get("file-scan-tasks", [])
+                if tasks and not files:
+                    first_s = time.perf_counter() - began
+                files += len(tasks)
+                deletes += sum(len(task.get("delete-file-references", ())) for task in tasks)
+                sent += len(body)
+                for token in answer.get("plan-tasks", []):
+                    waiting.add(pool.submit(send, uri, f"{TABLE}/tasks", {"plan-task": token}))
+    return PlanTimes(files, deletes, first_s, time.perf_counter() - began, sent=sent)
+
+
+def send(uri: str, path: str, body: Mapping[str, JsonValue]) -> bytes:
+    """Sends a POST on a connection of its own. Raises `RuntimeError` if it is refused."""
+    connection = http.client.HTTPConnection(uri.removeprefix("http://"), timeout=LIMIT_S)
+    try:
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        received = answer.read()
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise RuntimeError(f"{path}: {answer.status} {received[:500]!r}")
+    return received
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds of all threads that a process has."""
+    nanoseconds = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        nanoseconds += int((task / "schedstat").read_text().split()[0])
+    return nanoseconds / 1e9
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[ServedPlans]:
+    """A new server of the catalog in a folder."""
+    with ArcoServer(f"file:{folder}", folder.with_name("server.log"), *options) as server:
+        yield ServedPlans(server)
+
+
+@dataclass(frozen=True)
+class JavaPlans:
+    """Iceberg's Java library in a JVM."""
+
+    process: subprocess.Popen[str]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def plan(self, filter_: JsonObject) -> PlanTimes:
+        """Plans a scan to its end. Raises `RuntimeError` if the JVM has ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(filter_) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the JVM ended: {self.process.wait(LIMIT_S)}")
+        return PlanTimes(**json.loads(line))
+
+
+@dataclass(frozen=True)
+class JavaLibrary:
+    """The compiled program tools/javaclient/PlanTimes.java."""
+
+    folder: Path
+
+    @classmethod
+    def compiled(cls, folder: Path) -> "JavaLibrary":
+        """Compiles it into a folder. Raises `LookupError` without a JDK or Iceberg's jar."""
+        sources = [PROJECT / "tools" / "javaclient" / name for name in ("LocalFiles.java", "PlanTimes.java")]
+        command = [str(java_home() / "bin" / "javac"), "-cp", _class_path(), "-d", str(folder), *map(str, sources)]
+        subprocess.run(command, check=True, timeout=COMPILE_S)
+        return cls(folder)
+
+    @contextmanager
+    def started(self, metadata: Path, *, cached: bool) -> Iterator[JavaPlans]:
+        """A new JVM with the default options, which plans scans of a metadata file, and keeps manifests if `cached`."""
+        java, place = str(java_home() / "bin" / "java"), f"file://{metadata}"
+        command = [java, "-cp", f"{self.folder}:{_class_path()}", "PlanTimes", place, str(cached).lower()]
+        with (
+            (self.folder / "stderr").open("wb") as errors,
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            ) as process,
+        ):
+            try:
+                assert process.stdout is not None
+                if process.stdout.readline() != "ready\n":
+                    raise RuntimeError(f"the JVM does not start: {(self.folder / 'stderr').read_text()[-2000:]}")
+                yield JavaPlans(process)
+            finally:
+                process.kill()
+
+
+def _class_path() -> str:
+    """Iceberg, and of PySpark Hadoop."""
+    jar = PROJECT / ".jars" / "iceberg-spark-runtime-4.1_2.13-1.11.0.jar"
+    if not jar.exists():
+        raise LookupError(f"no {jar.name} in .jars: run `make jars`")
+    return f"{jar}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
