@@ -245,6 +245,7 @@ def bodies(address: Address) -> Mapping[str, Bodies]:
         "/tables": table_creations(address),
         "/register": registrations(address, KEPT),
         "/tables/{table}": commits(address),
+        **({"/tables/{table}/tasks": st.just({"plan-task": address.plan_task})} if address.plan_task else {}),
         "/unregister": st.just({}),
         "/tables/rename": _renames([*TABLES]),
         "/metrics": st.just(METRICS),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.checks import audit, check_answer, check_unchanged, state_of
 from tests.fuzz.requests import Fuzz
-from tests.fuzz.services import Address, FuzzedService, InMemoryService, Request, model_version, prepared
+from tests.fuzz.services import Address, FuzzedService, InMemoryService, Request, model_version, planned, prepared
 from tools.support.asgi_client import Answer
 
 Listener = Callable[[Request, Answer], None]
@@ -82,7 +82,8 @@ def in_memory(*, external: bool = False) -> Callable[[], InMemoryService]:
 
     async def prepare() -> None:
         await prepared(original)
-        original.address = replace(original.address, model_version=await model_version(original))
+        version, (plan_id, plan_task) = await model_version(original), await planned(original)
+        original.address = replace(original.address, model_version=version, plan_id=plan_id, plan_task=plan_task)
 
     asyncio.run(prepare())
     return original.copy

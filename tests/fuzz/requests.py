@@ -18,6 +18,7 @@ from tests.fuzz.services import (
     GENERIC_TABLES,
     MODELS,
     NAMESPACES,
+    PLANNED,
     POLICIES,
     TABLES,
     VIEWS,
@@ -73,8 +74,10 @@ def _path(draw: st.DrawFn, template: str, generated: Mapping[str, object], addre
     """The path, mostly of something that there is."""
     named = next((parameter for parameter in RELATIONS if f"{{{parameter}}}" in template), None)
     likely = {"prefix": address.warehouse, "namespace": joined(draw(st.sampled_from(NAMESPACES))), "version": "0"}
+    likely |= {"plan-id": address.plan_id} if address.plan_id else {}
     if named is not None:
-        namespace, name = draw(st.sampled_from(RELATIONS[named]))
+        of_plan = address.plan_id and template.endswith(("/plan/{plan-id}", "/tables/{table}/tasks"))
+        namespace, name = PLANNED if of_plan and draw(st.booleans()) else draw(st.sampled_from(RELATIONS[named]))
         likely |= {"namespace": joined(namespace), named: segment(name)}
 
     def value(parameter: str) -> str:

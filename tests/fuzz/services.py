@@ -13,6 +13,7 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.scans.tokens import WHOLE, Token, read_token
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -52,6 +53,10 @@ class Address:
     now_ms: int
     model_version: str = ""
     """Of the semantic model `MODEL`, without which it can't be replaced."""
+    plan_id: str = ""
+    """Of a plan of the table `PLANNED`."""
+    plan_task: str = ""
+    """Of that plan."""
 
     @property
     def namespaces(self) -> str:
@@ -95,6 +100,7 @@ TABLES: Sequence[tuple[tuple[str, ...], str]] = (
     (("db", "inner"), "t"),
     (("a b/c%d", "ü.é"), "t/%2F ü"),
 )
+PLANNED = TABLES[0]
 VIEWS: Sequence[tuple[tuple[str, ...], str]] = ((("db",), "v"), (("db", "inner"), "v+ é"))
 GENERIC_TABLES: Sequence[tuple[tuple[str, ...], str]] = ((("db",), "g"), (("db", "inner"), "g+ é"))
 MODEL = (("db",), "m")
@@ -240,6 +246,19 @@ async def model_version(service: FuzzedService) -> str:
         Request("", "GET", f"{service.address.polaris}/{joined(namespace)}/semantic-models/{name}")
     )
     return str(answer.json["entity-version"]) if answer.status == 200 else ""
+
+
+async def planned(service: FuzzedService) -> tuple[str, str]:
+    """A plan of the table `PLANNED`, and a task for all of it; empty texts if the table is not there."""
+    namespace, name = PLANNED
+    answer = await service.send(
+        _post(f"{service.address.namespaces}/{joined(namespace)}/tables/{name}/plan", {"filter": True})
+    )
+    if answer.status != 200:
+        return "", ""
+    plan_id = str(answer.json["plan-id"])
+    plan = read_token(plan_id)
+    return plan_id, Token(plan.entity, plan.issued_s, plan.snapshot_id, plan.request, WHOLE).text
 
 
 async def keep_files(service: FuzzedService) -> None:

@@ -29,13 +29,10 @@ WITHOUT_SUCCESS = {
     "GET /v1/{prefix}/tasks/{task}",
     "POST /v1/oauth/tokens",
     "GET /v1/{prefix}/namespaces/{namespace}/functions/{function}",
-    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
-    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
-    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign",
 }
-"""Operations that this catalog has nothing behind, and those of a task and of plans, of which it has none."""
+"""Operations that this catalog has nothing behind, and that of a task, of which it has none."""
 NOTIFY = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications"
 POLICY = "/polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}"
 COMMIT = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"
