@@ -2,17 +2,16 @@
 
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.expressions.filters import ScanFilter
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.manifests import MAX_COUNT
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import delete_files, planner, plans
-from arco_catalog.operations.scans.scan_table import ScanTable
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
 from arco_catalog.state import avro
 from storage_backends import Found
@@ -332,17 +331,46 @@ async def test_a_file_with_too_many_deletes_is_refused(client: Client, scanned: 
 async def test_a_long_filter_is_compiled_outside_the_event_loop(
     client: Client, history: ScannedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads: list[bool] = []
+    """And packed for its plan tasks, and unpacked from one."""
+    threads: list[tuple[str, bool]] = []
 
-    def compiled(scan: Scan, table: ScanTable) -> ScanFilter:
-        threads.append(threading.current_thread() is not threading.main_thread())
-        return planner.scan_filter(scan, table)
+    def noting(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any) -> Any:
+            threads.append((name, threading.current_thread() is not threading.main_thread()))
+            return work(*arguments)
 
-    monkeypatch.setattr(plans, "scan_filter", compiled)
-    for values in ([7], [100_000] * 20_000):
+        return noted
+
+    names_ = ("scan_filter", "pack_scan", "unpack_scan")
+    for name in names_:
+        monkeypatch.setattr(plans, name, noting(name, getattr(plans, name)))
+    for values in ([7], [number * 7919 for number in range(20_000)]):
         answer = await client.post(PLAN, {"filter": {"type": "in", "term": "x", "values": [*values]}})
         assert answer.status == 200, answer.body
-    assert threads == [False, True]
+        fetched = await client.get(f"{PLAN}/{answer.json['plan-id']}")
+        assert fetched.body == answer.body
+    assert {*threads[:4]} == {(name, False) for name in names_}
+    assert {*threads[4:]} == {(name, True) for name in names_}
+
+
+async def test_counts_of_files_beyond_all_bounds_are_planned(client: Client, scanned: ScannedTable) -> None:
+    first = await scanned.snapshot(1, [Manifest(entries("a"), claimed=MAX_COUNT)])
+    (listed,) = scanned.written[1]
+    scanned.written[1] = [listed._replace(existing_files_count=MAX_COUNT, deleted_files_count=MAX_COUNT)]
+    await commit(client, first, await scanned.snapshot(2, [Manifest(entries("b"))], parent=1))
+    assert await scan(client) == ["a", "b"]
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_the_plan_tasks_of_a_filter_of_a_megabyte_are_read(client: Client, scanned: ScannedTable) -> None:
+    text: JsonObject = {"id": 2, "name": "s", "type": "string", "required": False}
+    x: JsonObject = {"id": 1, "name": "x", "type": "long", "required": False}
+    wider = {"type": "struct", "schema-id": 1, "fields": [x, text]}
+    updates = [{"action": "add-schema", "schema": wider}, {"action": "set-current-schema", "schema-id": -1}]
+    assert (await client.post(TABLE, {"requirements": [], "updates": updates})).status == 200
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(300)))]))
+    values: list[JsonValue] = [f"{number:070}" for number in range(20_000)]
+    assert await scan(client, {"filter": {"type": "in", "term": "s", "values": values}}) == numbered(300)
 
 
 async def test_an_increment_of_many_appends_is_planned_in_parts(client: Client, scanned: ScannedTable) -> None:

@@ -21,6 +21,7 @@ from arco_catalog.operations.scans.ranges import MAX_PARTS, Piece, split, weight
 from arco_catalog.operations.scans.scan_table import ScanTable
 from arco_catalog.operations.scans.tokens import WHOLE, InvalidToken, Position, Range
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.avro import MAX_FILE_RECORDS
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.worker_threads import off_loop
 
@@ -266,7 +267,8 @@ def _matching(chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[Con
 
 
 def _entries(manifest: ManifestFile) -> int:
-    return _live(manifest) + manifest.deleted_files_count
+    """Returns how many entries a manifest has, by its writer's counts, and no more than are read of one."""
+    return min(MAX_FILE_RECORDS, _live(manifest) + manifest.deleted_files_count)
 
 
 def _live(manifest: ManifestFile) -> int:

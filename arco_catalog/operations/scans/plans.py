@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest, NoSuchPlanId, NoSuchPlanTask, Unsupported
-from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.scan_request import PlanRequest, Scan
 from arco_catalog.operations.load import load_current
 from arco_catalog.operations.scans.delete_files import DeleteFiles
@@ -33,6 +33,9 @@ from storage_backends.lazy_dataclass import dataclass
 T = TypeVar("T")
 
 DAY_S: Final = 24 * 3600
+UNPACKED_WEIGHT: Final = 300
+"""Bytes of a request for each of its bytes in a token: a thread reads one that may be longer than it should be for the
+event loop."""
 ANSWER_MEMORY: Final = 8 << 20
 """Bytes of memory of an answer: its parts, and the bytes that are sent."""
 
@@ -49,7 +52,7 @@ class Plan:
     @property
     def plan_tasks(self) -> list[str]:
         """The plan tasks, as clients get them."""
-        return [_with_range(self.token, part).text for part in self.planned.parts]
+        return self.token.tasks(self.planned.parts)
 
 
 async def begin(session: Session, namespace: Namespace, name: str, request: PlanRequest) -> Plan:
@@ -61,9 +64,10 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
     except StateNotFound as gone:
         raise BadRequest(f"The scan can't be planned: {gone}") from None
     now_s = session.now_ms() // 1000
-    packed = pack_scan(scan, now_s // DAY_S)
+    size = session.request.body_bytes
+    planner = await _planner(session, state, source, table, scan, size)
+    packed = await off_loop(size, partial(pack_scan, scan, now_s // DAY_S))
     token = Token(state.entity, now_s, scan.snapshot_id, packed)
-    planner = await _planner(session, state, source, table, scan)
     planned = await _planned(session, planner, WHOLE)
     if token.is_stored:
         await _store(session, packed)
@@ -94,10 +98,11 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
     received = read_token(text)
     received.check(state.entity, session.now_ms() // 1000, is_task=is_task)
     packed = received.request if received.digest is None else await _stored(session, received.digest)
-    scan = unpack_scan(packed, received.snapshot_id)
+    size = UNPACKED_WEIGHT * len(packed)
+    scan = await off_loop(size, partial(unpack_scan, packed, received.snapshot_id))
     try:
         table = await _parsed(session, state, partial(table_of, scan))
-        planner = await _planner(session, state, source, table, scan)
+        planner = await _planner(session, state, source, table, scan, size)
     except (StateNotFound, BadRequest) as error:
         raise InvalidToken(str(error)) from None
     planned = await _planned(session, planner, received.range or WHOLE)
@@ -106,11 +111,10 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
 
 
 async def _planner(
-    session: Session, state: TableState, source: ManifestSource, table: ScanTable, scan: Scan
+    session: Session, state: TableState, source: ManifestSource, table: ScanTable, scan: Scan, size: int
 ) -> Planner:
-    """Returns the planner of a scan, whose filter is compiled outside the event loop if it is long. Raises
-    `BadRequest` for a filter that can't be read, or does not fit the schema."""
-    size = len(dumps(scan.filter))
+    """Returns the planner of a scan of about `size` bytes, whose filter is compiled outside the event loop if it is
+    long. Raises `BadRequest` for a filter that can't be read, or does not fit the schema."""
     of_scan = await off_loop(size, partial(scan_filter, scan, table))
     return Planner(source, table, scan, of_scan, size, partial(DeleteFiles, session, state.entity, source))
 
@@ -132,10 +136,6 @@ async def _loaded(session: Session, namespace: Namespace, name: str) -> tuple[Ta
     location = found.pointer.metadata.location
     state = TableState(found.entry.entity, location, found.metadata, created=False, governance=found.entry.governance)
     return state, ManifestSource(session, found.entry.locations if session.is_restricted else None)
-
-
-def _with_range(token: Token, part: Range) -> Token:
-    return Token(token.entity, token.issued_s, token.snapshot_id, token.request, part)
 
 
 async def _parsed(session: Session, state: TableState, use: Callable[[JsonObject], T]) -> T:

@@ -7,8 +7,10 @@ import binascii
 import hashlib
 import struct
 import zlib
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue, MalformedJson, dumps, loads
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.iceberg.shapes import ANY, BOOLEAN, INT, LONG, Shape, ShapeError, list_of
@@ -23,8 +25,10 @@ MAX_TOKEN: Final = 512
 """Maximum characters of a token: a plan id is a segment of paths."""
 MAX_INLINE: Final = 300
 """Maximum bytes of a compressed request that a token contains. Tokens name a longer one by its hash."""
-MAX_REQUEST_BYTES: Final = 1 << 20
+MAX_REQUEST_BYTES: Final = 4 << 20
 """Maximum bytes of a request in a token or in the store, unpacked."""
+_BEST_BYTES: Final = 8 << 10
+"""Bytes of a request up to which it is compressed as well as can be, which takes microseconds a byte."""
 
 _HEAD: Final = struct.Struct(">B26sI?q")
 _RANGE: Final = struct.Struct(">6I")
@@ -78,11 +82,19 @@ class Token:
     @property
     def text(self) -> str:
         """The token as clients get it, in base64 for paths."""
+        return self._texts([self.range])[0]
+
+    def tasks(self, parts: Iterable[Range]) -> list[str]:
+        """Returns the plan tasks for these parts of the scan, as clients get them."""
+        return self._texts(parts)
+
+    def _texts(self, parts: Iterable[Range | None]) -> list[str]:
         is_null = self.snapshot_id is None
         head = _HEAD.pack(_VERSION, self.entity.encode(), self.issued_s, is_null, self.snapshot_id or 0)
-        place = b"" if self.range is None else _RANGE.pack(*self.range.start, *self.range.end)
         request = _STORED + hashlib.sha256(self.request).digest() if self.is_stored else _INLINE + self.request
-        return base64.urlsafe_b64encode(head + bytes([len(place)]) + place + request).decode().rstrip("=")
+        places = [b"" if part is None else _RANGE.pack(*part.start, *part.end) for part in parts]
+        texts = (base64.urlsafe_b64encode(head + bytes([len(place)]) + place + request) for place in places)
+        return [text.decode().rstrip("=") for text in texts]
 
 
 class ReceivedToken(NamedTuple):
@@ -145,10 +157,16 @@ def _range(place: bytes) -> Range | None:
 
 def pack_scan(scan: Scan, day: int) -> bytes:
     """Returns the compressed bytes of a scan without its snapshot. Bytes too long for a token have the `day` since
-    1970 in them, so that the object with these bytes is no older than a day when a token names it."""
+    1970 in them, so that the object with these bytes is no older than a day when a token names it. Raises `BadRequest`
+    for a scan that is too long to be unpacked again."""
     fields = _fields(scan)
-    packed = zlib.compress(dumps(fields), 9)
-    return packed if len(packed) <= MAX_INLINE else zlib.compress(dumps([*fields, day]), 6)
+    plain = dumps(fields)
+    if len(plain) <= _BEST_BYTES and len(packed := zlib.compress(plain, 9)) <= MAX_INLINE:
+        return packed
+    plain = dumps([*fields, day])
+    if len(plain) > MAX_REQUEST_BYTES:
+        raise BadRequest(f"The filter and the columns of a scan may have at most {MAX_REQUEST_BYTES:,} bytes of JSON")
+    return zlib.compress(plain, 1)
 
 
 def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:

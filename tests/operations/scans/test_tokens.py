@@ -1,17 +1,21 @@
 """Tokens of plans: what they have is what comes back, and any other text is refused."""
 
 import base64
+import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans.tokens import (
     AHEAD_S,
     LIFETIME_S,
     MAX_INLINE,
+    MAX_REQUEST_BYTES,
     MAX_TOKEN,
     InvalidToken,
     Position,
@@ -119,8 +123,29 @@ def test_a_token_of_the_future_is_refused() -> None:
         read_token(token().text).check(ENTITY, NOW - AHEAD_S - 1, is_task=False)
 
 
+def test_a_request_of_the_maximum_is_read_again_and_a_longer_one_is_refused() -> None:
+    scan = Scan(1, 0, filter="x" * (MAX_REQUEST_BYTES - 50))
+    assert unpack_scan(pack_scan(scan, 1), 1) == scan
+    with pytest.raises(BadRequest, match="at most"):
+        pack_scan(Scan(1, 0, filter="x" * MAX_REQUEST_BYTES), 1)
+
+
+def test_a_request_is_hashed_once_for_all_its_plan_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[int] = []
+
+    def sha256(data: bytes) -> Any:
+        hashed.append(len(data))
+        return hashlib.new("sha256", data)
+
+    monkeypatch.setattr(hashlib, "sha256", sha256)
+    parts = [Range(Position(0, number, 0), Position(0, number + 1, 0)) for number in range(64)]
+    texts = token(b"x" * 1_000).tasks(parts)
+    assert hashed == [1_000]
+    assert [read_token(text).range for text in texts] == parts
+
+
 def test_a_request_that_unpacks_to_too_much_is_refused() -> None:
     import zlib
 
     with pytest.raises(InvalidToken):
-        unpack_scan(zlib.compress(b'[0,null,"' + b" " * (2 << 20) + b'",true,[],null]', 9), 1)
+        unpack_scan(zlib.compress(b'[0,null,"' + b" " * MAX_REQUEST_BYTES + b'",true,[],null]', 9), 1)
