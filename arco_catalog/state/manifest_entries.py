@@ -27,6 +27,8 @@ MAX_PATH_LENGTH: Final = 16 << 10
 """Characters of a file's name: no store has a longer one."""
 MAX_JUDGED: Final = 4_096
 """Partitions of a manifest whose judgement is remembered."""
+MAX_JUDGED_BYTES: Final = 1 << 10
+"""Bytes of a partition whose judgement is remembered. An entry may have one of two megabytes."""
 
 _NUMBERS: Final = (
     *("status", "snapshot_id", "sequence_number", "file_sequence_number", "content", "record_count"),
@@ -150,10 +152,12 @@ class _EntryDecoder:
         encoded = data[start:end]
         judged = self._judged.get(encoded)
         if judged is None:
+            partition = self._partitions.read(data, start)
+            judged = _Judgement(partition, self._selection.may_match(partition))
             if len(self._judged) >= MAX_JUDGED:
                 self._judged.clear()
-            partition = self._partitions.read(data, start)
-            judged = self._judged[encoded] = _Judgement(partition, self._selection.may_match(partition))
+            if len(encoded) <= MAX_JUDGED_BYTES:
+                self._judged[encoded] = judged
         return judged.partition if judged.matches else None
 
     def _take_row_id(self, values: "_Values") -> int | None:

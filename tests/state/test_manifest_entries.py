@@ -353,6 +353,18 @@ async def test_a_hostile_array_is_an_error_and_takes_little_memory(offsets: byte
         tracemalloc.stop()
 
 
+async def test_long_partitions_that_do_not_match_are_not_kept() -> None:
+    of, types = spec("string")
+    drawn = [entry(number, partition={"p0": f"{number}" + "x" * (1 << 20)}) for number in range(60)]
+    body = entry_file(drawn, entry_schema([optional(1000, "p0", "string")]))
+    tracemalloc.start()
+    try:
+        assert await read(body, EntrySelection(of, types, may_match=lambda _: False)) == []
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
+
+
 async def test_pyiceberg_s_manifests_are_read(tmp_path: Path) -> None:
     """Which have one block for each entry, and partition values by its own encoder."""
     from pyiceberg import manifest as theirs

@@ -9,6 +9,8 @@ from arco_catalog.iceberg.expressions.partition_fields import FieldDecisions, Pa
 
 MAX_REMEMBERED = 4096
 """Partitions whose residuals are remembered. Most tables have many files in each of a few partitions."""
+MAX_REMEMBERED_LENGTH = 1_000
+"""Characters and bytes of a partition whose residual is remembered."""
 MAX_REMEMBERED_PREDICATES = 40_000
 """Predicates of all remembered residuals together, which take some 100 bytes."""
 
@@ -33,9 +35,11 @@ class Residuals:
             return self._evaluate(partition)
         found = self._remembered.get(partition)
         if found is None:
+            found = self._evaluate(partition)
             if len(self._remembered) >= self._room:
                 self._remembered.clear()
-            found = self._remembered[partition] = self._evaluate(partition)
+            if sum(len(value) for value in partition if isinstance(value, str | bytes)) <= MAX_REMEMBERED_LENGTH:
+                self._remembered[partition] = found
         return found
 
 

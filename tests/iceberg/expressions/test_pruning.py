@@ -24,7 +24,7 @@ from arco_catalog.iceberg.expressions.expression import (
     Term,
 )
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
-from arco_catalog.iceberg.expressions.residuals import MAX_REMEMBERED, MAX_REMEMBERED_PREDICATES
+from arco_catalog.iceberg.expressions.residuals import MAX_REMEMBERED, MAX_REMEMBERED_LENGTH, MAX_REMEMBERED_PREDICATES
 from arco_catalog.iceberg.expressions.transform_values import transform_function
 from arco_catalog.iceberg.manifests import FieldSummary
 from tests.iceberg.expressions.samples import schema_of, spec_of
@@ -447,6 +447,14 @@ def test_a_residual_is_computed_again_when_many_others_were() -> None:
     for value in range(MAX_REMEMBERED + 1):
         found.residual((value,))
     assert found.residual((5,)) == first
+
+
+def test_the_residual_of_a_long_partition_is_not_remembered() -> None:
+    of_text = bound(predicate(EQ, 5, name="c2"), "string", "int", spec=spec_of((1, "identity")))
+    for length, remembered in ((MAX_REMEMBERED_LENGTH, True), (MAX_REMEMBERED_LENGTH + 1, False)):
+        partition = ("x" * length,)
+        of_text.residual(partition)
+        assert (partition in of_text._residuals._remembered) is remembered
 
 
 def test_residuals_of_many_predicates_are_remembered_for_fewer_partitions() -> None:
