@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -313,6 +314,38 @@ async def test_an_index_of_many_deletes_changes_no_task(
     monkeypatch.setattr(delete_files, "RUN_MANIFESTS", 3)
     assert [await deletes_by_file(each) for each in filters] == few
     assert [sum(map(len, each.values())) for each in few] == [209, 9, 100]
+
+
+async def test_an_index_of_deletes_is_of_one_reading_of_the_partitions(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the schema that lacks the partition's column, and of that of the snapshot, which knows its decimals."""
+    monkeypatch.setattr(delete_files, "FEW_FILES", 0)
+    x: JsonObject = {"id": 1, "name": "x", "type": "long", "required": False}
+    d: JsonObject = {"id": 2, "name": "d", "type": "decimal(9, 2)", "required": False}
+    by_d: JsonObject = {"fields": [{"source-id": 2, "field-id": 1000, "name": "d", "transform": "identity"}]}
+
+    async def evolve(fields: list[JsonValue], spec: JsonObject) -> None:
+        updates: list[JsonValue] = [
+            {"action": "add-schema", "schema": {"type": "struct", "schema-id": 0, "fields": fields}},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": spec},
+            {"action": "set-default-spec", "spec-id": -1},
+        ]
+        made = await client.post(TABLE, {"requirements": [], "updates": updates})
+        assert made.status == 200, made.body
+
+    await evolve([x, d], by_d)
+    place: dict[str, Any] = {"partition": {"d": Decimal("1.23")}}
+    of_d: Any = {"d": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}
+    first = await scanned.snapshot(1, [Manifest(entries("a", **place), spec_id=1, partition=of_d)])
+    deletes = Manifest(entries("p", content=1, **place), content=1, spec_id=1, partition=of_d)
+    second = await scanned.snapshot(2, [deletes], parent=1, operation="delete")
+    await commit(client, first, {**second, "schema-id": 1})
+    await evolve([x], {"fields": []})
+    for body in ({}, {"snapshot-id": 2, "use-snapshot-schema": True}, {}):
+        (task,) = tasks_of(await client.post(PLAN, body))
+        assert task["delete-file-references"] == [0]
 
 
 async def test_a_file_with_too_many_deletes_is_refused(client: Client, scanned: ScannedTable) -> None:

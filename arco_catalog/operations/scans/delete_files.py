@@ -132,8 +132,10 @@ class DeleteFiles:
 
     def _key(self, run: Sequence[ManifestFile]) -> str:
         """Returns the key of a part in the store. The table is in its name: for another table's part it was not
-        checked that this one may read the manifests."""
-        stated = repr((VERSION, self._entity, [manifest._replace(partitions=None) for manifest in run]))
+        checked that this one may read the manifests. So are the types by which partitions are read, which differ
+        between schemas: files are found by their partitions."""
+        types = [[*self._scan.types_of(manifest.partition_spec_id)] for manifest in run]
+        stated = repr((VERSION, self._entity, [manifest._replace(partitions=None) for manifest in run], types))
         return self._session.state.paths.plan_request(hashlib.sha256(stated.encode(errors="surrogatepass")).hexdigest())
 
     async def _read_begin(self, part: "_Part") -> None:
