@@ -8,10 +8,12 @@ column of paths that are equal. A deletion vector replaces all files of position
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics, Partition
 from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.expressions.conditions import is_floating
+from arco_catalog.iceberg.expressions.statistics import may_be_nan, null_test
 from arco_catalog.iceberg.expressions.values import Value, decode_bound
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
@@ -142,16 +144,19 @@ class _Values(NamedTuple):
 
     may_be_null: bool
     are_all_null: bool
+    may_be_nan: bool
+    """Bounds say nothing of NaN."""
     bounds: tuple[Value, Value] | None
 
     @classmethod
     def of(cls, column: Column, statistics: FileStatistics) -> "_Values":
         bounds = _bounds(column, statistics)
-        if column.required:
-            return cls(False, False, bounds)
+        has_nan = is_floating(str(column.type)) and may_be_nan(statistics, column.id)
+        if column.is_never_null:
+            return cls(False, False, has_nan, bounds)
         nulls = (statistics.null_value_counts or {}).get(column.id)
         values = (statistics.value_counts or {}).get(column.id)
-        return cls(nulls is None or nulls > 0, nulls is not None and nulls == values, bounds)
+        return cls(null_test(column)(statistics), nulls is not None and nulls == values, has_nan, bounds)
 
     def may_have_one_of(self, deleted: "_Values") -> bool:
         """Whether one of these values may be one that is deleted."""
@@ -159,7 +164,7 @@ class _Values(NamedTuple):
             return True
         if (self.are_all_null and not deleted.may_be_null) or (deleted.are_all_null and not self.may_be_null):
             return False
-        if self.bounds is None or deleted.bounds is None:
+        if self.bounds is None or deleted.bounds is None or (self.may_be_nan and deleted.may_be_nan):
             return True
         low, high = self.bounds
         lowest, highest = deleted.bounds
@@ -203,8 +208,17 @@ def _bounds(column: Column, statistics: FileStatistics) -> tuple[Value, Value] |
     upper = (statistics.upper_bounds or {}).get(column.id)
     if lower is None or upper is None:
         return None
-    decoded = decode_bound(str(column.type), lower), decode_bound(str(column.type), upper)
-    return None if decoded[0] is None or decoded[1] is None else (decoded[0], decoded[1])
+    low, high = decode_bound(str(column.type), lower), decode_bound(str(column.type), upper)
+    if low is None or high is None:
+        return None
+    return _bounds_of_first_halves(cast(bytes, low), cast(bytes, high)) if column.type == "uuid" else (low, high)
+
+
+def _bounds_of_first_halves(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
+    """Returns the bounds of the first halves of UUIDs, None unless both have one first bit. Writers order UUIDs by
+    unsigned bytes or by two signed numbers (`conditions`), and the orders agree on first halves with equal first bits
+    alone."""
+    return (low[:8], high[:8]) if low[0] >> 7 == high[0] >> 7 else None
 
 
 def _is_partitioned(spec: PartitionSpec | None) -> bool:

@@ -144,6 +144,11 @@ class Column:
             yield outer
             outer = outer.parent
 
+    @property
+    def is_never_null(self) -> bool:
+        """Whether the column and all that contain it are required."""
+        return self.required and all(outer.required for outer in self.ancestors)
+
 
 class Columns(dict[int, Column]):
     """The columns of a schema at every level by id; `ids` has the ids by full name."""

@@ -166,6 +166,49 @@ def test_bounds_of_a_required_column_are_compared_without_counts_of_nulls() -> N
     assert found(file(statistics=lower), one) == []
 
 
+def of_column(column: Column, deletes: FileStatistics, data: FileStatistics) -> bool:
+    """Whether equality deletes by a column apply to a data file, by the statistics of both."""
+    index = DeleteIndex([equality(2, ids=(column.id,), statistics=deletes)], SPECS, {column.id: column})
+    return bool(index.deletes_of(file(statistics=data)))
+
+
+def between(low: bytes, high: bytes, **counts: Mapping[int, int]) -> FileStatistics:
+    return FileStatistics(10, lower_bounds={3: low}, upper_bounds={3: high}, **counts)
+
+
+def test_bounds_of_floats_rule_nothing_out_where_both_files_may_have_nan() -> None:
+    one, five = struct.pack("<d", 1.0), struct.pack("<d", 5.0)
+    for required in (False, True):
+        column = Column(3, "c", "double", required)
+        for nans, others, applies in [(1, 1, True), (1, 0, False), (0, 1, False), (0, None, False), (1, None, True)]:
+            deletes = between(one, one, null_value_counts={3: 0}, nan_value_counts={3: nans})
+            known = {} if others is None else {3: others}
+            data = between(five, five, null_value_counts={3: 0}, nan_value_counts=known)
+            assert of_column(column, deletes, data) is applies
+
+
+@pytest.mark.parametrize("counts", [{3: 9}, {}], ids=["fewer_values_than_rows", "no_count"])
+def test_a_required_column_is_null_in_the_rows_in_which_the_struct_around_it_is_null(counts: Mapping[int, int]) -> None:
+    low, high = b"a", b"x"
+    for outer_is_required in (False, True):
+        column = Column(3, "s.c", "string", True, Column(1, "s", {"type": "struct", "fields": []}, outer_is_required))
+        deletes = between(low, low, value_counts=counts, null_value_counts={3: 0})
+        data = between(high, high, value_counts=counts, null_value_counts={3: 0})
+        assert of_column(column, deletes, data) is not outer_is_required
+        assert not of_column(column, deletes, data._replace(value_counts={3: 10}))
+
+
+def test_bounds_of_uuids_are_compared_where_the_orders_of_all_writers_agree() -> None:
+    column = Column(3, "c", "uuid", True)
+    low, middle, high = (bytes([first]) + bytes(15) for first in (0x10, 0x20, 0x90))
+    signed = between(high, low)  # by two signed numbers, 0x90... is below zero
+    assert of_column(column, between(low, low), signed)
+    assert of_column(column, between(low, middle), between(middle, middle))
+    assert not of_column(column, between(low, low), between(middle, middle))
+    second_halves = between(low[:8] + b"\x80" + bytes(7), low[:8] + b"\x10" + bytes(7))
+    assert of_column(column, between(low, low), second_halves)
+
+
 def test_equality_columns_that_the_table_does_not_know_rule_nothing_out() -> None:
     one = equality(2, ids=(9,))
     assert found(file(), one) == [one]

@@ -182,8 +182,7 @@ def _unary(operation: Operation, column: Column, transform: str, of_term: str) -
         if not is_floating(of_term):
             raise BadRequest(f"{operation} cannot be used with the column {column.name[:200]!r}, which has no NaN")
         return Condition(operation)
-    is_required = column.required and all(outer.required for outer in column.ancestors)
-    if is_required and transform_name(transform) in ORDER_PRESERVING:
+    if column.is_never_null and transform_name(transform) in ORDER_PRESERVING:
         return Constant(operation is Operation.NOT_NULL)
     if of_term == "unknown":
         return Constant(operation is Operation.IS_NULL)

@@ -15,6 +15,7 @@ from arco_catalog.iceberg.expressions.transform_values import (
     transform_name,
 )
 from arco_catalog.iceberg.expressions.values import Decoder, Value, bound_decoder
+from arco_catalog.iceberg.schema import Column
 
 StatisticsTest: TypeAlias = Callable[[FileStatistics], bool]
 
@@ -23,7 +24,7 @@ def statistics_test(predicate: BoundPredicate) -> StatisticsTest | bool:
     """Returns the test of a predicate: it is false only for files without a matching row."""
     operation = predicate.condition.operation
     if operation is Operation.IS_NULL:
-        return _null_test(predicate) if transform_name(predicate.transform) in ORDER_PRESERVING else True
+        return null_test(predicate.column) if transform_name(predicate.transform) in ORDER_PRESERVING else True
     if operation is Operation.NOT_NULL:
         return _not_only_nulls(predicate.column.id)
     if operation is Operation.IS_NAN:
@@ -49,23 +50,23 @@ def _negative_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -
     """Returns the test of a condition that null and NaN meet."""
     if in_range is None:
         return True
-    may_be_null = _null_test(predicate)
+    may_be_null = null_test(predicate.column)
     if is_floating(predicate.column_type):
         column_id = predicate.column.id
-        return lambda statistics: may_be_null(statistics) or _may_be_nan(statistics, column_id) or in_range(statistics)
+        return lambda statistics: may_be_null(statistics) or may_be_nan(statistics, column_id) or in_range(statistics)
     return lambda statistics: may_be_null(statistics) or in_range(statistics)
 
 
-def _null_test(predicate: BoundPredicate) -> StatisticsTest:
+def null_test(column: Column) -> StatisticsTest:
     """Returns the test whether the column may be null in a row. A row in which a struct around it is null may be
     counted nowhere: then the column has fewer values than the file has rows."""
-    column_id = predicate.column.id
+    column_id = column.id
 
     def may_be_null(statistics: FileStatistics) -> bool:
         counts = statistics.null_value_counts
         return counts is None or counts.get(column_id) != 0
 
-    if predicate.column.parent is None:
+    if column.parent is None:
         return may_be_null
 
     def may_be_null_in_struct(statistics: FileStatistics) -> bool:
@@ -99,10 +100,11 @@ def _not_only_nans(column_id: int) -> StatisticsTest:
 
 def _nan_test(column_id: int) -> StatisticsTest:
     has_values = _not_only_nulls(column_id)
-    return lambda statistics: has_values(statistics) and _may_be_nan(statistics, column_id)
+    return lambda statistics: has_values(statistics) and may_be_nan(statistics, column_id)
 
 
-def _may_be_nan(statistics: FileStatistics, column_id: int) -> bool:
+def may_be_nan(statistics: FileStatistics, column_id: int) -> bool:
+    """Whether a column of floating-point numbers may be NaN in a row."""
     counts = statistics.nan_value_counts
     return counts is None or counts.get(column_id) != 0
 

@@ -33,7 +33,7 @@ def _change_statistics(patch: pytest.MonkeyPatch, change: Callable[[FileStatisti
 
 
 def columns_that_have_no_nulls(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(statistics, "_null_test", lambda predicate: lambda of: False)
+    patch.setattr(statistics, "null_test", lambda column: lambda of: False)
 
 
 def nulls_that_are_taken_for_values(patch: pytest.MonkeyPatch) -> None:

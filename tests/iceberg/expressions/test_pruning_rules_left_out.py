@@ -95,8 +95,8 @@ RULES: dict[str, Callable[[Patch], None]] = {
     "an unknown bound excludes nothing": in_table(conditions, "_RANGES", Operation.GT, LIMIT),
     "bounds are cut to the length of a prefix": in_table(conditions, "_RANGES", Operation.STARTS_WITH, UNCUT),
     "a range has other values than one": in_table(conditions, "_RANGES", Operation.NOT_EQ, LOWEST),
-    "null meets what excludes a value": replaced(statistics, "_null_test", lambda _: lambda _: lambda _: False),
-    "NaN meets what excludes a value": replaced(statistics, "_may_be_nan", lambda _: lambda *_: False),
+    "null meets what excludes a value": replaced(statistics, "null_test", lambda _: lambda _: lambda _: False),
+    "NaN meets what excludes a value": replaced(statistics, "may_be_nan", lambda _: lambda *_: False),
     "a column has values beside nulls": replaced(statistics, "_not_only_nulls", lambda _: HAS_VALUES),
     "both orders of UUIDs and zeros exclude": replaced(conditions, "_orders", lambda _: lambda *_: (None,)),
     "a bucket has no order": replaced(statistics, "ORDER_PRESERVING", lambda names: names | {"bucket"}),
@@ -127,8 +127,8 @@ RULES: dict[str, Callable[[Patch], None]] = {
     ),
     "rows of a null struct have null": replaced(
         statistics,
-        "_null_test",
-        lambda found: lambda each: found(replace(each, column=replace(each.column, parent=None))),
+        "null_test",
+        lambda found: lambda column: found(replace(column, parent=None)),
     ),
 }
 
