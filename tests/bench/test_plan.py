@@ -28,7 +28,7 @@ def test_both_planners_find_the_share_of_files_that_a_filter_keeps(java: JavaLib
             "Java, warm, its cache",
         ]
         assert all(0 < each.times.first_s <= each.times.wall_s for each in found)
-        assert all(each.times.cpu_s > 0 for each in found)
+        assert all(each.cpu_s > 0 for each in found)
         assert found[0].times.sent > 0
 
 

@@ -6,15 +6,14 @@ of the files, by their partitions (sorted, so that whole manifests are ruled out
 JVM with default options, which reads the metadata file itself and sends nothing. Both find the same files, or the
 bench fails.
 
-*cold* is the first plan of a new process, *warm* the median of three after as many plans as two seconds take, by Java
-with its cache of manifests and without. CPU is of the planner's process with all its threads, and per entry of the
-manifests that the partition does not rule out; the memory is what the process had at its peak above what it had before
-its first plan. Then eight plans of all files are followed at once, at a new server.
+*cold* is the first plan of a new process, *warm* the median of three or more after as many plans as two seconds take
+(`--warm-s`), by Java with its cache of manifests and without. CPU is the mean of the planner's process with all its
+threads, and per entry of the manifests that the partition does not rule out; the memory is what the process had at its
+peak above what it had before its first plan. Then eight plans of all files are followed at once, at a new server.
 """
 
 import argparse
 import multiprocessing
-import statistics
 import sys
 import tempfile
 import time
@@ -34,6 +33,7 @@ from tools.bench.planners import (
     PlanTimes,
     ServedPlans,
     TimedPlanner,
+    cpu_seconds,
     follow,
     send,
     served,
@@ -42,7 +42,7 @@ from tools.support.arco_server import WAREHOUSE, ArcoServer
 
 SHAPES = ("10x100", "1000x100", "10x5000")
 SHARES = (0.001, 0.1, 1.0)
-ROUNDS = 3
+MIN_PLANS = 3
 WARM_S = 2.0
 PLANS_AT_ONCE = 8
 MB = 1 << 20
@@ -61,17 +61,19 @@ class Case:
 
 @dataclass(frozen=True)
 class ModeTimes:
-    """What plans of a case took in one mode, at the median of their wall time, and the memory above idle in bytes."""
+    """What plans of a case took in one mode: the times of the one at the median of their wall time, CPU seconds of the
+    planner's process, and its memory above idle in bytes."""
 
     mode: str
     times: PlanTimes
+    cpu_s: float
     memory: int
 
     def row(self, case: Case) -> str:
         """A line of the table."""
         times = self.times
         sent = f"{times.sent >> 10:,}" if times.sent else "-"
-        figures = (1e3 * times.first_s, 1e3 * times.wall_s, 1e3 * times.cpu_s, 1e6 * times.cpu_s / case.entries)
+        figures = (1e3 * times.first_s, 1e3 * times.wall_s, 1e3 * self.cpu_s, 1e6 * self.cpu_s / case.entries)
         cells = [case.name, self.mode, *(f"{each:,.1f}" for each in figures), sent, f"{self.memory / MB:,.0f}"]
         return f"| {' | '.join(cells)} |"
 
@@ -141,17 +143,24 @@ def measure(place: Site, case: Case, java: JavaLibrary | None, warm_s: float = W
 
 
 def _measured(planner: TimedPlanner, case: Case, modes: tuple[str, str], warm_s: float) -> Iterator[ModeTimes]:
-    idle = memory(planner.pid, "VmRSS")
+    idle, before = memory(planner.pid, "VmRSS"), cpu_seconds(planner.pid)
     first = planner.plan(case.filter)
-    yield ModeTimes(modes[0], first, memory(planner.pid, "VmHWM") - idle)
-    until = time.perf_counter() + warm_s
+    cpu_s = cpu_seconds(planner.pid) - before
+    yield ModeTimes(modes[0], first, cpu_s, memory(planner.pid, "VmHWM") - idle)
+    _repeat(planner, case, warm_s)
+    before = cpu_seconds(planner.pid)
+    plans = sorted(_repeat(planner, case, warm_s / 2), key=lambda each: each.wall_s)
+    cpu_s = (cpu_seconds(planner.pid) - before) / len(plans)
+    yield ModeTimes(modes[1], plans[len(plans) // 2], cpu_s, memory(planner.pid, "VmHWM") - idle)
+
+
+def _repeat(planner: TimedPlanner, case: Case, seconds: float) -> list[PlanTimes]:
+    """Plans scans for some seconds, three or more."""
+    until = time.perf_counter() + seconds
+    found = [planner.plan(case.filter) for _ in range(MIN_PLANS)]
     while time.perf_counter() < until:
-        planner.plan(case.filter)
-    warm = sorted((planner.plan(case.filter) for _ in range(ROUNDS)), key=lambda each: each.wall_s)
-    cpu_s = statistics.median(each.cpu_s for each in warm)
-    middle = warm[ROUNDS // 2]
-    times = PlanTimes(middle.files, middle.deletes, middle.first_s, middle.wall_s, cpu_s, middle.sent)
-    yield ModeTimes(modes[1], times, memory(planner.pid, "VmHWM") - idle)
+        found.append(planner.plan(case.filter))
+    return found
 
 
 def memory(pid: int, field: str) -> int:

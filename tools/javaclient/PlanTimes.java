@@ -1,9 +1,7 @@
-import com.sun.management.OperatingSystemMXBean;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.apache.iceberg.BaseTable;
@@ -23,13 +21,11 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 /**
  * How long Iceberg's own planner takes: {@code java PlanTimes METADATA CACHED} reads a filter a line from its standard
  * input, plans a scan of the metadata file on local disk, and prints a JSON object with the number of files and
- * deletes, the seconds until the first task and in all, and the CPU time of the JVM. CACHED is "true" if manifests are
- * kept in memory. The first plan loads the table.
+ * deletes, and the seconds until the first task and in all. CACHED is "true" if manifests are kept in memory. The first
+ * plan loads the table.
  */
 public final class PlanTimes {
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final OperatingSystemMXBean SYSTEM =
-      (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
 
   public static void main(String[] arguments) throws IOException {
     PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -40,13 +36,11 @@ public final class PlanTimes {
     Table table = null;
     for (String line = filters.readLine(); line != null; line = filters.readLine()) {
       long began = System.nanoTime();
-      long cpu = SYSTEM.getProcessCpuTime();
       if (table == null) {
         table = new BaseTable(new StaticTableOperations(arguments[0], files), "planned");
       }
       ObjectNode answer = plan(table, JSON.readTree(line), began);
       answer.put("wall_s", (System.nanoTime() - began) / 1e9);
-      answer.put("cpu_s", (SYSTEM.getProcessCpuTime() - cpu) / 1e9);
       answers.println(JSON.writeValueAsString(answer));
     }
   }
