@@ -155,11 +155,14 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	mv .tools/cmd $@
 	@touch $@
 
-# A program of the tests that appends by iceberg-go. Its go.sum has the hashes of all modules.
+# Programs of the tests that append and read by iceberg-go. Their go.sum has the hashes of all modules.
 ICEBERG_GO := tests/engines/others/iceberg_go
-.tools/iceberg-go-appender: $(ICEBERG_GO)/main.go $(ICEBERG_GO)/go.mod $(ICEBERG_GO)/go.sum
+.tools/iceberg-go-appender: $(ICEBERG_GO)/main.go
+.tools/iceberg-go-scanner: $(ICEBERG_GO)/scanner/main.go
+.tools/iceberg-go-scanner: SOURCE := scanner
+.tools/iceberg-go-appender .tools/iceberg-go-scanner: $(ICEBERG_GO)/go.mod $(ICEBERG_GO)/go.sum
 	@mkdir -p $(@D)
-	go build -C $(ICEBERG_GO) -mod=readonly -buildvcs=false -o $(CURDIR)/$@ .
+	go build -C $(ICEBERG_GO) -mod=readonly -buildvcs=false -o $(CURDIR)/$@ ./$(SOURCE)
 
 # What Kubernetes is told of objects that are not its own, out of the Go modules that define them.
 .tools/crds/%.yaml: requirements/go.txt

@@ -13,8 +13,8 @@ from tools.demo.engines import PROJECT
 from tools.demo.server import WAREHOUSE
 
 HERE = Path(__file__).resolve().parent
-ICEBERG_GO = PROJECT / ".tools" / "iceberg-go-appender"
-"""The program of the folder `iceberg_go`."""
+APPENDER, SCANNER = PROJECT / ".tools" / "iceberg-go-appender", PROJECT / ".tools" / "iceberg-go-scanner"
+"""The programs of the folder `iceberg_go`."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -60,10 +60,23 @@ def flink_sink(lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
 @contextmanager
 def iceberg_go(lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
     """Appends by iceberg-go, with a request to rebase: a statement is the id of a row."""
-    if not ICEBERG_GO.exists():
-        raise LookupError(f"no {ICEBERG_GO}: `make test-engines` builds it")
-    with shell([str(ICEBERG_GO), lake.server.uri, WAREHOUSE, *table.split(".")], PROJECT, scratch) as append:
+    with _go_program(APPENDER, lake, table, scratch) as append:
         yield append
+
+
+@contextmanager
+def iceberg_go_scans(lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
+    """Reads by iceberg-go: a statement is who plans, `local` or `remote`, and the name of a filter."""
+    with _go_program(SCANNER, lake, table, scratch) as scan:
+        yield scan
+
+
+@contextmanager
+def _go_program(program: Path, lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
+    if not program.exists():
+        raise LookupError(f"no {program}: `make test-engines` builds it")
+    with shell([str(program), lake.server.uri, WAREHOUSE, *table.split(".")], PROJECT, scratch) as run:
+        yield run
 
 
 @pytest.fixture

@@ -1,0 +1,95 @@
+// Reads an Iceberg table by iceberg-go: `iceberg-go-scanner URI WAREHOUSE NAMESPACE TABLE`.
+//
+// Reads a JSON string a line: who plans the scan, `local` or `remote`, and the name of a filter. Writes a line for each: an
+// object with the rows, whose cells are text, or with the error, as tests/engines/shell.py reads it.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog/rest"
+	"github.com/apache/iceberg-go/table"
+)
+
+var (
+	id      = iceberg.Reference("id")
+	name    = iceberg.Reference("name")
+	filters = map[string]iceberg.BooleanExpression{
+		"all":     iceberg.AlwaysTrue{},
+		"above":   iceberg.GreaterThan(id, int64(15)),
+		"null":    iceberg.IsNull(name),
+		"some":    iceberg.IsIn(id, int64(3), int64(5), int64(7)),
+		"neither": iceberg.NewNot(iceberg.NewOr(iceberg.LessThan(id, int64(40)), iceberg.EqualTo(name, "n45"))),
+		"none":    iceberg.GreaterThan(id, int64(1000)),
+	}
+)
+
+func main() {
+	if err := serve(context.Background(), os.Args[1], os.Args[2], table.Identifier(os.Args[3:])); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, uri string, warehouse string, name table.Identifier) error {
+	catalog, err := rest.NewCatalog(ctx, "arco", uri, rest.WithWarehouseLocation(warehouse))
+	if err != nil {
+		return err
+	}
+	loaded, err := catalog.LoadTable(ctx, name)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var statement string
+		if err := json.Unmarshal(lines.Bytes(), &statement); err != nil {
+			return err
+		}
+		var outcome map[string]any
+		if rows, err := scan(ctx, loaded, statement); err != nil {
+			outcome = map[string]any{"error": err.Error()}
+		} else {
+			outcome = map[string]any{"rows": rows}
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func scan(ctx context.Context, loaded *table.Table, statement string) ([][]string, error) {
+	mode, named, _ := strings.Cut(statement, " ")
+	filter, known := filters[named]
+	if !known {
+		return nil, fmt.Errorf("no filter %q", named)
+	}
+	planning := table.WithScanPlanningMode(table.ScanPlanningMode(mode))
+	found, err := loaded.Scan(table.WithRowFilter(filter), planning).ToArrowTable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Release()
+	batches := array.NewTableReader(found, -1)
+	defer batches.Release()
+	rows := [][]string{}
+	for batches.Next() {
+		batch := batches.RecordBatch()
+		for row := range int(batch.NumRows()) {
+			cells := []string{}
+			for _, column := range batch.Columns() {
+				cells = append(cells, column.ValueStr(row))
+			}
+			rows = append(rows, cells)
+		}
+	}
+	return rows, batches.Err()
+}
