@@ -286,6 +286,23 @@ async def test_a_manifest_whose_files_take_much_memory_is_planned_in_parts(
     assert await scan(client) == numbered(100)
 
 
+@pytest.mark.parametrize("few_deletes", [True, False])
+async def test_manifests_whose_files_take_much_memory_together_are_planned_in_parts(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch, few_deletes: bool
+) -> None:
+    """Also if their writer claims that each has one file, and if many are read for one search of the deletes."""
+    monkeypatch.setattr(avro, "SLICE_RECORDS", 7)
+    monkeypatch.setattr(planner, "MAX_FILES_BYTES", 20_000)
+    monkeypatch.setattr(delete_files, "FEW_FILES", 9 if few_deletes else 0)
+    sizes = [3, 0, *[20] * 30]
+    data = [Manifest(entries(*numbered(size, f"m{place}-")), claimed=1) for place, size in enumerate(sizes)]
+    deletes = Manifest(entries("e", content=2, equality_ids=[1]), content=1)
+    await commit(client, await scanned.snapshot(1, [*data, deletes]))
+    first = await client.post(PLAN, {})
+    assert 0 < len(tasks_of(first)) < 120
+    assert await scan(client) == [f"m{place}-{number}" for place, size in enumerate(sizes) for number in range(size)]
+
+
 async def test_an_index_of_many_deletes_changes_no_task(
     client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,10 @@ class ManifestSource:
                     found += each
         return found
 
+    async def take_memory(self, size: int) -> None:
+        """Takes bytes of memory for the request, for what was read. Raises `OutOfMemory`."""
+        await self._session.hold.take(size)
+
     async def entries(
         self, manifest: ManifestFile, selection: EntrySelection
     ) -> AsyncGenerator[Sequence[ContentFile], None]:

@@ -38,9 +38,13 @@ MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
 MAX_FILES_BYTES: Final = 32 << 20
 """Bytes of memory of the matching files of one manifest, after which a plan task has the rest: 5,000 files with the
-statistics of ten columns have that much."""
+statistics of ten columns have that much. Those of all manifests that are read after it may have as much together."""
 AT_ONCE: Final = 8
 """How many manifests of a plan are read concurrently."""
+ANSWER_MEMORY: Final = 8 << 20
+"""Bytes of memory of an answer: its parts, the bytes that are sent, and files up to `FREE_BYTES`."""
+FREE_BYTES: Final = 4 << 20
+"""Bytes of memory of matching files for which a request takes no further memory. For more it takes as much at once."""
 ENTRY_BYTES: Final = 100
 """Bytes that an entry counts as when its work is given to a thread."""
 
@@ -53,6 +57,34 @@ class PartPlan(NamedTuple):
     parts: Sequence[Range]
     manifests: int = 0
     pruned: int = 0
+
+
+class _FilesMemory:
+    """The memory of matching files that an answer has not taken up yet, for which the request takes memory."""
+
+    def __init__(self, source: ManifestSource) -> None:
+        self._source = source
+        self._used = self._of_others = 0
+        self._taken = FREE_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the manifests after the first have so many files that no further one should be read."""
+        return self._of_others > MAX_FILES_BYTES
+
+    async def add(self, size: int, *, is_first: bool) -> None:
+        """Counts files of this size in bytes, of the first manifest or another one. Raises `OutOfMemory`."""
+        self._used += size
+        self._of_others += 0 if is_first else size
+        missing = self._used - self._taken
+        if missing > 0:
+            step = max(missing, FREE_BYTES)
+            self._taken += step
+            await self._source.take_memory(step)
+
+    def clear(self) -> None:
+        """Counts from nothing again. The request keeps the memory that it has taken."""
+        self._used = self._of_others = 0
 
 
 class _MatchingFiles(NamedTuple):
@@ -172,15 +204,18 @@ class Planner:
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
         answer, read = self._answer(), 0
         deletes = await self._delete_files() if pieces and not self._is_incremental else None
+        memory = _FilesMemory(self._source)
         for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):
             found: list[_MatchingFiles] = []
+            memory.clear()
             for batch in batches(group, AT_ONCE):
-                found += await gather(*(self._read(piece, part) for piece in batch))
-            read += len(group)
+                if not memory.is_full:
+                    found += await gather(*(self._read(each, part, memory, each is group[0]) for each in batch))
+            read += len(found)
             index = (
                 None if deletes is None else await deletes.index_for([file for each in found for file in each.files])
             )
-            for piece, each in zip(group, found, strict=True):
+            for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
                 work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, index)
                 taken = await off_loop(ENTRY_BYTES * len(each.files), work)
                 if part == WHOLE and self._has_enough(answer):
@@ -193,8 +228,9 @@ class Planner:
                     return PartPlan(answer, split(within(pieces, left), left, self._part_weight), read, self._pruned)
         return PartPlan(answer, [], read, self._pruned)
 
-    async def _read(self, piece: Piece, part: Range) -> _MatchingFiles:
-        """Reads the files of a manifest, in a part of the scan, that may have matching rows."""
+    async def _read(self, piece: Piece, part: Range, memory: _FilesMemory, is_first: bool) -> _MatchingFiles:
+        """Reads the files of a manifest, in a part of the scan, that may have matching rows, up to a bound. Of the
+        first manifest of some that are read together, these are more than none."""
         manifest, place = self._lists[piece.list][piece.manifest], (piece.list, piece.manifest)
         of_spec = self._of(manifest)
         selection = EntrySelection(
@@ -207,14 +243,19 @@ class Planner:
             may_match=of_spec.partition_may_match,
         )
         files: list[ContentFile] = []
-        memory = 0
+        size = 0
         async with aclosing(self._source.entries(manifest, selection)) as chunks:
             async for chunk in chunks:
                 matching = await off_loop(ENTRY_BYTES * len(chunk), partial(_matching, chunk, of_spec))
                 files += matching
-                memory += sum(file.memory for file in matching)
-                if len(files) > 2 * PART_WEIGHT or memory > MAX_FILES_BYTES:
+                added = sum(file.memory for file in matching)
+                size += added
+                await memory.add(added, is_first=is_first)
+                is_full = size > MAX_FILES_BYTES if is_first else memory.is_full
+                if len(files) > 2 * PART_WEIGHT or (files and is_full):
                     return _MatchingFiles(files[:-1], Position(*place, files[-1].position))
+                if is_full:
+                    return _MatchingFiles([], Position(*place, selection.first))
         return _MatchingFiles(files, None)
 
     def _columns(self) -> frozenset[int]:

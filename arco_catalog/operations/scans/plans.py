@@ -12,7 +12,7 @@ from arco_catalog.iceberg.scan_request import PlanRequest, Scan
 from arco_catalog.operations.load import load_current
 from arco_catalog.operations.scans.delete_files import DeleteFiles
 from arco_catalog.operations.scans.manifest_source import ManifestSource
-from arco_catalog.operations.scans.planner import PartPlan, Planner, scan_filter
+from arco_catalog.operations.scans.planner import ANSWER_MEMORY, PartPlan, Planner, scan_filter
 from arco_catalog.operations.scans.scan_table import ScanTable, StateNotFound, requested, table_of
 from arco_catalog.operations.scans.tokens import (
     WHOLE,
@@ -36,8 +36,6 @@ DAY_S: Final = 24 * 3600
 UNPACKED_WEIGHT: Final = 300
 """Bytes of a request for each of its bytes in a token: a thread reads one that may be longer than it should be for the
 event loop."""
-ANSWER_MEMORY: Final = 8 << 20
-"""Bytes of memory of an answer: its parts, and the bytes that are sent."""
 
 
 @dataclass(frozen=True, slots=True)
