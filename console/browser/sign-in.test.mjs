@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
-import { ADA, axe, close, faults, heading, open, sendCredentials, settled, show } from "./harness.mjs";
+import { Api, MANAGEMENT } from "./api.mjs";
+import { confirm, press } from "./changing.mjs";
+import { ADA, axe, close, faults, heading, open, ROOT, sendCredentials, settled, show } from "./harness.mjs";
 import {
   agree,
   altered,
@@ -338,6 +340,27 @@ test("an answer counts once", async () => {
   await page.goto(answer);
   await page.getByText("invalid_grant").waitFor();
   assert.equal((await held(page)).token, first);
+});
+
+test("a change sends the code of the sign-in no second time", async () => {
+  const grant = { type: "namespace", namespace: ["sales"], privilege: "CATALOG_MANAGE_ACCESS" };
+  const root = await Api.login(ROOT);
+  await root.must("PUT", `${MANAGEMENT}/catalogs/arco/catalog-roles/reader/grants`, { grant });
+  const page = await open();
+  const codes = [];
+  page.on("request", (request) => request.postData()?.includes("authorization_code") && codes.push(request.url()));
+  await show(page, `${DEEP}/access`);
+  await signInAt(page);
+  await settled(page);
+  await page.getByText("Grant a privilege here").first().click();
+  await settled(page);
+  await page.getByLabel("To the catalog role").fill("reader");
+  await press(page, page.getByRole("button", { name: "Grant a privilege", exact: true }));
+  await settled(page);
+  await confirm(page, "Grant");
+  await page.waitForLoadState("networkidle");
+  assert.deepEqual(codes, [`${ISSUERS.issuer}/token`]);
+  assert.equal(await page.getByText("You were not signed in").count(), 0);
 });
 
 test("an answer counts in no other tab", async () => {

@@ -18,9 +18,10 @@ import { type Login, login, mustSignIn, notice, serverConfig } from "./session";
 
 /** `redirect` is the answer of an issuer that the page was opened with. */
 export function App({ redirect }: { redirect: Redirect | null }) {
-  const started = useLoad(async () => {
-    await readServerConfig();
-    if (redirect !== null) await completeSignIn(redirect);
+  const starting = useRef<Promise<void> | null>(null);
+  const started = useLoad(() => {
+    starting.current ??= start(redirect); // once, not again after each change: an issuer takes a code one time
+    return starting.current;
   }, []);
   const main = useRef<HTMLElement>(null);
   const page = route.value.path.join("/");
@@ -50,6 +51,11 @@ export function App({ redirect }: { redirect: Redirect | null }) {
       </footer>
     </>
   );
+}
+
+async function start(redirect: Redirect | null): Promise<void> {
+  await readServerConfig();
+  if (redirect !== null) await completeSignIn(redirect);
 }
 
 function CurrentPage({ route: { path, query } }: { route: Route }) {
