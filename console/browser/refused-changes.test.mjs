@@ -130,8 +130,14 @@ test("when no answer comes at all the outcome is unknown, and the key stays for 
   await page.unroute("**/undrop");
   assert.equal(sent.length, 4);
   assert.deepEqual(await axe(page), []);
+  await page.route("**/undrop", (route) => route.fulfill({ status: 429, body: "later" }));
+  await dialog.getByRole("button", { name: "Send again" }).click();
+  await dialog.getByText("later").waitFor();
+  await dialog.getByText("No answer says whether this was done.").waitFor();
+  await page.unroute("**/undrop");
+  assert.equal(sent.length, 8);
   await confirm(page, "Send again");
-  assert.equal(sent.length, 5);
+  assert.equal(sent.length, 9);
   assert.equal(new Set(sent.map(({ key }) => key)).size, 1);
   assert.equal((await api.send("GET", tablePath("sales", "silent"))).status, 200);
 });

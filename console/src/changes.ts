@@ -13,16 +13,16 @@ export const PAUSES_MS: readonly number[] = [500, 2000, 5000];
 
 /**
  * Sends a change. With `repeats`, which needs an API that reads the key, the identical request is sent again while no
- * answer says how it ended, once after each pause.
+ * answer says how it ended, once after each pause. `again` if it was sent before, with an unknown outcome.
  */
 export async function carryOut(
   change: Change,
   key: string,
-  repeats: boolean,
+  { repeats, again }: { repeats: boolean; again: boolean },
   send: typeof sendChange = sendChange,
   pause: (ms: number) => Promise<void> = wait,
 ): Promise<Outcome> {
-  let outcome = await sendOnce(change, key, send, false);
+  let outcome = await sendOnce(change, key, send, again);
   for (const ms of repeats ? PAUSES_MS : []) {
     if (outcome.state !== "unknown") break;
     await pause(ms);

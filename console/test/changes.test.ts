@@ -22,7 +22,8 @@ function scripted(...answers: unknown[]) {
   const pause = async (ms: number) => {
     pauses.push(ms);
   };
-  return { sent, pauses, play: (repeats: boolean) => carryOut(CHANGE, KEY, repeats, send, pause) };
+  const play = (repeats: boolean, again = false) => carryOut(CHANGE, KEY, { repeats, again }, send, pause);
+  return { sent, pauses, play };
 }
 
 test("an answer ends a change", async () => {
@@ -72,6 +73,15 @@ test("a refusal of the caller after a lost answer says nothing of the earlier se
     assert.equal((await script.play(true)).state, "unknown");
   }
   assert.equal((await scripted(lost, refused(409)).play(true)).state, "refused");
+});
+
+test("nor does one after a user has a change of unknown outcome sent again", async () => {
+  for (const error of [refused(401), refused(403), refused(429), new SignInError("no", "", "Sign in again.", true)]) {
+    for (const repeats of [true, false]) {
+      assert.equal((await scripted(...Array(9).fill(error)).play(repeats, true)).state, "unknown");
+    }
+  }
+  assert.equal((await scripted(refused(409)).play(true, true)).state, "refused");
 });
 
 test("a key is a UUIDv7 of its time", () => {

@@ -149,7 +149,8 @@ function Dialog({ intent }: { intent: Intent }) {
     setSending(true);
     if (outcome?.state === "refused") key.current = newKey(); // what was refused has its answer: this is a new intent
     setOutcome(null);
-    const ended = await carryOut(intent.change, key.current, intent.keyed);
+    const how = { repeats: intent.keyed, again: outcome?.state === "unknown" };
+    const ended = await carryOut(intent.change, key.current, how);
     sends = false;
     sentChanges.value++;
     setSending(false);
