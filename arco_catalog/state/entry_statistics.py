@@ -114,8 +114,12 @@ def _matching_reader(
         match = _compiled(keys, pattern, size >> 1)(data, place + 1)
         if match is None:
             return otherwise(data, place)
-        starts = ((column, match.start(group)) for group, column in numbered)
-        return {column: read_value(data, start)[0] for column, start in starts if start >= 0}, match.end()
+        found: dict[int, T] = {}
+        for group, column in numbered:
+            start = match.start(group)
+            if start >= 0:
+                found[column], _ = read_value(data, start)
+        return found, match.end()
 
     return read
 
