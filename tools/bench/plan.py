@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -81,12 +82,14 @@ class ModeTimes:
 @dataclass(frozen=True)
 class Crowd:
     """What eight plans at once took: seconds, the server's memory above idle in bytes, the longest wait for `/health`
-    by the clock, and how late the event loop was without what other processes did."""
+    by the clock, how late the event loop was without what other processes did, and how many requests were refused
+    because the server was too busy, and sent again."""
 
     wall_s: float
     memory: int
     health_s: float
     loop: Lateness
+    refused: int
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,9 @@ def measure_crowd(place: Site, case: Case) -> Crowd:
         follow(server.uri, {"type": "lt", "term": "part", "value": 0})  # loads what every plan needs
         idle = memory(planner.pid, "VmRSS")
         delays.reset()
-        clients = multiprocessing.get_context("spawn").Process(target=_follow_many, args=(server.uri, case.filter))
+        spawning = multiprocessing.get_context("spawn")
+        refused = spawning.Value("q", 0)
+        clients = spawning.Process(target=_follow_many, args=(server.uri, case.filter, refused))
         began = time.perf_counter()
         clients.start()
         while clients.is_alive():
@@ -192,13 +197,13 @@ def measure_crowd(place: Site, case: Case) -> Crowd:
         if clients.exitcode:
             raise RuntimeError(f"the clients ended with {clients.exitcode}")
         wall_s = time.perf_counter() - began
-        return Crowd(wall_s, memory(planner.pid, "VmHWM") - idle, max(waits), delays.worst)
+        return Crowd(wall_s, memory(planner.pid, "VmHWM") - idle, max(waits), delays.worst, refused.value)
 
 
-def _follow_many(uri: str, filter_: JsonObject) -> None:
+def _follow_many(uri: str, filter_: JsonObject, refused: "Synchronized[int]") -> None:
     with ThreadPoolExecutor(PLANS_AT_ONCE) as pool:
-        for each in [pool.submit(follow, uri, filter_) for _ in range(PLANS_AT_ONCE)]:
-            each.result()
+        plans = [pool.submit(follow, uri, filter_) for _ in range(PLANS_AT_ONCE)]
+        refused.value = sum(each.result().refused for each in plans)
 
 
 def _health(uri: str) -> float:
@@ -220,7 +225,8 @@ def report(shape: Shape, java: JavaLibrary | None, warm_s: float) -> None:
         print(
             f"\n{PLANS_AT_ONCE} plans of all files at once: {crowd.wall_s:.1f} s, {crowd.memory / MB:.0f} MB above "
             f"idle, `/health` at most {1e3 * crowd.health_s:.0f} ms, a step of the event loop "
-            f"{1e3 * crowd.loop.step:.0f} ms, its delay {1e3 * crowd.loop.delay:.0f} ms",
+            f"{1e3 * crowd.loop.step:.0f} ms, its delay {1e3 * crowd.loop.delay:.0f} ms, "
+            f"{crowd.refused} requests refused with 503",
             flush=True,
         )
 

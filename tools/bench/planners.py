@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyspark
 
@@ -24,18 +24,21 @@ AT_ONCE = 4
 """How many plan tasks of a plan are fetched at once."""
 LIMIT_S = 3_600.0
 COMPILE_S = 240.0
+BUSY = 503
+BUSY_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True)
 class PlanTimes:
     """What a plan found, and the seconds until the first task was there, and in all. `sent` is the bytes of the
-    answers."""
+    answers, `refused` the number of requests that were sent again after a 503."""
 
     files: int
     deletes: int
     first_s: float
     wall_s: float
     sent: int = 0
+    refused: int = 0
 
 
 class TimedPlanner(Protocol):
@@ -66,14 +69,14 @@ class ServedPlans:
 def follow(uri: str, filter_: JsonObject) -> PlanTimes:
     """Plans a scan, and fetches all of its plan tasks. Raises `RuntimeError` for an answer that is no success."""
     began = time.perf_counter()
-    files = deletes = sent = 0
+    files = deletes = sent = refused = 0
     first_s = 0.0
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting: set[Future[bytes]] = {pool.submit(send, uri, f"{TABLE}/plan", {"filter": filter_})}
+        waiting: set[Future[Sent]] = {pool.submit(send, uri, f"{TABLE}/plan", {"filter": filter_})}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for each in done:
-                body = each.result()
+                body, again = each.result()
                 answer: dict[str, Any] = json.loads(body)
                 tasks = answer.get("file-scan-tasks", [])
                 if tasks and not files:
@@ -81,23 +84,40 @@ def follow(uri: str, filter_: JsonObject) -> PlanTimes:
                 files += len(tasks)
                 deletes += sum(len(task.get("delete-file-references", ())) for task in tasks)
                 sent += len(body)
+                refused += again
                 for token in answer.get("plan-tasks", []):
                     waiting.add(pool.submit(send, uri, f"{TABLE}/tasks", {"plan-task": token}))
-    return PlanTimes(files, deletes, first_s, time.perf_counter() - began, sent=sent)
+    return PlanTimes(files, deletes, first_s, time.perf_counter() - began, sent, refused)
 
 
-def send(uri: str, path: str, body: Mapping[str, JsonValue]) -> bytes:
-    """Sends a POST on a connection of its own. Raises `RuntimeError` if it is refused."""
+class Sent(NamedTuple):
+    """The body of an answer, and how many times the server was too busy for the request before."""
+
+    body: bytes
+    refused: int
+
+
+def send(uri: str, path: str, body: Mapping[str, JsonValue]) -> Sent:
+    """Sends a POST, and again while the server is too busy. Raises `RuntimeError` for any other refusal."""
+    refused = 0
+    status, received = _send(uri, path, body)
+    while status == BUSY:
+        refused += 1
+        time.sleep(BUSY_PAUSE_S)
+        status, received = _send(uri, path, body)
+    if status != 200:
+        raise RuntimeError(f"{path}: {status} {received[:500]!r}")
+    return Sent(received, refused)
+
+
+def _send(uri: str, path: str, body: Mapping[str, JsonValue]) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(uri.removeprefix("http://"), timeout=LIMIT_S)
     try:
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        received = answer.read()
+        return answer.status, answer.read()
     finally:
         connection.close()
-    if answer.status != 200:
-        raise RuntimeError(f"{path}: {answer.status} {received[:500]!r}")
-    return received
 
 
 def cpu_seconds(pid: int) -> float:
