@@ -168,7 +168,7 @@ FORMATS: Sequence[Format] = (
         "Manifest list of a scan",
         "writers",
         f"{size_of(manifest_source.MAX_LIST_BYTES)}, {size_of(manifest_source.MAX_UNPACKED)} unpacked; an entry "
-        f"{size_of(manifest_source.LIST_LIMITS.record_bytes)}",
+        f"{size_of(manifest_source.MAX_ENTRY_BYTES)}",
         f"{manifest_source.MAX_LISTED:,} manifests, {manifest_source.MAX_SUMMARIES:,} summaries of partition fields, "
         f"{manifests.MAX_SUMMARIES:,} in an entry",
         f"{avro_schema.MAX_NESTING} types",

@@ -17,6 +17,7 @@ from arco_catalog.state.avro_decoder import reader_of
 from arco_catalog.state.avro_schema import MAX_SCHEMA_BYTES, FileSchemas, check_schema
 from arco_catalog.state.avro_schema import Composite as Composite
 from arco_catalog.state.avro_schema import Fields as Fields
+from arco_catalog.state.avro_schema import UnpacksTooLong as UnpacksTooLong
 from arco_catalog.state.avro_schema import Unreadable as Unreadable
 from arco_catalog.state.fields import objects, text
 from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
@@ -343,10 +344,10 @@ class _Records(Generic[T]):
             )
         self._file_bytes += len(data)
         self._file_records += max(1, count)
-        if self._file_bytes > limits.file_bytes or self._file_records > limits.file_records:
-            raise Unreadable(
-                f"the Avro file has more than {limits.file_records:,} records, or {limits.file_bytes:,} bytes of them"
-            )
+        if self._file_records > limits.file_records:
+            raise Unreadable(f"the Avro file has more than {limits.file_records:,} records")
+        if self._file_bytes > limits.file_bytes:
+            raise UnpacksTooLong(f"the Avro file has more than {limits.file_bytes:,} bytes of records")
         self.left = count
         self._open(data if count else b"")
 

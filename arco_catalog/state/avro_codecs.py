@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
-from arco_catalog.state.avro_schema import Unreadable
+from arco_catalog.state.avro_schema import UnpacksTooLong, Unreadable
 
 MAX_DICTIONARY_BYTES: Final = 128 << 20
 """Memory that a block may make the decompressor allocate: xz files of the highest level have it allocate 65 MB."""
@@ -84,8 +84,8 @@ def _bounded(unpacked: bytes, limit: int) -> bytes:
     return unpacked
 
 
-def _too_long(limit: int) -> Unreadable:
-    return Unreadable(f"an Avro block unpacks to more than {limit:,} bytes")
+def _too_long(limit: int) -> UnpacksTooLong:
+    return UnpacksTooLong(f"an Avro block unpacks to more than {limit:,} bytes")
 
 
 def _snappy() -> Unpack:

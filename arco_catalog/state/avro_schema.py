@@ -54,6 +54,10 @@ class Unreadable(Exception):
     of a manifest."""
 
 
+class UnpacksTooLong(Unreadable):
+    """The file, or a block of it, has more bytes than the limit, unpacked."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileSchemas:
     """The schema by which the records of an Avro file are written, and the part of it with the fields that a caller

@@ -19,7 +19,16 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, ManifestListParser
 from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.avro import SLICE_BYTES, AvroLimits, Composite, Fields, ReadRange, Unreadable, parse_blocks
+from arco_catalog.state.avro import (
+    SLICE_BYTES,
+    AvroLimits,
+    Composite,
+    Fields,
+    ReadRange,
+    UnpacksTooLong,
+    Unreadable,
+    parse_blocks,
+)
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 from arco_catalog.state.memory import Memory
@@ -43,15 +52,18 @@ CACHED_BYTES: Final = 512 << 10
 """Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
 WAIT_SECONDS: Final = 15.0
 """How long a manifest waits for it: most of the time that a request has."""
-DECODED_WEIGHT: Final = 16
-"""Bytes of memory for each byte of a manifest list, decoded."""
+UNPACKED_WEIGHT: Final = 16
+"""Bytes of most manifest lists, unpacked, for each byte as stored. Those of one in Java are six."""
+USUAL_UNPACKED: Final = 256 << 10
+"""Bytes, unpacked, that a manifest list may have in any case before the request takes more memory for it."""
 MANIFEST_BYTES: Final = 750
 """Bytes of memory of an entry of a manifest list."""
 SUMMARY_BYTES: Final = 200
 """Bytes of memory of a summary of a partition field in it."""
 MAX_UNPACKED: Final = 64 << 20
 """Maximum bytes of a manifest list, unpacked."""
-LIST_LIMITS: Final = AvroLimits(MAX_UNPACKED, MAX_UNPACKED, MAX_LISTED, record_bytes=64 << 10)
+MAX_ENTRY_BYTES: Final = 64 << 10
+"""Maximum bytes of an entry of a manifest list."""
 
 ADVICE: Final = "plan scans of this table in the client"
 
@@ -107,30 +119,45 @@ class ManifestSource:
         known = cache.get(location)
         if known is None or isinstance(known, bytes):
             known = await self._read_list(location)
-            summaries = sum(len(each.partitions or ()) for each in known)
-            cache.put(location, known, MANIFEST_BYTES * len(known) + SUMMARY_BYTES * summaries)
+            cache.put(location, known, sum(map(_memory_of, known)))
         return known
 
     async def _read_list(self, location: str) -> Sequence[ManifestFile]:
-        parser = ManifestListParser(MAX_SUMMARIES)
-        found: list[ManifestFile] = []
         with _readable(location):
             body = (await self._session.files.read_range(location, 0, MAX_LIST_BYTES + 1)).body
             if len(body) > MAX_LIST_BYTES:
                 raise Unreadable(f"it has more than {MAX_LIST_BYTES:,} bytes")
-            await self._session.hold.take(DECODED_WEIGHT * len(body))
+            usual = min(MAX_UNPACKED, max(USUAL_UNPACKED, UNPACKED_WEIGHT * len(body)))
+            await self._session.hold.take(usual)
+            try:
+                return await self._parsed_list(body, usual)
+            except UnpacksTooLong:  # most lists are no such
+                await self._session.hold.take(MAX_UNPACKED)
+                return await self._parsed_list(body, MAX_UNPACKED)
 
-            async def read_range(start: int, length: int) -> bytes:
-                return body[start : start + length]
+    async def _parsed_list(self, body: bytes, max_unpacked: int) -> Sequence[ManifestFile]:
+        """Parses a manifest list that has at most so many bytes, unpacked, and takes memory for the manifests. Raises
+        `UnpacksTooLong`, `Unreadable`, `NotRebasable`, and `OutOfMemory`."""
+        parser = ManifestListParser(MAX_SUMMARIES)
+        found: list[ManifestFile] = []
+        size = taken = 0
 
-            def parse(record: JsonObject) -> ManifestFile:
-                return parser.parse(_with_counts(record))
+        async def read_range(start: int, length: int) -> bytes:
+            return body[start : start + length]
 
-            blocks = parse_blocks(read_range, _LIST_FIELDS, parse, LIST_LIMITS, lambda _: None)
-            async with aclosing(blocks):
-                async for each in blocks:
-                    self._session.check_deadline()
-                    found += each
+        def parse(record: JsonObject) -> ManifestFile:
+            return parser.parse(_with_counts(record))
+
+        limits = AvroLimits(max_unpacked, max_unpacked, MAX_LISTED, record_bytes=MAX_ENTRY_BYTES)
+        async with aclosing(parse_blocks(read_range, _LIST_FIELDS, parse, limits, lambda _: None)) as blocks:
+            async for each in blocks:
+                self._session.check_deadline()
+                found += each
+                size += sum(map(_memory_of, each))
+                if size > taken:
+                    step = max(size - taken, taken)
+                    taken += step
+                    await self._session.hold.take(step)
         return found
 
     async def take_memory(self, size: int) -> None:
@@ -204,6 +231,14 @@ def _with_counts(record: JsonObject) -> JsonObject:
         if record.get(name) is None and record.get(older) is None:
             filled[name] = estimate if name == "added_files_count" else 0
     return filled
+
+
+def _memory_of(manifest: ManifestFile) -> int:
+    """Returns about how many bytes of memory an entry of a manifest list takes."""
+    size = MANIFEST_BYTES + len(manifest.manifest_path) + len(manifest.key_metadata or b"")
+    for each in manifest.partitions or ():
+        size += SUMMARY_BYTES + len(each.lower_bound or b"") + len(each.upper_bound or b"")
+    return size
 
 
 def _unlisted(location: str, snapshot_id: int) -> ManifestFile:

@@ -145,6 +145,20 @@ async def test_a_missing_file_and_one_that_cannot_be_read_are_definite_errors(ta
         await table.entries(manifest("a", 4))
 
 
+async def test_memory_is_taken_for_what_a_list_unpacks_to(table: Table) -> None:
+    """Also if a list of a few kilobytes has long names, which the cache counts, too."""
+    entries = [listed(f"{number}{'x' * 15_000}") for number in range(400)]
+    await table.write(LIST, avro(list_schema(2), entries))
+    memory = Memory(64 << 20)
+    session = table.fixture.session()
+    with memory.hold() as hold:
+        session.hold = hold
+        source = ManifestSource(session)
+        assert len(await source.manifests(snapshot())) == 400
+        assert memory.used > 12 << 20
+    assert table.fixture.catalog.caches.manifests.size > 6_000_000
+
+
 async def test_a_list_beyond_the_bound_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest_source, "MAX_LIST_BYTES", 100)
     await table.write_list([listed("a")])
