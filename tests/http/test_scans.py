@@ -275,11 +275,12 @@ async def test_an_answer_is_bounded_in_bytes_and_a_plan_task_has_the_rest(
     assert await scan(client) == long
 
 
+@pytest.mark.parametrize("memory", [20_000, 1], ids=["of_some_files", "less_than_one_file"])
 async def test_a_manifest_whose_files_take_much_memory_is_planned_in_parts(
-    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch, memory: int
 ) -> None:
     monkeypatch.setattr(avro, "SLICE_RECORDS", 7)
-    monkeypatch.setattr(planner, "MAX_FILES_BYTES", 20_000)
+    monkeypatch.setattr(planner, "MAX_FILES_BYTES", memory)
     await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(100), x=(0, 6)))]))
     first = await client.post(PLAN, {})
     assert 0 < len(tasks_of(first)) < 40

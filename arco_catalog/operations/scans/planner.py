@@ -251,7 +251,8 @@ class Planner:
                 added = sum(file.memory for file in matching)
                 size += added
                 await memory.add(added, is_first=is_first)
-                is_full = size > MAX_FILES_BYTES if is_first else memory.is_full
+                # A plan task with the only file of the first manifest would never end: it is this part again.
+                is_full = len(files) > 1 and size > MAX_FILES_BYTES if is_first else memory.is_full
                 if len(files) > 2 * PART_WEIGHT or (files and is_full):
                     return _MatchingFiles(files[:-1], Position(*place, files[-1].position))
                 if is_full:
