@@ -22,6 +22,9 @@ from arco_catalog.iceberg.transforms import is_void
 FILE_PATH_ID: Final = 2_147_483_546
 """The id of the column of a file of positions that has the paths of data files."""
 
+MAX_COMPARED: Final = 100
+"""Columns of a file of equality deletes whose values are compared with those of data files: each takes memory."""
+
 T = TypeVar("T")
 
 
@@ -179,8 +182,8 @@ class _EqualityDeletes(NamedTuple):
 
     @classmethod
     def of(cls, file: ContentFile, columns: Mapping[int, Column]) -> "_EqualityDeletes":
-        known = [columns[number] for number in file.equality_ids or () if number in columns]
-        compared = [column for column in known if column.is_primitive]
+        known = [columns[number] for number in dict.fromkeys(file.equality_ids or ()) if number in columns]
+        compared = [column for column in known if column.is_primitive][:MAX_COMPARED]
         return cls(file, [(column, _Values.of(column, file.statistics)) for column in compared])
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.iceberg.expressions.filters import SpecFilter
+from arco_catalog.iceberg.expressions.partition_fields import PartitionFields
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import MAX_COUNT
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import delete_files, planner, plans
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
-from arco_catalog.state import avro
+from arco_catalog.state import avro, worker_threads
 from storage_backends import Found
 from tests.http.logged_service import LoggedService
 from tests.support.http_service import HttpService
@@ -402,6 +404,57 @@ async def test_a_long_filter_is_compiled_outside_the_event_loop(
         assert fetched.body == answer.body
     assert {*threads[:4]} == {(name, False) for name in names_}
     assert {*threads[4:]} == {(name, True) for name in names_}
+
+
+async def test_a_filter_is_compiled_for_the_specs_of_the_manifests_outside_the_event_loop(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As is all that depends on the number of columns and partition fields of the table, which its writers choose."""
+    doc = "x" * worker_threads.SMALL_BYTES
+    columns: list[JsonValue] = [{"id": 1, "name": "x", "type": "long", "required": False, "doc": doc}]
+    by_x: list[JsonObject] = [{"source-id": 1, "name": "b", "transform": f"bucket[{n}]"} for n in (2, 3, 4)]
+    specs: list[JsonObject] = [{"action": "add-spec", "spec": {"fields": [each]}} for each in by_x]
+    updates: list[JsonValue] = [
+        {"action": "add-schema", "schema": {"type": "struct", "schema-id": 0, "fields": columns}},
+        *specs,
+    ]
+    assert (await client.post(TABLE, {"requirements": [], "updates": updates})).status == 200
+    found: list[tuple[str, bool]] = []
+
+    def noting(kind: type, name: str) -> None:
+        work = getattr(kind, name)
+
+        def noted(*arguments: Any) -> Any:
+            found.append((name, threading.current_thread() is not threading.main_thread()))
+            return work(*arguments)
+
+        monkeypatch.setattr(kind, name, noted)
+
+    noting(PartitionFields, "__init__")
+    noting(SpecFilter, "manifest_may_match")
+    deletes = Manifest(entries("e", content=2, equality_ids=[1]), content=1)
+    await commit(client, await scanned.snapshot(1, [Manifest(entries("a")), deletes]))
+    assert await scan(client, {"filter": {"type": "is-null", "term": "x"}}) == ["a"]
+    assert found == [("__init__", True), ("manifest_may_match", True), ("manifest_may_match", True)]
+
+
+@pytest.mark.parametrize("step", ["manifest_may_match", "residual_json"])
+async def test_a_plan_ends_with_its_deadline(
+    service: HttpService, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Between any two manifests and any two files: a thread can't be stopped from outside."""
+    steps: list[str] = []
+    work = getattr(SpecFilter, step)
+
+    def slow(*arguments: Any) -> Any:
+        steps.append(step)
+        service.clock.ms += 30_000
+        return work(*arguments)
+
+    await commit(service.client, await scanned.snapshot(1, [Manifest(entries("a", "b")), Manifest(entries("c", "d"))]))
+    monkeypatch.setattr(SpecFilter, step, slow)
+    assert (await service.client.post(PLAN, {})).status == 503
+    assert len(steps) == 1
 
 
 async def test_counts_of_files_beyond_all_bounds_are_planned(client: Client, scanned: ScannedTable) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import struct
+import tracemalloc
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics, Partition
-from arco_catalog.iceberg.delete_index import FILE_PATH_ID, DeleteIndex
+from arco_catalog.iceberg.delete_index import FILE_PATH_ID, MAX_COMPARED, DeleteIndex
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
@@ -207,6 +208,19 @@ def test_bounds_of_uuids_are_compared_where_the_orders_of_all_writers_agree() ->
     assert not of_column(column, between(low, low), between(middle, middle))
     second_halves = between(low[:8] + b"\x80" + bytes(7), low[:8] + b"\x10" + bytes(7))
     assert of_column(column, between(low, low), second_halves)
+
+
+def test_equality_columns_are_compared_once_each_and_up_to_a_bound() -> None:
+    columns = {number: Column(number, f"c{number}", "int", False) for number in range(2 * MAX_COMPARED)}
+    repeated = [equality(2, ids=[1] * 100_000) for _ in range(20)]
+    tracemalloc.start()
+    try:
+        index = DeleteIndex(repeated, SPECS, columns)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    assert index.column_ids == {1}
+    assert len(DeleteIndex([equality(2, ids=[*columns])], SPECS, columns).column_ids) == MAX_COMPARED
 
 
 def test_equality_columns_that_the_table_does_not_know_rule_nothing_out() -> None:

@@ -1,6 +1,6 @@
 """The tasks in one answer, as JSON, within a limit of bytes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from arco_catalog.iceberg.content_files import ContentFile, FileContent
@@ -18,12 +18,13 @@ _FileKey = tuple[str, int | None]
 
 
 class TaskAnswer:
-    """The tasks for data files, each with its residual filter and its delete files, as the JSON of an answer. `rows` is
-    how many rows the client is certain to get from them: of files without deletes, all of whose rows match."""
+    """The tasks for data files, each with its residual filter and its delete files, as the JSON of an answer.
+    `types_of` returns the types of the partition fields of a spec. `rows` is how many rows the client is certain to get
+    from them: of files without deletes, all of whose rows match."""
 
-    def __init__(self, stats_columns: frozenset[int], partition_types: Mapping[int, Sequence[str]]) -> None:
+    def __init__(self, stats_columns: frozenset[int], types_of: Callable[[int], Sequence[str]]) -> None:
         self._stats_columns = stats_columns
-        self._partition_types = partition_types
+        self._types_of = types_of
         self._places: dict[_FileKey, int] = {}
         self._deletes: list[bytes] = []
         self._tasks: list[bytes] = []
@@ -76,7 +77,7 @@ class TaskAnswer:
 
     def _json(self, file: ContentFile) -> dict[str, JsonValue]:
         columns = self._stats_columns if file.content is FileContent.DATA else frozenset[int]()
-        return file_json(file, self._partition_types[file.spec_id], columns)
+        return file_json(file, self._types_of(file.spec_id), columns)
 
     def json(self, plan_tasks: Sequence[str], head: Mapping[str, JsonValue]) -> bytes:
         """Returns the body of the answer: the fields of `head`, then the plan tasks and the delete files, if there are

@@ -160,6 +160,10 @@ class ManifestSource:
                     await self._session.hold.take(step)
         return found
 
+    def check_deadline(self) -> None:
+        """Raises `StoreUnavailable` if the deadline of the request has passed."""
+        self._session.check_deadline()
+
     async def take_memory(self, size: int) -> None:
         """Takes bytes of memory for the request, for what was read. Raises `OutOfMemory`."""
         await self._session.hold.take(size)

@@ -101,8 +101,8 @@ def scan_filter(scan: Scan, table: ScanTable) -> ScanFilter:
 
 
 class Planner:
-    """Plans parts of one scan of a table by its filter, of which the JSON has `filter_bytes`. `find_deletes` makes what
-    finds the delete files."""
+    """Plans parts of one scan of a table by its filter. `find_deletes` makes what finds the delete files. The filter
+    and the table's metadata have `size` bytes, by which long work is given to threads."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Planner:
         table: ScanTable,
         scan: Scan,
         of_scan: ScanFilter,
-        filter_bytes: int,
+        size: int,
         find_deletes: Callable[[ScanDeletes], DeleteFiles],
     ) -> None:
         self._source = source
@@ -118,7 +118,7 @@ class Planner:
         self._table = table
         self._scan = scan
         self._filter = of_scan
-        self._filter_bytes = filter_bytes
+        self._size = size
         self._lists: dict[int, Sequence[ManifestFile]] = {}
         self._pruned = 0
         self._stats = frozenset(scan.stats_columns)
@@ -152,8 +152,7 @@ class Planner:
         return PartPlan(self._answer(), parts, 0, self._pruned)
 
     def _answer(self) -> TaskAnswer:
-        types = {spec_id: self._filter.for_spec(spec_id).partition_types for spec_id in self._table.specs}
-        return TaskAnswer(self._stats, types)
+        return TaskAnswer(self._stats, self._types_of)
 
     @property
     def _part_weight(self) -> int:
@@ -170,14 +169,14 @@ class Planner:
             found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
             self._lists.update(zip(batch, found, strict=True))
         listed = sum(len(self._lists[number]) for number in lists)
-        size = self._filter_bytes + ENTRY_BYTES * listed
-        return await off_loop(size, partial(self._matching_pieces, lists))
+        return await off_loop(self._size + ENTRY_BYTES * listed, partial(self._matching_pieces, lists))
 
     def _matching_pieces(self, lists: range) -> Sequence[Piece]:
         pieces: list[Piece] = []
         for number in lists:
             snapshot_id = self._table.snapshots[number]["snapshot-id"]
             for place, manifest in enumerate(self._lists[number]):
+                self._source.check_deadline()
                 if manifest.content != DATA or not self._is_scanned(manifest, snapshot_id):
                     continue
                 if self._of(manifest).manifest_may_match(manifest.partitions):
@@ -269,6 +268,7 @@ class Planner:
         """Adds tasks for the files, in order, and returns for how many of them the answer had room, or were needed."""
         of_spec = self._of(manifest)
         for number, file in enumerate(files):
+            self._source.check_deadline()
             found = () if deletes is None else deletes.deletes_of(file)
             if not answer.add(file, found, of_spec.residual_json(file.partition)):
                 return number
@@ -277,20 +277,26 @@ class Planner:
     async def _delete_files(self) -> DeleteFiles:
         """Returns the delete files of the snapshot, opened."""
         if self._deletes is None:
-            live = [each for each in self._lists[0] if each.content != DATA and _live(each) > 0]
-            matching = [each for each in live if self._of(each).manifest_may_match(each.partitions)]
-            deletes = ScanDeletes(
-                live,
-                matching,
-                self._table.specs,
-                _columns_of(self._table),
-                self._deletes_in,
-                self._types_of,
-                self._may_match,
-            )
-            self._deletes = self._find_deletes(deletes)
+            size = self._size + ENTRY_BYTES * len(self._lists[0])
+            self._deletes = self._find_deletes(await off_loop(size, self._scan_deletes))
             await self._deletes.open()
         return self._deletes
+
+    def _scan_deletes(self) -> ScanDeletes:
+        live = [each for each in self._lists[0] if each.content != DATA and _live(each) > 0]
+        return ScanDeletes(
+            live,
+            [each for each in live if self._deletes_may_match(each)],
+            self._table.specs,
+            _columns_of(self._table) if live else {},
+            self._deletes_in,
+            self._types_of,
+            self._may_match,
+        )
+
+    def _deletes_may_match(self, manifest: ManifestFile) -> bool:
+        self._source.check_deadline()
+        return self._of(manifest).manifest_may_match(manifest.partitions)
 
     def _deletes_in(self, manifest: ManifestFile) -> EntrySelection:
         of_spec = self._of(manifest)

@@ -111,8 +111,10 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
 async def _planner(
     session: Session, state: TableState, source: ManifestSource, table: ScanTable, scan: Scan, size: int
 ) -> Planner:
-    """Returns the planner of a scan of about `size` bytes, whose filter is compiled outside the event loop if it is
-    long. Raises `BadRequest` for a filter that can't be read, or does not fit the schema."""
+    """Returns the planner of a scan of about `size` bytes, whose filter is compiled outside the event loop if that or
+    the table's metadata is long: schemas and specs are in it. Raises `BadRequest` for a filter that can't be read, or
+    does not fit the schema."""
+    size += len(state.metadata)
     of_scan = await off_loop(size, partial(scan_filter, scan, table))
     return Planner(source, table, scan, of_scan, size, partial(DeleteFiles, session, state.entity, source))
 
