@@ -246,6 +246,22 @@ test("without logins changes are offered and carried out", async () => {
   assert.ok(await undoButton(at).isDisabled());
 });
 
+test("a list that can't be read after a change is read anew on demand, and shows nothing twice", async () => {
+  await api.createDropped("sales", "reread");
+  await show(page, historyOf("sales", "reread"));
+  const lines = page.getByRole("main").locator("ol.history > li");
+  assert.equal(await lines.count(), 2);
+  await page.route("**/history?**", (route) => route.abort());
+  await press(page, undoButton(page));
+  await confirm(page, "Undo the drop");
+  await page.getByRole("main").getByRole("alert").waitFor();
+  await page.unroute("**/history?**");
+  await page.getByRole("main").getByRole("button", { name: "Try again" }).click({ timeout: 5000 });
+  await page.getByRole("main").getByRole("alert").waitFor({ state: "detached" });
+  await lines.nth(2).waitFor();
+  assert.equal(await lines.count(), 3);
+});
+
 test("no page caused an error or a report of the policy", () => {
   assert.deepEqual(faults, []);
 });

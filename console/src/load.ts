@@ -66,23 +66,26 @@ export function usePages<T>(
   const aborting = useRef(new AbortController());
   const token = useRef<string | null>(null);
   const busy = useRef(false);
+  /** How many items are to be loaded from the start in place of all that is held; null once they are. */
+  const anew = useRef<number | null>(1);
   const loadedAfter = useRef(-1);
   const changes = sentChanges.value;
 
-  /** Loads the next page, or in place of all that is held so many items from the start. */
-  const next = useCallback(async (anew: number | null) => {
+  const next = useCallback(async () => {
     if (busy.current) return;
     busy.current = true;
     const { signal } = aborting.current;
     setHeld((before) => ({ ...before, loading: true, error: null }));
     try {
-      const page = await untilFilled(load, token.current, signal, anew ?? 1);
+      const page = await untilFilled(load, token.current, signal, anew.current ?? 1);
       if (signal.aborted) return;
+      const isFirst = anew.current !== null;
+      anew.current = null;
       token.current = page.next;
-      const held = (before: T[]) => (anew === null ? [...before, ...page.items] : page.items);
+      const held = (before: T[]) => (isFirst ? page.items : [...before, ...page.items]);
       setHeld(({ items }) => ({ items: held(items), loading: false, error: null, done: page.next === null }));
     } catch (error) {
-      if (!signal.aborted) setHeld((before) => ({ ...before, loading: false, error: error as Error }));
+      if (!signal.aborted) setHeld((before) => ({ ...before, loading: false, error: error as Error, done: false }));
     } finally {
       if (!signal.aborted) busy.current = false;
     }
@@ -95,10 +98,11 @@ export function usePages<T>(
     const changed = loadedAfter.current !== changes && loadedAfter.current >= 0;
     loadedAfter.current = changes;
     if (!changed) setHeld(NOTHING);
-    void next(changed ? Math.max(1, held.items.length) : 1);
+    anew.current = changed ? Math.max(1, held.items.length) : 1;
+    void next();
     return () => aborting.current.abort();
   }, [...keys, changes]);
-  return { ...held, more: () => next(null) };
+  return { ...held, more: next };
 }
 
 const NOTHING = { items: [], loading: true, error: null, done: false };
