@@ -20,10 +20,8 @@ class Comparison:
 
     outcomes: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
-
-    def add(self, outcome: str, *faults: str) -> None:
-        self.outcomes[outcome] += 1
-        self.faults += faults
+    faulty: list[tuple[Case, DrawnScan]] = field(default_factory=list)
+    """The pairs that have these faults."""
 
 
 async def compare(oracle: Oracle, served: ServedPlanner, cases: Iterable[Case]) -> Comparison:
@@ -33,7 +31,9 @@ async def compare(oracle: Oracle, served: ServedPlanner, cases: Iterable[Case]) 
         for place, (scan, theirs) in enumerate(case.scans):
             ours = await served.plan(case.name, scan.request)
             outcome, faults = judged(oracle, case.table, scan, theirs, ours)
-            comparison.add(outcome, *(f"{case.name}, scan {place}: {fault}" for fault in faults))
+            comparison.outcomes[outcome] += 1
+            comparison.faults += [f"{case.name}, scan {place}: {fault}" for fault in faults]
+            comparison.faulty += [(case, scan)] if faults else []
     return comparison
 
 

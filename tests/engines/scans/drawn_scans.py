@@ -21,6 +21,10 @@ class DrawnScan:
     def incremental(self) -> bool:
         return "end-snapshot-id" in self.request
 
+    @property
+    def of_present_state(self) -> bool:
+        return self.request.keys().isdisjoint(("snapshot-id", "end-snapshot-id"))
+
     def on(self, op: str, metadata_location: str, **fields: JsonValue) -> JsonObject:
         """A request to Java for this scan."""
         return {"op": op, "metadata": metadata_location, **self.java, **fields}

@@ -26,6 +26,7 @@ async def shrunk(description: JsonObject, drawn: JsonValue, fails: Fails) -> tup
 def _filters(drawn: JsonValue) -> Iterator[JsonValue]:
     if not isinstance(drawn, dict):
         return
+    yield True
     for name in ("left", "right", "child"):
         if name in drawn:
             yield drawn[name]

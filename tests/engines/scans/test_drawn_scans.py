@@ -12,6 +12,7 @@ from tests.engines.scans import planted
 from tests.engines.scans.comparison import Comparison, compare, notices
 from tests.engines.scans.oracle import Case, Oracle, drawn_case
 from tests.engines.scans.served_planner import ServedPlanner
+from tests.engines.scans.smallest import smallest
 
 SCANS = 8
 """Scans of each table."""
@@ -42,8 +43,9 @@ async def registered(folder: Path, cases: Iterable[Case]) -> None:
 
 @pytest.mark.usefixtures("registered")
 async def test_plans_are_those_of_java(oracle: Oracle, folder: Path, cases: list[Case]) -> None:
-    found = await compare(oracle, ServedPlanner.of(folder), cases)
-    assert found.faults == []
+    served = ServedPlanner.of(folder)
+    found = await compare(oracle, served, cases)
+    assert found.faults == [], await smallest(oracle, served, found)
     assert_each_outcome_is_there(found.outcomes, TABLES * SCANS)
 
 
@@ -54,6 +56,23 @@ async def test_a_planner_with_a_bug_is_noticed(
 ) -> None:
     plant(monkeypatch)
     assert await notices(oracle, ServedPlanner.of(folder), cases)
+
+
+@pytest.mark.usefixtures("registered")
+async def test_a_fault_is_shown_by_a_small_table_and_filter(
+    oracle: Oracle, folder: Path, cases: list[Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted.delete_files_of_which_one_is_dropped(monkeypatch)
+    served = ServedPlanner.of(folder)
+    found = await compare(oracle, served, cases)
+
+    found.faulty = [(case, scan) for case, scan in found.faulty if scan.of_present_state]
+    description, drawn = await smallest(oracle, served, found)
+
+    assert drawn is True
+    steps = description["steps"]
+    assert isinstance(steps, list)
+    assert len(steps) == 2, "rows, and deletes of some"
 
 
 @pytest.mark.slow
@@ -67,9 +86,10 @@ async def test_thousands_of_plans_are_those_of_java(oracle: Oracle, tmp_path: Pa
         of_case = await compare(oracle, served, [case])
         found.outcomes += of_case.outcomes
         found.faults += of_case.faults
+        found.faulty += of_case.faulty
+        assert found.faults == [], await smallest(oracle, served, found)
         shutil.rmtree(served.tables / case.name)
     print(f"{found.outcomes.total()} pairs: {dict(found.outcomes)}")
-    assert found.faults == []
     assert_each_outcome_is_there(found.outcomes, PAIRS // SCANS * SCANS)
 
 
