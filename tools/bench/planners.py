@@ -72,7 +72,7 @@ def follow(uri: str, filter_: JsonObject) -> PlanTimes:
     files = deletes = sent = refused = 0
     first_s = 0.0
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting: set[Future[Sent]] = {pool.submit(send, uri, f"{TABLE}/plan", {"filter": filter_})}
+        waiting: set[Future[SendResult]] = {pool.submit(send, uri, f"{TABLE}/plan", {"filter": filter_})}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for each in done:
@@ -90,14 +90,14 @@ def follow(uri: str, filter_: JsonObject) -> PlanTimes:
     return PlanTimes(files, deletes, first_s, time.perf_counter() - began, sent, refused)
 
 
-class Sent(NamedTuple):
+class SendResult(NamedTuple):
     """The body of an answer, and how many times the server was too busy for the request before."""
 
     body: bytes
     refused: int
 
 
-def send(uri: str, path: str, body: Mapping[str, JsonValue]) -> Sent:
+def send(uri: str, path: str, body: Mapping[str, JsonValue]) -> SendResult:
     """Sends a POST, and again while the server is too busy. Raises `RuntimeError` for any other refusal."""
     refused = 0
     status, received = _send(uri, path, body)
@@ -107,7 +107,7 @@ def send(uri: str, path: str, body: Mapping[str, JsonValue]) -> Sent:
         status, received = _send(uri, path, body)
     if status != 200:
         raise RuntimeError(f"{path}: {status} {received[:500]!r}")
-    return Sent(received, refused)
+    return SendResult(received, refused)
 
 
 def _send(uri: str, path: str, body: Mapping[str, JsonValue]) -> tuple[int, bytes]:

@@ -57,7 +57,7 @@ MAX_BYTES: Final = 128 << 20
 FILE_BYTES: Final = 1_000
 """Bytes of memory of a delete file."""
 ROW_BYTES: Final = 400
-"""Bytes of memory of a delete file in a part that is unpacked."""
+"""Bytes of memory of a delete file in a part that is decompressed."""
 
 
 class ScanDeletes(NamedTuple):
@@ -149,17 +149,17 @@ class DeleteFiles:
     async def _make(self, part: "_Part") -> None:
         """Reads the delete files of a part from their manifests, and stores the part if the catalog may be written."""
         size = FILE_BYTES * sum(map(_count, part.run))
-        taken = await self._session.hold.take(size)
+        held = await self._session.hold.take(size)
         files = await self._entries(part.run, self._selection_of_all)
         body = await off_loop(size, partial(encode_part, files, self._scan.specs))
         del files
-        taken.shrink(len(body))
+        held.shrink(len(body))
         part.header, part.body = read_header(body), body
         if len(body) <= MAX_PART_BYTES and self._session.settings.read_only_because is None:
             await self._store(part.key, body)
             if sum(len(other.body or b"") for other in self._parts) > KEPT_BYTES:
                 part.body = None
-                taken.shrink(0)
+                held.shrink(0)
 
     async def _store(self, key: str, body: bytes) -> None:
         """Stores a part, at best effort: without it the next plan makes it again."""

@@ -45,7 +45,7 @@ SMALLEST_ENTRY: Final = 64
 AHEAD_BYTES: Final = 8 << 20
 """Bytes of a manifest that are read at a time."""
 READ_WEIGHT: Final = 2
-"""Bytes of memory for each byte of a manifest that is read at a time: its own, and what is unpacked of it."""
+"""Bytes of memory for each byte of a manifest that is read at a time: its own, and what is decompressed of it."""
 READING_BYTES: Final = 32 << 20
 """Bytes of memory of all manifests that a process reads at one time."""
 CACHED_BYTES: Final = 512 << 10
@@ -53,15 +53,15 @@ CACHED_BYTES: Final = 512 << 10
 WAIT_SECONDS: Final = 15.0
 """How long a manifest waits for it: most of the time that a request has."""
 UNPACKED_WEIGHT: Final = 16
-"""Bytes of most manifest lists, unpacked, for each byte as stored. Those of one in Java are six."""
+"""Bytes of most manifest lists, decompressed, for each byte as stored. Those of one in Java are six."""
 USUAL_UNPACKED: Final = 256 << 10
-"""Bytes, unpacked, that a manifest list may have in any case before the request takes more memory for it."""
+"""Bytes, decompressed, that a manifest list may have in any case before the request takes more memory for it."""
 MANIFEST_BYTES: Final = 750
 """Bytes of memory of an entry of a manifest list."""
 SUMMARY_BYTES: Final = 200
 """Bytes of memory of a summary of a partition field in it."""
 MAX_UNPACKED: Final = 64 << 20
-"""Maximum bytes of a manifest list, unpacked."""
+"""Maximum bytes of a manifest list, decompressed."""
 MAX_ENTRY_BYTES: Final = 64 << 10
 """Maximum bytes of an entry of a manifest list."""
 
@@ -136,11 +136,11 @@ class ManifestSource:
                 return await self._parsed_list(body, MAX_UNPACKED)
 
     async def _parsed_list(self, body: bytes, max_unpacked: int) -> Sequence[ManifestFile]:
-        """Parses a manifest list that has at most so many bytes, unpacked, and takes memory for the manifests. Raises
-        `UnpacksTooLong`, `Unreadable`, `NotRebasable`, and `OutOfMemory`."""
+        """Parses a manifest list that has at most so many bytes, decompressed, and takes memory for the manifests.
+        Raises `UnpacksTooLong`, `Unreadable`, `NotRebasable`, and `OutOfMemory`."""
         parser = ManifestListParser(MAX_SUMMARIES)
         found: list[ManifestFile] = []
-        size = taken = 0
+        size = reserved = 0
 
         async def read_range(start: int, length: int) -> bytes:
             return body[start : start + length]
@@ -154,9 +154,9 @@ class ManifestSource:
                 self._session.check_deadline()
                 found += each
                 size += sum(map(_memory_of, each))
-                if size > taken:
-                    step = max(size - taken, taken)
-                    taken += step
+                if size > reserved:
+                    step = max(size - reserved, reserved)
+                    reserved += step
                     await self._session.hold.take(step)
         return found
 

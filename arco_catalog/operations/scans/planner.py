@@ -60,12 +60,12 @@ class PartPlan(NamedTuple):
 
 
 class _FilesMemory:
-    """The memory of matching files that an answer has not taken up yet, for which the request takes memory."""
+    """The memory of matching files that an answer has not added yet, for which the request takes memory."""
 
     def __init__(self, source: ManifestSource) -> None:
         self._source = source
         self._used = self._of_others = 0
-        self._taken = FREE_BYTES
+        self._reserved = FREE_BYTES
 
     @property
     def is_full(self) -> bool:
@@ -76,14 +76,14 @@ class _FilesMemory:
         """Counts files of this size in bytes, of the first manifest or another one. Raises `OutOfMemory`."""
         self._used += size
         self._of_others += 0 if is_first else size
-        missing = self._used - self._taken
+        missing = self._used - self._reserved
         if missing > 0:
             step = max(missing, FREE_BYTES)
-            self._taken += step
+            self._reserved += step
             await self._source.take_memory(step)
 
     def clear(self) -> None:
-        """Counts from nothing again. The request keeps the memory that it has taken."""
+        """Counts from nothing again. The request keeps the memory that it holds."""
         self._used = self._of_others = 0
 
 
@@ -216,12 +216,12 @@ class Planner:
             )
             for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
                 work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, index)
-                taken = await off_loop(ENTRY_BYTES * len(each.files), work)
+                added = await off_loop(ENTRY_BYTES * len(each.files), work)
                 if part == WHOLE and self._has_enough(answer):
                     return PartPlan(answer, [], read, self._pruned)
                 rest = each.rest
-                if taken < len(each.files):
-                    rest = Position(piece.list, piece.manifest, each.files[taken].position)
+                if added < len(each.files):
+                    rest = Position(piece.list, piece.manifest, each.files[added].position)
                 if rest is not None:
                     left = Range(rest, part.end)
                     return PartPlan(answer, split(within(pieces, left), left, self._part_weight), read, self._pruned)
