@@ -75,6 +75,11 @@ class ManifestFile(NamedTuple):
     key_metadata: bytes | None = None
     first_row_id: int | None = None
 
+    @property
+    def live_files_count(self) -> int:
+        """How many files of the manifest are not deleted, by the counts of its writer."""
+        return self.added_files_count + self.existing_files_count
+
     @classmethod
     def parse(cls, record: AvroRecord) -> "ManifestFile":
         """Reads an entry of a manifest list as it was decoded. A missing `content`, `sequence_number` or

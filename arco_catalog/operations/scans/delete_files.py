@@ -94,7 +94,7 @@ class DeleteFiles:
         index that do not exist. Raises the errors of `ManifestSource.entries`, and `Unsupported` if the delete files of
         a part take too much memory."""
         scan = self._scan
-        if len(scan.matching) <= FEW_MANIFESTS and sum(map(_count, scan.matching)) <= FEW_FILES:
+        if len(scan.matching) <= FEW_MANIFESTS and _files_of(scan.matching) <= FEW_FILES:
             self._index = await self._indexed(await self._entries(scan.matching, scan.selection_of))
             self.column_ids = self._index.column_ids
             return
@@ -148,7 +148,7 @@ class DeleteFiles:
 
     async def _make(self, part: "_Part") -> None:
         """Reads the delete files of a part from their manifests, and stores the part if the catalog may be written."""
-        size = FILE_BYTES * sum(map(_count, part.run))
+        size = FILE_BYTES * _files_of(part.run)
         held = await self._session.hold.take(size)
         files = await self._entries(part.run, self._selection_of_all)
         body = await off_loop(size, partial(encode_part, files, self._scan.specs))
@@ -245,9 +245,9 @@ def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile
             runs.append([])
             files = 0
         runs[-1].append(manifest)
-        files += _count(manifest)
+        files += manifest.live_files_count
     return runs
 
 
-def _count(manifest: ManifestFile) -> int:
-    return manifest.added_files_count + manifest.existing_files_count
+def _files_of(manifests: Sequence[ManifestFile]) -> int:
+    return sum(manifest.live_files_count for manifest in manifests)

@@ -72,14 +72,14 @@ async def explain(session: Session, namespace: Namespace, name: str, filter_: Js
     for snapshot in table.snapshots:
         for manifest in (listed := await source.manifests(snapshot)):
             _count_manifest(data if manifest.content == DATA else deletes, manifest, _may_match(filters, manifest))
-        matching = [each for each in listed if _live(each) and _may_match(filters, each)]
+        matching = [each for each in listed if each.live_files_count and _may_match(filters, each)]
         for batch in batches(matching, AT_ONCE):
             await gather(*(_count(source, table, filters, each, data, deletes) for each in batch))
     return {"snapshot-id": scan.snapshot_id, "data": data.json, "deletes": deletes.json}
 
 
 def _count_manifest(counts: FileCounts, manifest: ManifestFile, matches: bool) -> None:
-    live = _live(manifest)
+    live = manifest.live_files_count
     counts.manifests += 1
     counts.manifests_read += matches and live > 0
     counts.files += live
@@ -111,11 +111,7 @@ async def _count(
             counts.rows += sum(each.statistics.record_count for each in files)
             counts.size += sum(each.size for each in files)
             counts.whole += sum(of_spec.residual_json(each.partition) is True for each in files)
-    counts.by_partition += max(0, _live(manifest) - selected)
-
-
-def _live(manifest: ManifestFile) -> int:
-    return manifest.added_files_count + manifest.existing_files_count
+    counts.by_partition += max(0, manifest.live_files_count - selected)
 
 
 def _may_match(filters: ScanFilter, manifest: ManifestFile) -> bool:

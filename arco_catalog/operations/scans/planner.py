@@ -188,7 +188,7 @@ class Planner:
     def _is_scanned(self, manifest: ManifestFile, snapshot_id: int) -> bool:
         if self._is_incremental:
             return manifest.added_snapshot_id == snapshot_id and manifest.added_files_count > 0
-        return _live(manifest) > 0
+        return manifest.live_files_count > 0
 
     @property
     def _is_incremental(self) -> bool:
@@ -283,7 +283,7 @@ class Planner:
         return self._deletes
 
     def _scan_deletes(self) -> ScanDeletes:
-        live = [each for each in self._lists[0] if each.content != DATA and _live(each) > 0]
+        live = [each for each in self._lists[0] if each.content != DATA and each.live_files_count > 0]
         return ScanDeletes(
             live,
             [each for each in live if self._deletes_may_match(each)],
@@ -316,11 +316,7 @@ def _matching(chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[Con
 
 def _entries(manifest: ManifestFile) -> int:
     """Returns how many entries a manifest has, by its writer's counts, and no more than are read of one."""
-    return min(MAX_FILE_RECORDS, _live(manifest) + manifest.deleted_files_count)
-
-
-def _live(manifest: ManifestFile) -> int:
-    return manifest.added_files_count + manifest.existing_files_count
+    return min(MAX_FILE_RECORDS, manifest.live_files_count + manifest.deleted_files_count)
 
 
 def _columns_of(table: ScanTable) -> Mapping[int, Column]:
