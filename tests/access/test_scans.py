@@ -87,3 +87,11 @@ async def test_a_plan_reads_no_manifests_of_another_table(lake: Lake) -> None:
     assert answer.status == 400
     assert "outside of its locations" in answer.message
     assert "secret.parquet" not in answer.message
+
+
+async def test_a_catalog_can_be_given_no_planning_mode_that_there_is_not(lake: Lake) -> None:
+    properties: JsonObject = {"default-base-location": "memory:///lake", "scan-planning-mode": "sever"}
+    refused = await lake.app.manage("PUT", "catalogs/lake", {"properties": properties})
+    assert refused.status == 400
+    assert refused.message == "Invalid property scan-planning-mode: sever (expected client or server)"
+    await lake.app.ok("PUT", "catalogs/lake", {"properties": {**properties, "scan-planning-mode": "Server"}})

@@ -38,6 +38,7 @@ MAX_TEXT = 2 << 20
 """Maximum characters of all names and literals of a filter together."""
 
 _CHILD, _LEFT, _RIGHT, _TERM, _VALUE, _VALUES = "child", "left", "right", "term", "value", "values"
+_ADVICE = "use a shorter one, or let the client plan its scans (scan-planning-mode=client)"
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 
 
@@ -89,7 +90,10 @@ class _Parser:
             raise BadRequest(f"Cannot parse a filter: expected an object or a boolean, not {_shown(value)}")
         self._nodes -= 1
         if self._nodes < 0 or depth == 0:
-            raise BadRequest(f"A filter may have at most {MAX_NODES:,} predicates, nested {MAX_DEPTH} deep")
+            raise BadRequest(
+                f"A filter may have at most {MAX_NODES:,} comparisons and combinations (and, or, not), "
+                f"nested {MAX_DEPTH} deep: {_ADVICE}"
+            )
         kind = _text(value, "type").lower().replace("_", "-")
         if kind in ("true", "false", "literal"):
             return _constant(kind, value)
@@ -193,7 +197,7 @@ class _Parser:
     def _bare_literal(self, value: JsonValue, of_type: str | None) -> Literal:
         self._literals -= 1
         if self._literals < 0:
-            raise BadRequest(f"A filter may have at most {MAX_LITERALS:,} literals")
+            raise BadRequest(f"A filter may have at most {MAX_LITERALS:,} literals: {_ADVICE}")
         if isinstance(value, str):
             self._counted(value)
         elif isinstance(value, float):
@@ -206,7 +210,7 @@ class _Parser:
     def _counted(self, text: str) -> str:
         self._text -= len(text)
         if self._text < 0:
-            raise BadRequest(f"A filter may have at most {MAX_TEXT:,} characters")
+            raise BadRequest(f"A filter may have at most {MAX_TEXT:,} characters: {_ADVICE}")
         return text
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogChanged, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.properties import PLANNING_MODES, SCAN_PLANNING_MODE
 from arco_catalog.operations.management.entities import (
     EntityChange,
     body_of,
@@ -205,9 +206,18 @@ async def create_catalog(
 ) -> JsonObject:
     """Gives a name in the realm to a catalog whose registry exists under `root`, with the id `entity`. Returns the
     catalog as that commit made it, for answers. Raises `AlreadyExists`, and `BadRequest` for properties that are
-    reserved or too large, and for a location that overlaps one of another catalog, unless `overlap` allows that."""
-    check_entity_properties(request.properties, "catalog")
+    reserved, too large or of no meaning, and for a location that overlaps one of another catalog, unless `overlap`
+    allows that."""
+    _check_properties(request.properties)
     return body_of(await run(session, _Create(session, request, entity, root, overlap)))
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    """Raises `BadRequest` for properties that are reserved or too large, and for a planning mode that there is not."""
+    check_entity_properties(properties, "catalog")
+    mode = properties.get(SCAN_PLANNING_MODE, "client")
+    if mode.lower() not in PLANNING_MODES:
+        raise BadRequest(f"Invalid property {SCAN_PLANNING_MODE}: {mode[:100]} (expected client or server)")
 
 
 async def update_catalog(
@@ -216,11 +226,11 @@ async def update_catalog(
     """Changes the properties and the storage configuration of a catalog, and returns the catalog as answers show it;
     the base location stays if the new properties name none. `check` raises for a new location that is not allowed.
     Raises `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if the catalog's version is
-    not the expected one, and `BadRequest` for properties that are reserved or too large, for a change of the storage
-    type, or of the cloud account unless the update allows that, and for a new location that overlaps one of another
-    catalog, unless `overlap` allows that."""
+    not the expected one, and `BadRequest` for properties that are reserved, too large or of no meaning, for a change of
+    the storage type, or of the cloud account unless the update allows that, and for a new location that overlaps one of
+    another catalog, unless `overlap` allows that."""
     if update.properties is not None:
-        check_entity_properties(update.properties, "catalog")
+        _check_properties(update.properties)
     return body_of(await run(session, _Update(session, update, check, overlap)))
 
 

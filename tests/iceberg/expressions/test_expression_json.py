@@ -230,7 +230,7 @@ def balanced(levels: int) -> Any:
 def test_a_filter_may_not_have_too_many_predicates() -> None:
     parse_expression(balanced(12))
     assert MAX_NODES < 2**14
-    with pytest.raises(BadRequest, match="at most 10,000 predicates"):
+    with pytest.raises(BadRequest, match="at most 10,000 comparisons and combinations"):
         parse_expression(balanced(13))
 
 
