@@ -55,7 +55,7 @@ class Unreadable(Exception):
 
 
 class UnpacksTooLong(Unreadable):
-    """The file, or a block of it, has more bytes than the limit, unpacked."""
+    """The file, or a block of it, has more bytes, decompressed, than the limit."""
 
 
 @dataclass(frozen=True, slots=True)

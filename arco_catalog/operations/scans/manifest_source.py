@@ -52,9 +52,9 @@ CACHED_BYTES: Final = 512 << 10
 """Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
 WAIT_SECONDS: Final = 15.0
 """How long a manifest waits for it: most of the time that a request has."""
-UNPACKED_WEIGHT: Final = 16
+COMPRESSION: Final = 16
 """Bytes of most manifest lists, decompressed, for each byte as stored. Those of one in Java are six."""
-USUAL_UNPACKED: Final = 256 << 10
+USUAL_BYTES: Final = 256 << 10
 """Bytes, decompressed, that a manifest list may have in any case before the request takes more memory for it."""
 MANIFEST_BYTES: Final = 750
 """Bytes of memory of an entry of a manifest list."""
@@ -127,7 +127,7 @@ class ManifestSource:
             body = (await self._session.files.read_range(location, 0, MAX_LIST_BYTES + 1)).body
             if len(body) > MAX_LIST_BYTES:
                 raise Unreadable(f"it has more than {MAX_LIST_BYTES:,} bytes")
-            usual = min(MAX_UNPACKED, max(USUAL_UNPACKED, UNPACKED_WEIGHT * len(body)))
+            usual = min(MAX_UNPACKED, max(USUAL_BYTES, COMPRESSION * len(body)))
             await self._session.hold.take(usual)
             try:
                 return await self._parsed_list(body, usual)
@@ -135,7 +135,7 @@ class ManifestSource:
                 await self._session.hold.take(MAX_UNPACKED)
                 return await self._parsed_list(body, MAX_UNPACKED)
 
-    async def _parsed_list(self, body: bytes, max_unpacked: int) -> Sequence[ManifestFile]:
+    async def _parsed_list(self, body: bytes, max_bytes: int) -> Sequence[ManifestFile]:
         """Parses a manifest list that has at most so many bytes, decompressed, and takes memory for the manifests.
         Raises `UnpacksTooLong`, `Unreadable`, `NotRebasable`, and `OutOfMemory`."""
         parser = ManifestListParser(MAX_SUMMARIES)
@@ -148,7 +148,7 @@ class ManifestSource:
         def parse(record: JsonObject) -> ManifestFile:
             return parser.parse(_with_counts(record))
 
-        limits = AvroLimits(max_unpacked, max_unpacked, MAX_LISTED, record_bytes=MAX_ENTRY_BYTES)
+        limits = AvroLimits(max_bytes, max_bytes, MAX_LISTED, record_bytes=MAX_ENTRY_BYTES)
         async with aclosing(parse_blocks(read_range, _LIST_FIELDS, parse, limits, lambda _: None)) as blocks:
             async for each in blocks:
                 self._session.check_deadline()

@@ -33,7 +33,7 @@ from storage_backends.lazy_dataclass import dataclass
 T = TypeVar("T")
 
 DAY_S: Final = 24 * 3600
-UNPACKED_WEIGHT: Final = 300
+COMPRESSION: Final = 300
 """Bytes of a request for each of its bytes in a token: a thread reads one that may be longer than it should be for the
 event loop."""
 
@@ -96,7 +96,7 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
     received = read_token(text)
     received.check(state.entity, session.now_ms() // 1000, is_task=is_task)
     packed = received.request if received.digest is None else await _stored(session, received.digest)
-    size = UNPACKED_WEIGHT * len(packed)
+    size = COMPRESSION * len(packed)
     scan = await off_loop(size, partial(unpack_scan, packed, received.snapshot_id))
     try:
         table = await _parsed(session, state, partial(table_of, scan))

@@ -158,7 +158,7 @@ def _range(place: bytes) -> Range | None:
 def pack_scan(scan: Scan, day: int) -> bytes:
     """Returns the compressed bytes of a scan without its snapshot. Bytes too long for a token have the `day` since
     1970 in them, so that the object with these bytes is no older than a day when a token names it. Raises `BadRequest`
-    for a scan that is too long to be unpacked again."""
+    for a scan that is too long."""
     fields = _fields(scan)
     plain = dumps(fields)
     if len(plain) <= _BEST_BYTES and len(packed := zlib.compress(plain, 9)) <= MAX_INLINE:
