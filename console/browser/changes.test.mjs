@@ -255,9 +255,14 @@ test("a catalog role is created, gets grants on all that has them, loses them, a
 test("a privilege on a table is granted and revoked where its access is shown", async () => {
   await show(page, "/c/arco/t/sales/orders/access");
   await page.getByText("Grant a privilege here").click();
+  const grants = page.getByRole("button", { name: "Grant a privilege", exact: true });
+  assert.equal(await page.getByLabel("To the catalog role").inputValue(), "");
+  assert.equal(await page.getByRole("combobox", { name: "Privilege" }).inputValue(), "");
+  assert.ok(await grants.isDisabled());
   await page.getByLabel("To the catalog role").selectOption("reader");
+  assert.ok(await grants.isDisabled());
   await page.getByRole("combobox", { name: "Privilege" }).selectOption("TABLE_DROP");
-  const dialog = await press(page, page.getByRole("button", { name: "Grant a privilege", exact: true }));
+  const dialog = await press(page, grants);
   assert.match(
     await dialog.innerText(),
     /The catalog role reader gets the privilege “table drop” on table sales\.orders/,
@@ -272,6 +277,33 @@ test("a privilege on a table is granted and revoked where its access is shown", 
   await confirm(page, "Revoke");
   assert.deepEqual(await drops(), []);
   await revoke.first().waitFor({ state: "detached" });
+});
+
+test("a grant on what contains a table is not revoked at the table, but on the page of its role", async () => {
+  const grants = `${MANAGEMENT}/catalogs/arco/catalog-roles/reader/grants`;
+  await api.must("PUT", grants, { grant: { type: "catalog", privilege: "TABLE_LIST" } });
+  await show(page, "/c/arco/t/sales/orders/access");
+  const rows = page.getByRole("region", { name: "Table: Access" }).getByRole("row");
+  for (const [privilege, place] of [
+    ["table list", "catalog arco"],
+    ["table read data", "namespace sales"],
+  ]) {
+    const row = rows.filter({ hasText: `${privilege} on ${place} in reader` }).first();
+    await row.getByRole("link", { name: "Grants of reader" }).waitFor();
+    assert.equal(await row.getByRole("button").count(), 0);
+  }
+  await rows.getByRole("link", { name: "Grants of reader" }).first().click();
+  const dialog = await press(page, page.getByRole("button", { name: "Revoke: table list on catalog arco" }));
+  assert.match(
+    await dialog.locator("#change-says").innerText(),
+    /“table list” on catalog arco, from the next request on\. This holds for the whole catalog\.$/,
+  );
+  await confirm(page, "Revoke");
+  await show(page, "/c/arco/n/sales/access");
+  const own = page.getByRole("button", { name: "Revoke: table read data on namespace sales from reader" });
+  const narrow = await press(page, own.first());
+  assert.match(await narrow.locator("#change-says").innerText(), /on namespace sales, from the next request on\.$/);
+  await narrow.getByRole("button", { name: "Cancel" }).click();
 });
 
 test("a table, a view and a namespace are protected, and that is lifted", async () => {

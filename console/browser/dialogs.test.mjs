@@ -100,17 +100,29 @@ test("the keyboard alone changes something, and the focus stays on the page", as
   assert.equal((await api.send("GET", tablePath("sales", "focus"))).status, 200);
 });
 
+/** Chooses something of a list of a form. */
+async function choose(at, label, value) {
+  await at.getByRole("combobox", { name: label }).selectOption(value);
+}
+
+/** Opens the form that grants a privilege on one thing, and fills it in. */
+async function grantHere(at) {
+  await at.getByText("Grant a privilege here").click();
+  await choose(at, "To the catalog role", "reader");
+  await choose(at, "Privilege", "TABLE_LIST");
+}
+
 /** Buttons that ask, each with its page and with what is filled in before. */
 const ASKING = [
   [historyOf("sales", "asked"), /^Undo the drop/],
   ["/c/arco/t/sales/orders", /^Protect/, (at) => at.getByText("Protection against drops").click()],
   ["/c/arco/n/sales/policies/compact", "Attach"],
   ["/c/arco/roles", "Create a catalog role", (at) => at.getByLabel("Name of the catalog role").fill("x")],
-  ["/c/arco/roles/reader", "Grant a privilege"],
+  ["/c/arco/roles/reader", "Grant a privilege", (at) => choose(at, "Privilege", "TABLE_LIST")],
   ["/c/arco/roles/reader", /^Revoke/],
   ["/c/arco/roles/reader", /^Take away/],
   ["/c/arco/roles/reader", /^Delete the role/],
-  ["/c/arco/t/sales/orders/access", "Grant a privilege", (at) => at.getByText("Grant a privilege here").click()],
+  ["/c/arco/t/sales/orders/access", "Grant a privilege", grantHere],
   ["/principals", "Create a principal", (at) => at.getByLabel("Name of the principal", { exact: true }).fill("x")],
   ["/principals", /^Rotate your credentials/],
   ["/principals", /^Reset the credentials/, (at) => openLine(at, "Principals", "ada")],

@@ -62,12 +62,13 @@ test("who manages one namespace grants and revokes there alone", async () => {
   await api.must("PUT", `${MANAGEMENT}/catalogs/arco/catalog-roles/reader/grants`, {
     grant: { type: "catalog", privilege: "TABLE_LIST" },
   });
-  await show(at, "/c/arco/t/sales/orders/access");
-  const revoke = (what) => at.getByRole("button", { name: `Revoke: ${what} from reader` }).first();
-  assert.ok(await revoke("table read data on namespace sales").isEnabled());
-  assert.ok(await revoke("table list on catalog").isDisabled());
-  await at.getByText("Principal steward lacks the privilege CATALOG_MANAGE_ACCESS on").first().waitFor();
+  await show(at, "/c/arco/n/sales/access");
+  const revoke = (what) => at.getByRole("button", { name: `Revoke: ${what} from reader` });
+  assert.ok(await revoke("table read data on namespace sales").first().isEnabled());
+  await at.getByRole("region", { name: "Table: Access" }).getByText("table list on catalog arco").first().waitFor();
+  assert.equal(await revoke("table list on catalog arco").count(), 0);
 
+  await show(at, "/c/arco/t/sales/orders/access");
   await at.getByText("Grant a privilege here").click();
   await at.getByLabel("To the catalog role").fill("reader");
   await at.getByRole("combobox", { name: "Privilege" }).selectOption("TABLE_DROP");

@@ -2,6 +2,7 @@ import { ApiError, read } from "../api";
 import type { Catalog } from "../catalog";
 import { words } from "../format";
 import { type Page, type Result, usePages } from "../load";
+import { pages } from "../names";
 import { DataTable, Empty, Failure, Section } from "../parts/basics";
 import { ChangeButton } from "../parts/change";
 import { PagedList } from "../parts/listing";
@@ -40,7 +41,9 @@ function AccessOfAll({ catalog, path, on }: { catalog: Catalog; path: string; on
     },
     [path],
   );
-  const revocable = rows.items.flatMap(({ privileges }) => privileges).filter((each) => each["catalog-role"] !== null);
+  const revocable = rows.items
+    .flatMap(({ privileges }) => privileges)
+    .filter((each) => each["catalog-role"] !== null && isOn(each.grant, on));
   const right = useRights(
     catalog.name,
     revocable.map(({ grant }) => managing(grant)),
@@ -72,7 +75,13 @@ function AccessOfAll({ catalog, path, on }: { catalog: Catalog; path: string; on
                   </td>
                   <td>
                     {isFirstOfGrant(row, at) && (
-                      <Revoke catalog={catalog.name} role={each["catalog-role"]} grant={each.grant} right={right} />
+                      <Revoke
+                        catalog={catalog.name}
+                        on={on}
+                        role={each["catalog-role"]}
+                        grant={each.grant}
+                        right={right}
+                      />
                     )}
                   </td>
                 </tr>
@@ -91,20 +100,38 @@ function isFirstOfGrant({ privileges }: AccessRow, at: number): boolean {
   return keys.indexOf(keys[at] ?? "") === at;
 }
 
+/** Whether a grant is on this, and not on what contains it. */
+function isOn(grant: Grant, on: Securable): boolean {
+  return JSON.stringify(placeOf(grant)) === JSON.stringify(placeOf(on));
+}
+
+function placeOf({ type, namespace, tableName, viewName }: Securable | Grant) {
+  return [type, namespace, tableName, viewName];
+}
+
 interface RevokeProps {
   catalog: string;
+  on: Securable;
   role: string | null;
   grant: Grant;
   right: (check: Grant) => Result<Right>;
 }
 
-/** Revokes the grant that gives a privilege, also to others. A grant on the realm, which needs no catalog role, stays. */
-function Revoke({ catalog, role, grant, right }: RevokeProps) {
+/** Revokes the grant that gives a privilege here, also to others. One on what contains this gives it elsewhere, too, and is
+ * revoked on the page of its role. A grant on the realm, which needs no catalog role, stays. */
+function Revoke({ catalog, on, role, grant, right }: RevokeProps) {
   if (role === null) return null;
+  if (!isOn(grant, on)) {
+    return (
+      <a href={pages.role(catalog, role)}>
+        Grants of <bdi>{role}</bdi>
+      </a>
+    );
+  }
   return (
     <ChangeButton
       label="Revoke"
-      about={`${describe(grant)} from ${role}`}
+      about={`${describe(catalog, grant)} from ${role}`}
       right={right(managing(grant))}
       intent={() => revoking(catalog, role, grant)}
     />

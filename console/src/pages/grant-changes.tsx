@@ -19,7 +19,8 @@ export function granting(catalog: string, role: string, grant: Grant): Intent {
     title: "Grant a privilege",
     says: (
       <>
-        The catalog role <bdi>{role}</bdi> gets the privilege “{words(grant.privilege)}” on <GrantedOn grant={grant} />
+        The catalog role <bdi>{role}</bdi> gets the privilege “{words(grant.privilege)}” on{" "}
+        <GrantedOn catalog={catalog} grant={grant} />
         {" and on all that is in it."}
       </>
     ),
@@ -36,8 +37,9 @@ export function revoking(catalog: string, role: string, grant: Grant): Intent {
     title: "Revoke a privilege",
     says: (
       <>
-        The catalog role <bdi>{role}</bdi> loses the privilege “{words(grant.privilege)}” on <GrantedOn grant={grant} />
-        , from the next request on.
+        The catalog role <bdi>{role}</bdi> loses the privilege “{words(grant.privilege)}” on{" "}
+        <GrantedOn catalog={catalog} grant={grant} />, from the next request on.
+        {grant.type === "catalog" && " This holds for the whole catalog."}
       </>
     ),
     confirm: "Revoke",

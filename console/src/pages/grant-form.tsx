@@ -23,6 +23,7 @@ function PrivilegeField({ type }: { type: Type }) {
     <label>
       Privilege
       <select name="privilege" required>
+        <Unchosen />
         {PRIVILEGES[type].map((each) => (
           <option key={each} value={each}>
             {words(each)}
@@ -31,6 +32,11 @@ function PrivilegeField({ type }: { type: Type }) {
       </select>
     </label>
   );
+}
+
+/** What a list shows before something is chosen. The form is not complete with it. */
+function Unchosen() {
+  return <option value="">choose…</option>;
 }
 
 /** Grants a catalog role a privilege on anything, by its name. */
@@ -45,6 +51,7 @@ export function GrantToRole({ catalog, role }: { catalog: string; role: string }
   return (
     <ChangeForm
       label="Grant a privilege"
+      whole
       right={CHECKED_LATER}
       intent={(data) => granting(catalog, role, grantIn(data))}
     >
@@ -87,26 +94,27 @@ export function GrantOn({ catalog, on }: { catalog: string; on: Securable }) {
 }
 
 function RoleAndPrivilege({ catalog, on }: { catalog: string; on: Securable }) {
+  const path = managementPath("catalogs", catalog, "catalog-roles");
+  const loaded = useLoad((signal) => read<{ roles: { name: string }[] }>(path, { signal }), [path]);
+  if (loaded.state === "loading") return <Loading />;
   return (
     <ChangeForm
       label="Grant a privilege"
+      whole
       right={CHECKED_LATER}
       intent={(data) =>
         granting(catalog, String(data.get("role")), { ...on, privilege: String(data.get("privilege")) })
       }
     >
-      <RoleField catalog={catalog} />
+      <RoleField names={loaded.state === "loaded" ? loaded.value.roles.map(({ name }) => name) : null} />
       <PrivilegeField type={on.type} />
     </ChangeForm>
   );
 }
 
 /** The catalog roles to choose from; for who may not list them a field for the name. */
-function RoleField({ catalog }: { catalog: string }) {
-  const path = managementPath("catalogs", catalog, "catalog-roles");
-  const loaded = useLoad((signal) => read<{ roles: { name: string }[] }>(path, { signal }), [path]);
-  if (loaded.state === "loading") return <Loading />;
-  if (loaded.state === "failed") {
+function RoleField({ names }: { names: readonly string[] | null }) {
+  if (names === null) {
     return (
       <label>
         To the catalog role
@@ -118,7 +126,8 @@ function RoleField({ catalog }: { catalog: string }) {
     <label>
       To the catalog role
       <select name="role" required>
-        {loaded.value.roles.map(({ name }) => (
+        <Unchosen />
+        {names.map((name) => (
           <option key={name} value={name}>
             {name}
           </option>

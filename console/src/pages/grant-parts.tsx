@@ -16,7 +16,7 @@ export interface Grant {
 export function Because({ catalog, role, grant }: { catalog: string; role: string | null; grant: Grant }) {
   return (
     <>
-      {words(grant.privilege)} on <GrantedOn grant={grant} />
+      {words(grant.privilege)} on <GrantedOn catalog={catalog} grant={grant} />
       {role !== null && (
         <span class="faint">
           {" "}
@@ -28,15 +28,20 @@ export function Because({ catalog, role, grant }: { catalog: string; role: strin
 }
 
 /** What a grant is on: its type and its name. */
-export function GrantedOn({ grant }: { grant: Grant }) {
+export function GrantedOn({ catalog, grant }: { catalog: string; grant: Grant }) {
   return (
     <>
-      {grant.type} <bdi>{dotted(grant.namespace ?? [], grant.tableName ?? grant.viewName ?? grant.policyName)}</bdi>
+      {grant.type} <bdi>{nameOf(catalog, grant)}</bdi>
     </>
   );
 }
 
 /** A grant as one text. */
-export function describe({ type, namespace, tableName, viewName, policyName, privilege }: Grant): string {
-  return `${words(privilege)} on ${type} ${dotted(namespace ?? [], tableName ?? viewName ?? policyName)}`.trim();
+export function describe(catalog: string, grant: Grant): string {
+  return `${words(grant.privilege)} on ${grant.type} ${nameOf(catalog, grant)}`.trim();
+}
+
+/** The name of what a grant in a catalog is on; empty for one on the realm. */
+function nameOf(catalog: string, { type, namespace, tableName, viewName, policyName }: Grant): string {
+  return type === "catalog" ? catalog : dotted(namespace ?? [], tableName ?? viewName ?? policyName);
 }

@@ -157,12 +157,12 @@ function Grants({ catalog, role, grants, right }: GrantsProps) {
             <tr key={JSON.stringify(grant)}>
               <th scope="row">{words(grant.privilege)}</th>
               <td>
-                <GrantedOn grant={grant} />
+                <GrantedOn catalog={catalog} grant={grant} />
               </td>
               <td>
                 <ChangeButton
                   label="Revoke"
-                  about={describe(grant)}
+                  about={describe(catalog, grant)}
                   right={right(managing(grant))}
                   intent={() => revoking(catalog, role, grant)}
                 />

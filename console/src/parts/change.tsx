@@ -87,28 +87,43 @@ export function ChangeButton({
   );
 }
 
-/** A form whose fields say what is to be done, and which asks before that. It is emptied once it is done. */
+/** A form whose fields say what is to be done, and which asks before that. It is emptied once it is done. If `whole`, its
+ * button is disabled until all that it requires is chosen or filled in. */
 export function ChangeForm({
   label,
+  whole = false,
   right,
   intent,
   children,
 }: {
   label: string;
+  whole?: boolean;
   right: Result<Right>;
   intent: (data: FormData) => Intent;
   children: ComponentChildren;
 }) {
+  const fields = useRef<HTMLFormElement>(null);
+  const [complete, setComplete] = useState(false);
+  const lookAtFields = () => setComplete(fields.current?.matches(":valid") ?? false);
+  useEffect(lookAtFields); // also after a choice that brings other fields
   const refused = right.state === "loaded" && !right.value.allowed;
   const send = (event: SubmitEvent) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
-    ask({ ...intent(new FormData(form)), finish: () => form.reset() });
+    const finish = () => {
+      form.reset();
+      lookAtFields();
+    };
+    ask({ ...intent(new FormData(form)), finish });
   };
   return (
-    <form class="row" aria-label={label} onSubmit={send}>
+    <form ref={fields} class="row" aria-label={label} onSubmit={send} onInput={lookAtFields}>
       {children}
-      <button type="submit" aria-busy={right.state !== "loaded"} disabled={right.state !== "loaded" || refused}>
+      <button
+        type="submit"
+        aria-busy={right.state !== "loaded"}
+        disabled={right.state !== "loaded" || refused || (whole && !complete)}
+      >
         {label}
       </button>
       {refused && <bdi class="faint">{right.value.reason}</bdi>}
