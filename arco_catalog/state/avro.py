@@ -123,10 +123,10 @@ async def decode_blocks(
     limits: AvroLimits,
     skips: Callable[[int], bool] = decode_all,
 ) -> AsyncGenerator[Sequence[T], None]:
-    """Reads an Avro file by `read_range`, within `limits`, and yields its records, some thousands at a time, as the
-    function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread. A block
-    for whose number of records `skips` is true is left out, and not unpacked. Raises `Unreadable` for a file that is
-    corrupt or beyond a bound, or has `fields` of another form, and what `read_range`, `decoder_for` and the function
+    """Reads an Avro file by `read_range`, within `limits`, and yields its records, up to some thousands at a time, as
+    the function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread. A
+    block for whose number of records `skips` is true is left out, and not unpacked. Raises `Unreadable` for a file that
+    is corrupt or beyond a bound, or has `fields` of another form, and what `read_range`, `decoder_for` and the function
     raise.
     """
     parser = _Parser(fields, decoder_for, limits, skips)
@@ -134,7 +134,8 @@ async def decode_blocks(
     while True:
         if parser.missing == 0:
             # A thread also for a few bytes, unless the limit is low: a block of a hundred may unpack to 64 MB.
-            if records := await off_loop(min(SMALL_BYTES, limits.block_bytes), parser.read):
+            records = await off_loop(min(SMALL_BYTES, limits.block_bytes), parser.read)
+            if records or parser.missing == 0:  # a caller with a deadline gets its turn also if none of a slice is left
                 yield records
         elif ended:
             break

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.iceberg.content_files import Partition
 from arco_catalog.iceberg.expressions.filters import SpecFilter
 from arco_catalog.iceberg.expressions.partition_fields import PartitionFields
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -16,7 +17,7 @@ from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import delete_files, planner, plans
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
-from arco_catalog.state import avro, worker_threads
+from arco_catalog.state import avro, manifest_entries, worker_threads
 from storage_backends import Found
 from tests.http.logged_service import LoggedService
 from tests.support.http_service import HttpService
@@ -455,6 +456,24 @@ async def test_a_plan_ends_with_its_deadline(
     monkeypatch.setattr(SpecFilter, step, slow)
     assert (await service.client.post(PLAN, {})).status == 503
     assert len(steps) == 1
+
+
+async def test_a_manifest_without_a_matching_file_is_read_until_the_deadline(
+    service: HttpService, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(avro, "SLICE_RECORDS", 7)
+    judged: list[Partition] = []
+
+    def none_matches(_: SpecFilter, partition: Partition) -> bool:
+        judged.append(partition)
+        service.clock.ms += 30_000
+        return False
+
+    monkeypatch.setattr(manifest_entries, "MAX_JUDGED_BYTES", -1)
+    monkeypatch.setattr(SpecFilter, "partition_may_match", none_matches)
+    await commit(service.client, await scanned.snapshot(1, [Manifest(entries(*numbered(100)))]))
+    assert (await service.client.post(PLAN, {})).status == 503
+    assert len(judged) <= 7
 
 
 async def test_counts_of_files_beyond_all_bounds_are_planned(client: Client, scanned: ScannedTable) -> None:
