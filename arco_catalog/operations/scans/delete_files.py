@@ -151,7 +151,7 @@ class DeleteFiles:
         size = FILE_BYTES * _files_of(part.run)
         held = await self._session.hold.take(size)
         files = await self._entries(part.run, self._selection_of_all)
-        body = await off_loop(size, partial(encode_part, files, self._scan.specs))
+        body = await off_loop(FILE_BYTES * len(files), partial(encode_part, files, self._scan.specs))
         del files
         held.shrink(len(body))
         part.header, part.body = read_header(body), body
