@@ -386,7 +386,7 @@ def test_a_registry_in_which_nothing_happened_has_nothing_to_tell() -> None:
     [
         (["show", "db.nothing"], "Table does not exist: db.nothing"),
         (["show", "nothing"], "expected NAMESPACE.TABLE, got 'nothing'"),
-        (["undrop", "other.nothing"], "Namespace does not exist: other"),
+        (["undrop", "other.nothing"], "other.nothing cannot be restored: its namespace other does not exist"),
         (["undrop", "nothing"], "expected NAMESPACE.TABLE, got 'nothing'"),
     ],
 )

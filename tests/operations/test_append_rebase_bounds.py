@@ -125,7 +125,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     ),
     "a list that unpacks to more than 4 MiB": (
         lambda entry: avro(list_schema(2), [{**entry, "key_metadata": random.Random(1).randbytes(3_000) * 20}] * 200),
-        "unpacks to more than|bytes of them",
+        "unpacks to more than|bytes of records",
     ),
 }
 
