@@ -15,6 +15,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.fuzz.bodies import FRESH, body_of
 from tests.fuzz.mutations import HOSTILE, mutants
 from tests.fuzz.services import (
+    EMPTY,
     GENERIC_TABLES,
     MODELS,
     NAMESPACES,
@@ -73,7 +74,9 @@ hostile_segments = (st.text(max_size=12) | st.sampled_from(HOSTILE)).map(segment
 def _path(draw: st.DrawFn, template: str, generated: Mapping[str, object], address: Address) -> str:
     """The path, mostly of something that there is."""
     named = next((parameter for parameter in RELATIONS if f"{{{parameter}}}" in template), None)
-    likely = {"prefix": address.warehouse, "namespace": joined(draw(st.sampled_from(NAMESPACES))), "version": "0"}
+    # A namespace itself is often the empty one, the only one that can be deleted.
+    namespaces = (*NAMESPACES, EMPTY, EMPTY, EMPTY) if template.endswith("/namespaces/{namespace}") else NAMESPACES
+    likely = {"prefix": address.warehouse, "namespace": joined(draw(st.sampled_from(namespaces))), "version": "0"}
     likely |= {"plan-id": address.plan_id} if address.plan_id else {}
     if named is not None:
         of_plan = address.plan_id and template.endswith(("/plan/{plan-id}", "/tables/{table}/tasks"))

@@ -90,7 +90,8 @@ class FuzzedService(Protocol):
     def session(self) -> Session: ...
 
 
-NAMESPACES: Sequence[tuple[str, ...]] = (("db",), ("db", "inner"), ("a b/c%d",), ("a b/c%d", "ü.é"), ("empty",))
+EMPTY = ("empty",)
+NAMESPACES: Sequence[tuple[str, ...]] = (("db",), ("db", "inner"), ("a b/c%d",), ("a b/c%d", "ü.é"), EMPTY)
 TABLES: Sequence[tuple[tuple[str, ...], str]] = (
     (("db",), "t"),
     (("db",), "snapshots"),
