@@ -111,6 +111,15 @@ ROWS: Mapping[str, Sequence[Graph]] = {
             {"read": rate("arco_store_read_bytes_total"), "written": rate("arco_store_written_bytes_total")},
         ),
         Graph("Vended credentials", "ops", {"{{result}}": rate("arco_vended_credentials_total", "result")}),
+        Graph(
+            "Planned scans",
+            "ops",
+            {
+                "files": rate("arco_scan_files_total"),
+                "manifests": rate("arco_scan_manifests_total"),
+                "manifests left out": rate("arco_scan_manifests_pruned_total"),
+            },
+        ),
     ),
     "Tasks": (
         Graph("Tasks", "none", {"{{state}}": f"max by (state) (arco_tasks{{{SERVER}}})"}),
