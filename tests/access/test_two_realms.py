@@ -15,7 +15,7 @@ from tests.access.test_routes import Case, each_case
 from tests.support.realm_service import RealmApp, on_catalog, table_request
 from tools.support.asgi_client import Answer, Client
 
-LOOKS_AT_NOTHING = {"scan report", "commit report", "load function", "credentials", "sign", "notify"}
+LOOKS_AT_NOTHING = {"scan report", "commit report", "load function", "credentials", "sign", "notify", "cancel a plan"}
 SECRET = b"secret"
 """Part of every name in the other realm."""
 
