@@ -8,88 +8,23 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import FieldSummary, ManifestFile
 from arco_catalog.state.manifest_lists import encode_manifest_list
 from storage_backends import ANY, ObjectStore
-from tools.support.manifests import avro
-
-LONG = "long"
-
-
-def _optional(number: int, name: str, type_: Any) -> JsonObject:
-    return {"name": name, "type": ["null", type_], "default": None, "field-id": number}
-
-
-def _map(number: int, name: str, key: int, value: int, type_: str) -> JsonObject:
-    pair: JsonObject = {
-        "type": "record",
-        "name": f"k{key}_v{value}",
-        "fields": [
-            {"name": "key", "type": "int", "field-id": key},
-            {"name": "value", "type": type_, "field-id": value},
-        ],
-    }
-    return _optional(number, name, {"type": "array", "items": pair, "logicalType": "map"})
-
-
-def entry_schema(partition: Mapping[str, str] | None = None) -> JsonObject:
-    """The Avro schema of entries of a partition with these fields."""
-    fields: list[JsonValue] = [
-        {"name": name, "type": ["null", type_], "default": None, "field-id": 1000 + place}
-        for place, (name, type_) in enumerate((partition or {}).items())
-    ]
-    data_file: JsonObject = {
-        "type": "record",
-        "name": "r2",
-        "fields": [
-            {"name": "content", "type": "int", "field-id": 134},
-            {"name": "file_path", "type": "string", "field-id": 100},
-            {"name": "file_format", "type": "string", "field-id": 101},
-            {"name": "partition", "type": {"type": "record", "name": "r102", "fields": fields}, "field-id": 102},
-            {"name": "record_count", "type": "long", "field-id": 103},
-            {"name": "file_size_in_bytes", "type": "long", "field-id": 104},
-            _map(108, "column_sizes", 117, 118, "long"),
-            _map(109, "value_counts", 119, 120, "long"),
-            _map(110, "null_value_counts", 121, 122, "long"),
-            _map(125, "lower_bounds", 126, 127, "bytes"),
-            _map(128, "upper_bounds", 129, 130, "bytes"),
-            _optional(135, "equality_ids", {"type": "array", "items": "int", "element-id": 136}),
-            _optional(143, "referenced_data_file", "string"),
-            _optional(144, "content_offset", "long"),
-            _optional(145, "content_size_in_bytes", "long"),
-        ],
-    }
-    return {
-        "type": "record",
-        "name": "manifest_entry",
-        "fields": [
-            {"name": "status", "type": "int", "field-id": 0},
-            _optional(1, "snapshot_id", "long"),
-            _optional(3, "sequence_number", "long"),
-            _optional(4, "file_sequence_number", "long"),
-            {"name": "data_file", "type": data_file, "field-id": 2},
-        ],
-    }
+from tools.support import entry_files
 
 
 def entry(path: str, *, status: int = 1, x: tuple[int, int] | None = None, **fields: Any) -> dict[str, Any]:
     """An entry of a file of ten rows; its column 1, a long, has values from `x[0]` to `x[1]`."""
-    ends = [
-        None if x is None else [{"key": 1, "value": each.to_bytes(8, "little", signed=True)}] for each in x or (0, 0)
-    ]
-    counts = None if x is None else [{"key": 1, "value": 10}]
-    data_file = {
-        "content": 0,
-        "file_path": path,
-        "file_format": "PARQUET",
-        "partition": {},
-        "record_count": 10,
-        "file_size_in_bytes": 100,
-        "value_counts": counts,
-        "null_value_counts": None if x is None else [{"key": 1, "value": 0}],
-        "lower_bounds": ends[0],
-        "upper_bounds": ends[1],
-        **fields,
-    }
     inherited = {} if status == 1 else {"sequence_number": 1, "file_sequence_number": 1}
-    return {"status": status, **inherited, "data_file": data_file}
+    statistics: dict[str, Any] = {}
+    if x is not None:
+        lower, upper = ({1: each.to_bytes(8, "little", signed=True)} for each in x)
+        statistics = {
+            "value_counts": {1: 10},
+            "null_value_counts": {1: 0},
+            "lower_bounds": lower,
+            "upper_bounds": upper,
+        }
+    described = {"file_path": path, "file_size_in_bytes": 100, **inherited, **statistics, **fields}
+    return entry_files.entry(0, status, **described)
 
 
 @dataclass(frozen=True)
@@ -147,8 +82,10 @@ class ScannedTable:
     async def _manifest(self, name: str, snapshot_id: int, manifest: Manifest) -> ManifestFile:
         place = f"{self.location}/metadata/{name}.avro"
         sequence = snapshot_id if manifest.sequence_number is None else manifest.sequence_number
-        entries = [{"snapshot_id": snapshot_id, **each} for each in manifest.entries]
-        body = avro(entry_schema(manifest.partition), entries)
+        entries = [{**each, "snapshot_id": snapshot_id} for each in manifest.entries]
+        fields = (manifest.partition or {}).items()
+        partition = [entry_files.optional(1000 + each, name, of) for each, (name, of) in enumerate(fields)]
+        body = entry_files.entry_file(entries, entry_files.entry_schema(partition))
         await self.store.put(place.removeprefix(self.root), body, ANY)
         added, existing, deleted = (sum(each["status"] == status for each in entries) for status in (1, 0, 2))
         if manifest.claimed is not None:
