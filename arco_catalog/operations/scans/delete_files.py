@@ -18,7 +18,7 @@ from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
-from arco_catalog.operations.scans.manifest_source import ADVICE, ManifestSource, reading_memory
+from arco_catalog.operations.scans.manifest_source import ADVICE, AT_ONCE, ManifestSource, reading_memory
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.access import KeyConflict
@@ -42,8 +42,6 @@ FEW_MANIFESTS: Final = 16
 RUN_FILES: Final = 20_000
 RUN_MANIFESTS: Final = 64
 """A part of an index has so many delete files, of so many manifests; more if one manifest has more."""
-AT_ONCE: Final = 8
-"""How many manifests, or parts, are read concurrently."""
 BEGIN_BYTES: Final = 64 << 10
 """Bytes of a part that are read first, with the header."""
 MANY: Final = 64

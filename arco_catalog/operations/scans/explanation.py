@@ -2,25 +2,21 @@
 
 from contextlib import aclosing
 from functools import partial
-from typing import Final
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.expressions.expression_json import parse_expression
 from arco_catalog.iceberg.expressions.filters import ScanFilter
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.scan_request import PlanRequest
 from arco_catalog.operations.load import load_current
-from arco_catalog.operations.scans.manifest_source import ManifestSource
+from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource
+from arco_catalog.operations.scans.planner import scan_filter
 from arco_catalog.operations.scans.scan_table import ScanTable, requested
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends.lazy_dataclass import dataclass
-
-AT_ONCE: Final = 8
-"""How many manifests are read concurrently."""
 
 
 @dataclass(slots=True)
@@ -64,9 +60,9 @@ async def explain(session: Session, namespace: Namespace, name: str, filter_: Js
     `ManifestSource`."""
     found = await load_current(session, namespace, name, "table")
     location = found.pointer.metadata.location
-    request: PlanRequest = {"filter": filter_}
+    request: PlanRequest = {"filter": filter_, "case-sensitive": False}
     scan, table = await session.files.parse(location, found.metadata, partial(requested, request))
-    filters = ScanFilter(parse_expression(filter_), table.schema, table.specs, case_sensitive=False)
+    filters = scan_filter(scan, table)
     source = ManifestSource(session)
     data, deletes = FileCounts(), FileCounts()
     for snapshot in table.snapshots:

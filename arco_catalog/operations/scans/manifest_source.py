@@ -42,6 +42,8 @@ MAX_SUMMARIES: Final = 200_000
 """Maximum summaries of partition fields in a manifest list."""
 SMALLEST_ENTRY: Final = 64
 """Bytes of an entry of a manifest, by which the number of entries is estimated where none is stated."""
+AT_ONCE: Final = 8
+"""How many manifests, or parts of an index of deletes, one plan reads concurrently."""
 AHEAD_BYTES: Final = 8 << 20
 """Bytes of a manifest that are read at a time."""
 READ_WEIGHT: Final = 2

@@ -16,7 +16,7 @@ from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.iceberg.schema import Column, columns_of
 from arco_catalog.operations.scans.answer import MAX_BYTES, TaskAnswer
 from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes
-from arco_catalog.operations.scans.manifest_source import ManifestSource
+from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource
 from arco_catalog.operations.scans.ranges import MAX_PARTS, Piece, split, weight_of, within
 from arco_catalog.operations.scans.scan_table import ScanTable
 from arco_catalog.operations.scans.tokens import WHOLE, InvalidToken, Position, Range
@@ -39,8 +39,6 @@ MAX_LISTS: Final = 16
 MAX_FILES_BYTES: Final = 32 << 20
 """Bytes of memory of the matching files of one manifest, after which a plan task has the rest: 5,000 files with the
 statistics of ten columns have that much. Those of all manifests that are read after it may have as much together."""
-AT_ONCE: Final = 8
-"""How many manifests of a plan are read concurrently."""
 ANSWER_MEMORY: Final = 8 << 20
 """Bytes of memory of an answer: its parts, the bytes that are sent, and files up to `FREE_BYTES`."""
 FREE_BYTES: Final = 4 << 20
