@@ -1,7 +1,7 @@
 """Tests whether a file may have matching rows, by the counts and bounds of its columns (as the reference
 implementation's `InclusiveMetricsEvaluator`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from arco_catalog.iceberg.content_files import FileStatistics
@@ -77,25 +77,24 @@ def null_test(column: Column) -> StatisticsTest:
 
 
 def _not_only_nulls(column_id: int) -> StatisticsTest:
-    def has_value(statistics: FileStatistics) -> bool:
-        counts, nulls = statistics.value_counts, statistics.null_value_counts
-        if counts is None or nulls is None:
-            return True
-        count = counts.get(column_id)
-        return count is None or count != nulls.get(column_id)
-
-    return has_value
+    return _not_only(column_id, lambda statistics: statistics.null_value_counts)
 
 
 def _not_only_nans(column_id: int) -> StatisticsTest:
-    def has_number(statistics: FileStatistics) -> bool:
-        counts, nans = statistics.value_counts, statistics.nan_value_counts
-        if counts is None or nans is None:
-            return True
-        count = counts.get(column_id)
-        return count is None or count != nans.get(column_id)
+    return _not_only(column_id, lambda statistics: statistics.nan_value_counts)
 
-    return has_number
+
+def _not_only(column_id: int, counts_of: Callable[[FileStatistics], Mapping[int, int] | None]) -> StatisticsTest:
+    """Returns the test whether the column may have values besides those that `counts_of` counts."""
+
+    def may_have_others(statistics: FileStatistics) -> bool:
+        values, counted = statistics.value_counts, counts_of(statistics)
+        if values is None or counted is None:
+            return True
+        count = values.get(column_id)
+        return count is None or count != counted.get(column_id)
+
+    return may_have_others
 
 
 def _nan_test(column_id: int) -> StatisticsTest:
