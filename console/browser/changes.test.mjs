@@ -296,14 +296,14 @@ test("a grant on what contains a table is not revoked at the table, but on the p
   await rows.getByRole("link", { name: "Grants of reader" }).first().click();
   const dialog = await press(page, page.getByRole("button", { name: "Revoke: table list on catalog arco" }));
   assert.match(
-    await dialog.locator("#change-says").innerText(),
+    await dialog.locator("#change-summary").innerText(),
     /“table list” on catalog arco, from the next request on\. This holds for the whole catalog\.$/,
   );
   await confirm(page, "Revoke");
   await show(page, "/c/arco/n/sales/access");
   const own = page.getByRole("button", { name: "Revoke: table read data on namespace sales from reader" });
   const narrow = await press(page, own.first());
-  assert.match(await narrow.locator("#change-says").innerText(), /on namespace sales, from the next request on\.$/);
+  assert.match(await narrow.locator("#change-summary").innerText(), /on namespace sales, from the next request on\.$/);
   await narrow.getByRole("button", { name: "Cancel" }).click();
 });
 

@@ -20,42 +20,42 @@ test("hostile names are text in every dialog", async () => {
   for (const name of HOSTILE) {
     await api.createDropped("sales", name);
     await show(page, historyOf("sales", name));
-    await sayAndCancel(undoButton(page), name);
+    await readAndCancel(undoButton(page), name);
     await show(page, `/c/arco/t/hostile/${encodeURIComponent(name)}`);
     await page.getByText("Protection against drops").click();
-    await sayAndCancel(page.getByRole("button", { name: /^Protect/ }), name);
+    await readAndCancel(page.getByRole("button", { name: /^Protect/ }), name);
     const roles = `${MANAGEMENT}/catalogs/arco/catalog-roles`;
     await api.must("POST", roles, { catalogRole: { name } });
     const grant = { type: "table", namespace: ["hostile"], tableName: name, privilege: "TABLE_DROP" };
     await api.must("PUT", `${roles}/${encodeURIComponent(name)}/grants`, { grant });
     await api.must("PUT", `${MANAGEMENT}/principal-roles/analyst/catalog-roles/arco`, { catalogRole: { name } });
     await show(page, `/c/arco/roles/${encodeURIComponent(name)}`);
-    await sayAndCancel(page.getByRole("button", { name: /^Revoke/ }), name, 2);
-    await sayAndCancel(page.getByRole("button", { name: /^Delete the role/ }), name);
+    await readAndCancel(page.getByRole("button", { name: /^Revoke/ }), name, 2);
+    await readAndCancel(page.getByRole("button", { name: /^Delete the role/ }), name);
     await page.getByLabel("Name of the principal role").fill(name);
-    await sayAndCancel(page.getByRole("button", { name: /^Give it/ }), name, 2);
+    await readAndCancel(page.getByRole("button", { name: /^Give it/ }), name, 2);
     await show(page, `/c/arco/t/hostile/${encodeURIComponent(name)}/access`);
-    await sayAndCancel(page.getByRole("button", { name: /^Revoke: table drop on table/ }).first(), name, 2);
+    await readAndCancel(page.getByRole("button", { name: /^Revoke: table drop on table/ }).first(), name, 2);
     await show(page, "/principals");
     for (const [label, button] of [
       ["Name of the principal", "Create a principal"],
       ["Name of the principal role", "Create a principal role"],
     ]) {
       await page.getByLabel(label, { exact: true }).fill(name);
-      await sayAndCancel(page.getByRole("button", { name: button, exact: true }), name);
+      await readAndCancel(page.getByRole("button", { name: button, exact: true }), name);
     }
     await show(page, "/c/arco/n/sales/policies/compact");
     await page.getByLabel("Namespace, levels by dots").fill(name);
-    await sayAndCancel(page.getByRole("button", { name: "Attach", exact: true }), name);
+    await readAndCancel(page.getByRole("button", { name: "Attach", exact: true }), name);
   }
   assert.equal(await page.locator("dialog script, main script, main img").count(), 0);
 });
 
 /** Opens a dialog, checks that it has a name as text so many times and fits, and cancels it. */
-async function sayAndCancel(button, name, times = 1) {
+async function readAndCancel(button, name, times = 1) {
   const dialog = await press(page, button);
-  const says = await dialog.locator("#change-says").evaluate((each) => each.textContent);
-  assert.ok(says.split(name).length > times, says);
+  const summary = await dialog.locator("#change-summary").evaluate((each) => each.textContent);
+  assert.ok(summary.split(name).length > times, summary);
   const beyond = await dialog.evaluate((each) => each.scrollWidth - each.clientWidth);
   assert.ok(beyond <= 0, `${beyond} pixels wider than the dialog`);
   await dialog.getByRole("button", { name: "Cancel" }).click();

@@ -2,8 +2,17 @@
 import { post, read } from "./api";
 import { type Result, useLoad } from "./load";
 import { managementPath } from "./names";
-import type { Grant } from "./pages/grant-parts";
 import { hasRealms } from "./session";
+
+/** A grant as the APIs show it: a privilege, and what it is on. */
+export interface Grant {
+  type: string;
+  namespace?: readonly string[];
+  tableName?: string;
+  viewName?: string;
+  policyName?: string;
+  privilege: string;
+}
 
 /** Whether something is allowed, and if not, why. */
 export interface Right {

@@ -6,11 +6,11 @@ import { pages } from "../names";
 import { DataTable, Empty, Failure, Section } from "../parts/basics";
 import { ChangeButton } from "../parts/change";
 import { PagedList } from "../parts/listing";
-import { type Right, useRights } from "../rights";
+import { type Grant, type Right, useRights } from "../rights";
 import { hasRealms } from "../session";
 import { managing, revoking } from "./grant-changes";
 import { GrantOn } from "./grant-form";
-import { Because, describe, type Grant } from "./grant-parts";
+import { Because, describe } from "./grant-parts";
 import { OwnRights, type Securable } from "./own-rights";
 
 interface AccessRow {

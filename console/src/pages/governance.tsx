@@ -100,7 +100,7 @@ function protecting(catalog: Catalog, on: Securable, about: string, guard: boole
   const rest = on.type === "namespace" ? [] : [`${on.type}s`, nameOf(on) ?? ""];
   return {
     title: guard ? "Protect" : "Lift the protection",
-    says: (
+    summary: (
       <>
         The <bdi>{about}</bdi> {effect}.
       </>

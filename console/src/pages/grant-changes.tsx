@@ -3,7 +3,8 @@ import type { ComponentChildren } from "preact";
 import { words } from "../format";
 import { managementPath } from "../names";
 import type { Intent } from "../parts/change";
-import { type Grant, GrantedOn } from "./grant-parts";
+import type { Grant } from "../rights";
+import { GrantedOn } from "./grant-parts";
 
 /** Returns the privilege to change the grants on what a grant is on. */
 export function managing({ privilege: _, ...on }: Grant): Grant {
@@ -17,7 +18,7 @@ function grantsOf(catalog: string, role: string): string {
 export function granting(catalog: string, role: string, grant: Grant): Intent {
   return {
     title: "Grant a privilege",
-    says: (
+    summary: (
       <>
         The catalog role <bdi>{role}</bdi> gets the privilege “{words(grant.privilege)}” on{" "}
         <GrantedOn catalog={catalog} grant={grant} />
@@ -35,7 +36,7 @@ export function granting(catalog: string, role: string, grant: Grant): Intent {
 export function revoking(catalog: string, role: string, grant: Grant): Intent {
   return {
     title: "Revoke a privilege",
-    says: (
+    summary: (
       <>
         The catalog role <bdi>{role}</bdi> loses the privilege “{words(grant.privilege)}” on{" "}
         <GrantedOn catalog={catalog} grant={grant} />, from the next request on.
@@ -52,7 +53,7 @@ export function revoking(catalog: string, role: string, grant: Grant): Intent {
 export function creatingCatalogRole(catalog: string, name: string): Intent {
   return {
     title: "Create a catalog role",
-    says: (
+    summary: (
       <>
         The catalog role <bdi>{name}</bdi> is created in <bdi>{catalog}</bdi>, without grants.
       </>
@@ -71,7 +72,7 @@ export function creatingCatalogRole(catalog: string, name: string): Intent {
 export function deletingCatalogRole(catalog: string, name: string): Intent {
   return {
     title: "Delete the catalog role",
-    says: (
+    summary: (
       <>
         The catalog role <bdi>{name}</bdi> of <bdi>{catalog}</bdi> is deleted with all its grants, and all principal
         roles that have it lose what it allows.
@@ -87,7 +88,7 @@ export function deletingCatalogRole(catalog: string, name: string): Intent {
 export function givingCatalogRole(catalog: string, role: string, to: string): Intent {
   return {
     title: "Give a catalog role",
-    says: <Both role={role} to={to} catalog={catalog} verb="gets" />,
+    summary: <Both role={role} to={to} catalog={catalog} verb="gets" />,
     confirm: "Give the role",
     change: {
       method: "PUT",
@@ -102,7 +103,7 @@ export function givingCatalogRole(catalog: string, role: string, to: string): In
 export function takingCatalogRole(catalog: string, role: string, from: string): Intent {
   return {
     title: "Take a catalog role away",
-    says: <Both role={role} to={from} catalog={catalog} verb="loses" />,
+    summary: <Both role={role} to={from} catalog={catalog} verb="loses" />,
     confirm: "Take away",
     change: { method: "DELETE", path: managementPath("principal-roles", from, "catalog-roles", catalog, role) },
     keyed: false,

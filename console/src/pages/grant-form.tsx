@@ -7,10 +7,10 @@ import { managementPath } from "../names";
 import { Loading } from "../parts/basics";
 import { ChangeForm } from "../parts/change";
 import PRIVILEGES from "../privileges.json";
-import { ALLOWED } from "../rights";
+import { ALLOWED, type Grant } from "../rights";
 import { granting } from "./grant-changes";
-import type { Grant } from "./grant-parts";
 import type { Securable } from "./own-rights";
+import { namespaceIn, PlaceFields } from "./place-fields";
 
 type Type = Securable["type"];
 
@@ -44,7 +44,7 @@ export function GrantToRole({ catalog, role }: { catalog: string; role: string }
   const [type, setType] = useState<Type>("catalog");
   const grantIn = (data: FormData): Grant => ({
     type,
-    ...(type === "catalog" ? {} : { namespace: String(data.get("namespace")).split(".") }),
+    ...(type === "catalog" ? {} : { namespace: namespaceIn(data) }),
     ...(type === "table" || type === "view" ? { [`${type}Name`]: String(data.get("name")) } : {}),
     privilege: String(data.get("privilege")),
   });
@@ -55,28 +55,7 @@ export function GrantToRole({ catalog, role }: { catalog: string; role: string }
       right={CHECKED_LATER}
       intent={(data) => granting(catalog, role, grantIn(data))}
     >
-      <label>
-        On
-        <select name="type" onChange={(event) => setType(event.currentTarget.value as Type)}>
-          {TYPES.map((each) => (
-            <option key={each} value={each} selected={each === type}>
-              {each === "catalog" ? "the catalog" : each}
-            </option>
-          ))}
-        </select>
-      </label>
-      {type !== "catalog" && (
-        <label>
-          Namespace, levels by dots
-          <input name="namespace" required spellcheck={false} autocomplete="off" />
-        </label>
-      )}
-      {(type === "table" || type === "view") && (
-        <label>
-          Name of the {type}
-          <input name="name" required spellcheck={false} autocomplete="off" />
-        </label>
-      )}
+      <PlaceFields label="On" types={TYPES} type={type} setType={setType} />
       <PrivilegeField type={type} />
     </ChangeForm>
   );

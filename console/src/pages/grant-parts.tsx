@@ -1,16 +1,7 @@
 /** Privileges and grants: how they are shown. */
 import { words } from "../format";
 import { dotted, pages } from "../names";
-
-/** A grant as the APIs show it. */
-export interface Grant {
-  type: string;
-  namespace?: readonly string[];
-  tableName?: string;
-  viewName?: string;
-  policyName?: string;
-  privilege: string;
-}
+import type { Grant } from "../rights";
 
 /** By which grant, and in which catalog role, someone has a privilege. */
 export function Because({ catalog, role, grant }: { catalog: string; role: string | null; grant: Grant }) {

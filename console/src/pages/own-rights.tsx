@@ -4,8 +4,9 @@ import { words } from "../format";
 import { useLoad } from "../load";
 import { managementPath, type Namespace } from "../names";
 import { Chip, DataTable, Loaded, Section } from "../parts/basics";
+import type { Grant } from "../rights";
 import { hasRealms, login } from "../session";
-import { Because, type Grant } from "./grant-parts";
+import { Because } from "./grant-parts";
 
 /** What a privilege is on, in the form of a grant. */
 export interface Securable {

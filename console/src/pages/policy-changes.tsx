@@ -3,8 +3,10 @@ import { useState } from "preact/hooks";
 import type { Catalog } from "../catalog";
 import { apiPath, dotted, type Namespace } from "../names";
 import { ChangeForm, type Intent } from "../parts/change";
-import { ALLOWED } from "../rights";
-import type { Grant } from "./grant-parts";
+import { ALLOWED, type Grant } from "../rights";
+import { namespaceIn, PlaceFields } from "./place-fields";
+
+const TYPES = ["namespace", "table", "catalog"] as const;
 
 interface PolicyName {
   namespace: Namespace;
@@ -60,7 +62,7 @@ export function detaching(catalog: Catalog, policy: PolicyName, target: Target):
   const full = dotted(policy.namespace, policy.name);
   return {
     title: "Detach a policy",
-    says: (
+    summary: (
       <>
         The policy <bdi>{full}</bdi> applies no more to <Named catalog={catalog} target={target} />, unless it is
         inherited.
@@ -81,7 +83,7 @@ function attaching(catalog: Catalog, policy: PolicyName, target: Target): Intent
   const full = dotted(policy.namespace, policy.name);
   return {
     title: "Attach a policy",
-    says: (
+    summary: (
       <>
         The policy <bdi>{full}</bdi> applies from now on to <Named catalog={catalog} target={target} />, and, if it is
         inherited, to all in it.
@@ -101,9 +103,9 @@ function attaching(catalog: Catalog, policy: PolicyName, target: Target): Intent
 
 /** Attaches a policy to something in the catalog, by its name. */
 export function AttachForm({ catalog, policy }: { catalog: Catalog; policy: PolicyName }) {
-  const [type, setType] = useState("namespace");
+  const [type, setType] = useState<(typeof TYPES)[number]>("namespace");
   const targetIn = (data: FormData): Target => ({
-    namespace: type === "catalog" ? [] : String(data.get("namespace")).split("."),
+    namespace: namespaceIn(data),
     table: type === "table" ? String(data.get("name")) : null,
   });
   return (
@@ -112,34 +114,7 @@ export function AttachForm({ catalog, policy }: { catalog: Catalog; policy: Poli
       right={{ state: "loaded", value: ALLOWED }}
       intent={(data) => attaching(catalog, policy, targetIn(data))}
     >
-      <label>
-        To
-        <select name="type" onChange={(event) => setType(event.currentTarget.value)}>
-          {["namespace", "table", "catalog"].map((each) => (
-            <option key={each} value={each} selected={each === type}>
-              {each === "catalog" ? "the catalog" : each}
-            </option>
-          ))}
-        </select>
-      </label>
-      {type !== "catalog" && (
-        <label>
-          Namespace, levels by dots
-          <input
-            name="namespace"
-            required
-            spellcheck={false}
-            autocomplete="off"
-            defaultValue={dotted(policy.namespace)}
-          />
-        </label>
-      )}
-      {type === "table" && (
-        <label>
-          Name of the table
-          <input name="name" required spellcheck={false} autocomplete="off" />
-        </label>
-      )}
+      <PlaceFields label="To" types={TYPES} type={type} setType={setType} namespace={dotted(policy.namespace)} />
     </ChangeForm>
   );
 }

@@ -28,7 +28,7 @@ const secret = (answer: unknown) => <Secret answer={answer as WithCredentials} /
 export function creatingPrincipal(name: string, rotates: boolean): Intent {
   return {
     title: "Create a principal",
-    says: (
+    summary: (
       <>
         The principal <bdi>{name}</bdi> is created without roles
         {rotates ? ", may do nothing until it has rotated its credentials," : ""} and its secret is shown once.
@@ -50,7 +50,7 @@ export function creatingPrincipal(name: string, rotates: boolean): Intent {
 export function rotating(name: string): Intent {
   return {
     title: "Rotate your credentials",
-    says: (
+    summary: (
       <>
         <bdi>{name}</bdi> gets a new secret, which is shown once, and the present one stays valid until the next
         rotation.
@@ -68,7 +68,7 @@ export function rotating(name: string): Intent {
 export function resetting(name: string): Intent {
   return {
     title: "Reset the credentials",
-    says: (
+    summary: (
       <>
         <bdi>{name}</bdi> gets a new secret, which is shown once, and all its secrets before become invalid at once.
       </>
@@ -84,7 +84,7 @@ export function resetting(name: string): Intent {
 export function creatingRole(name: string): Intent {
   return {
     title: "Create a principal role",
-    says: (
+    summary: (
       <>
         The principal role <bdi>{name}</bdi> is created, which no principal has yet.
       </>
@@ -103,7 +103,7 @@ export function deleting(kind: "principal" | "principal role", name: string): In
       : "is deleted, and all principals that have it lose what it allows";
   return {
     title: `Delete the ${kind}`,
-    says: (
+    summary: (
       <>
         The {kind} <bdi>{name}</bdi> {effect}.
       </>
@@ -118,7 +118,7 @@ export function deleting(kind: "principal" | "principal role", name: string): In
 export function giving(principal: string, role: string): Intent {
   return {
     title: "Give a principal role",
-    says: (
+    summary: (
       <>
         The principal <bdi>{principal}</bdi> gets the principal role <bdi>{role}</bdi>, and with it all that it allows.
       </>
@@ -137,7 +137,7 @@ export function giving(principal: string, role: string): Intent {
 export function taking(principal: string, role: string): Intent {
   return {
     title: "Take a principal role away",
-    says: (
+    summary: (
       <>
         The principal <bdi>{principal}</bdi> loses the principal role <bdi>{role}</bdi>, and what it alone allows.
       </>

@@ -5,7 +5,7 @@ import { type Result, useLoad } from "../load";
 import { managementPath, pages } from "../names";
 import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
 import { ChangeButton, ChangeForm } from "../parts/change";
-import { type Right, useRight, useRights } from "../rights";
+import { type Grant, type Right, useRight, useRights } from "../rights";
 import { hasRealms } from "../session";
 import {
   creatingCatalogRole,
@@ -16,7 +16,7 @@ import {
   takingCatalogRole,
 } from "./grant-changes";
 import { GrantToRole } from "./grant-form";
-import { describe, type Grant, GrantedOn } from "./grant-parts";
+import { describe, GrantedOn } from "./grant-parts";
 import { OwnRights } from "./own-rights";
 
 interface Role {

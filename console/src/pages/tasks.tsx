@@ -169,7 +169,7 @@ function Retry({ catalog, task }: { catalog: Catalog; task: Task }) {
   const name = task.name === null ? task.id : dotted(task.namespace ?? [], task.name);
   const intent = (): Intent => ({
     title: "Try again",
-    says: (
+    summary: (
       <>
         The failed task “{words(task.type)}” for <bdi>{name}</bdi> is submitted again, and goes on from the progress
         that it has.

@@ -5,8 +5,7 @@ import { useLoad } from "../load";
 import { apiPath, dotted } from "../names";
 import { Chip, Code, Time } from "../parts/basics";
 import { ChangeButton, type Intent } from "../parts/change";
-import { allOf, checkRights, type Right } from "../rights";
-import type { Grant } from "./grant-parts";
+import { allOf, checkRights, type Grant, type Right } from "../rights";
 import type { Operation, Undo } from "./operations";
 
 /** Returns for each operation whether the user may undo it, by one batch for those that can be undone. */
@@ -105,7 +104,7 @@ function undropping(catalog: Catalog, { kind, namespace, name, principal, undo }
   const what = kind.replace("drop-", "").replaceAll("-", " ");
   return {
     title: "Undo the drop",
-    says: (
+    summary: (
       <>
         The {what} <bdi>{full}</bdi> comes back as it was when{" "}
         {principal === null ? "it was dropped" : <bdi>{principal} dropped it</bdi>}
@@ -123,7 +122,7 @@ function creating(catalog: Catalog, namespace: string[]): Intent {
   const full = dotted(namespace);
   return {
     title: "Create the namespace",
-    says: (
+    summary: (
       <>
         The namespace <bdi>{full}</bdi> is created, empty and without the properties and grants that it had.
       </>

@@ -6,16 +6,15 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Change } from "../api";
 import { carryOut, newKey, type Outcome } from "../changes";
 import { type Result, sentChanges } from "../load";
-import type { Grant } from "../pages/grant-parts";
-import { type Right, useRight } from "../rights";
+import { type Grant, type Right, useRight } from "../rights";
 import { route } from "../router";
 import { mustSignIn } from "../session";
 import { Failure } from "./basics";
 
-/** What a user wants to be done: `says` in one sentence what will happen, and `done` what has. */
+/** What a user wants to be done: `summary` is a sentence of what will happen, `done` one of what has happened. */
 export interface Intent {
   title: string;
-  says: ComponentChildren;
+  summary: ComponentChildren;
   confirm: string;
   change: Change;
   /** Whether the API reads idempotency keys, so that the request may be sent again. */
@@ -29,14 +28,15 @@ export interface Intent {
   finish?: () => void;
 }
 
-const asked = signal<Intent | null>(null);
+/** What the open dialog is about. */
+const shown = signal<Intent | null>(null);
 /** What was done last, on this page. */
 const done = signal("");
 
-/** Asks the user whether to do something. */
-export function ask(intent: Intent): void {
+/** Opens the dialog that asks the user whether to do something. */
+export function openDialog(intent: Intent): void {
   done.value = "";
-  asked.value = intent;
+  shown.value = intent;
 }
 
 /** Whether a change is being sent, whose outcome its dialog is to show. */
@@ -45,11 +45,11 @@ let sends = false;
 let page = "";
 effect(() => {
   const here = route.value.path.join("/");
-  if (mustSignIn()) asked.value = null;
+  if (mustSignIn()) shown.value = null;
   if (here === page) return;
   page = here;
   done.value = "";
-  if (!sends) asked.value = null;
+  if (!sends) shown.value = null;
 });
 
 /** A button that asks, for who may. For others it is disabled, and the reason is beside it. */
@@ -73,7 +73,7 @@ export function ChangeButton({
         aria-label={`${label}: ${about}`}
         aria-busy={right.state !== "loaded"}
         disabled={right.state !== "loaded" || refused}
-        onClick={() => ask(intent())}
+        onClick={() => openDialog(intent())}
       >
         {label}
       </button>
@@ -114,7 +114,7 @@ export function ChangeForm({
       form.reset();
       lookAtFields();
     };
-    ask({ ...intent(new FormData(form)), finish });
+    openDialog({ ...intent(new FormData(form)), finish });
   };
   return (
     <form ref={fields} class="row" aria-label={label} onSubmit={send} onInput={lookAtFields}>
@@ -138,7 +138,7 @@ export function Changes() {
       <p class="done" role="status">
         {done.value && <bdi>{done.value}</bdi>}
       </p>
-      {asked.value && <Dialog key={asked.value} intent={asked.value} />}
+      {shown.value && <Dialog key={shown.value} intent={shown.value} />}
     </>
   );
 }
@@ -176,17 +176,17 @@ function Dialog({ intent }: { intent: Intent }) {
     if (ended.state === "done" && !intent.result) box.current?.close();
     else setOutcome(ended);
   };
-  const shown = outcome?.state === "done" ? intent.result?.(outcome.answer) : null;
+  const result = outcome?.state === "done" ? intent.result?.(outcome.answer) : null;
   return (
     <dialog
       ref={box}
       aria-labelledby="change-title"
-      aria-describedby="change-says"
+      aria-describedby="change-summary"
       onCancel={(event) => sends && event.preventDefault()}
       onClose={() => (sends ? box.current?.showModal() : close(intent))}
     >
       <h2 id="change-title">{intent.title}</h2>
-      <p id="change-says">{intent.says}</p>
+      <p id="change-summary">{intent.summary}</p>
       {right.state === "loaded" && !right.value.allowed && (
         <p class="notice">
           <bdi>{right.value.reason}</bdi>
@@ -194,7 +194,7 @@ function Dialog({ intent }: { intent: Intent }) {
       )}
       {outcome !== null && outcome.state !== "done" && <Failure error={outcome.error} />}
       {outcome?.state === "unknown" && <Unknown keyed={intent.keyed} />}
-      {shown}
+      {result}
       <p class="faint" role="status">
         {sending && "Sending…"}
       </p>
@@ -208,7 +208,7 @@ function Dialog({ intent }: { intent: Intent }) {
         >
           {outcome === null ? "Cancel" : "Close"}
         </button>
-        {shown === null && (
+        {result === null && (
           <button type="button" aria-disabled={waits} onClick={send}>
             {outcome?.state === "unknown" ? "Send again" : outcome ? "Try again" : intent.confirm}
           </button>
@@ -229,9 +229,9 @@ function Unknown({ keyed }: { keyed: boolean }) {
   );
 }
 
-/** Forgets what was asked, and with it what an answer showed. */
+/** Removes a dialog, and with it what an answer showed. */
 function close(intent: Intent): void {
-  if (asked.value === intent) asked.value = null;
+  if (shown.value === intent) shown.value = null;
   keepFocus();
 }
 
