@@ -3,31 +3,21 @@
 import asyncio
 import atexit
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import pyspark
-
 from tools.demo.engines import PROJECT
 from tools.demo.java import java_home
 from tools.demo.server import WAREHOUSE
+from tools.support.java_programs import class_path, compile_programs
 
 RETRIES = "1.12.0"
 """A release that sends a request again, under its idempotency key, when the answer is lost."""
 GIVES_UP = "1.11.0"
 """A release that sends keys, but no POST again."""
 LIMIT_S = 240.0
-
-
-def runtime_jar(version: str) -> Path:
-    """All of Iceberg but Hadoop, which PySpark has. Raises `LookupError` if it is not there."""
-    jar = PROJECT / ".jars" / f"iceberg-spark-runtime-4.1_2.13-{version}.jar"
-    if not jar.exists():
-        raise LookupError(f"no {jar.name} in .jars: `make test` fetches it")
-    return jar
 
 
 async def work(version: str, uri: str, steps: Sequence[str], scratch: Path) -> dict[str, str]:
@@ -39,18 +29,12 @@ async def work(version: str, uri: str, steps: Sequence[str], scratch: Path) -> d
     return dict(line.split("\t") for line in said.splitlines())
 
 
-def class_path(version: str) -> str:
-    return f"{runtime_jar(version)}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
-
-
 @cache
 def _compiled(version: str) -> Path:
     """The folder with the client's classes, which goes when this process does: compiled once, however often it runs."""
     folder = tempfile.mkdtemp(prefix="arco-java-")
     atexit.register(shutil.rmtree, folder)
-    program = PROJECT / "tools" / "javaclient" / "Commits.java"
-    javac = java_home() / "bin" / "javac"
-    subprocess.run([javac, "-cp", class_path(version), "-d", folder, program], check=True, timeout=LIMIT_S)
+    compile_programs(["Commits.java"], version, folder)
     return Path(folder)
 
 

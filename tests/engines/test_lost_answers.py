@@ -10,11 +10,12 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from tests.engines.java_client import GIVES_UP, RETRIES, run, runtime_jar, work
+from tests.engines.java_client import GIVES_UP, RETRIES, run, work
 from tests.support.dropping_proxy import DroppingProxy, Exchange, Fate, Judge, always, first_time
 from tools.demo.engines import pyiceberg_catalog
 from tools.demo.receipts import compare, stored_receipts
 from tools.demo.server import WAREHOUSE, Server, serving
+from tools.support.java_programs import runtime_jar
 
 EVERYTHING = (
     "namespace:db",

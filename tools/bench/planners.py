@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -11,19 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import pyspark
-
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tools.demo.java import java_home
 from tools.support.arco_server import WAREHOUSE, ArcoServer
-from tools.support.environment import PROJECT
+from tools.support.java_programs import JavaProgram, compile_programs, running
 
 NAMESPACES = f"/v1/{WAREHOUSE}/namespaces"
 TABLE = f"{NAMESPACES}/db/tables/t"
 AT_ONCE = 4
 """How many plan tasks of a plan are fetched at once."""
 LIMIT_S = 3_600.0
-COMPILE_S = 240.0
+RELEASE = "1.11.0"
+"""Of Iceberg's Java library."""
 BUSY = 503
 BUSY_PAUSE_S = 0.1
 
@@ -136,22 +133,15 @@ def served(folder: Path, *options: str) -> Iterator[ServedPlans]:
 class JavaPlans:
     """Iceberg's Java library in a JVM."""
 
-    process: subprocess.Popen[str]
+    program: JavaProgram
 
     @property
     def pid(self) -> int:
-        return self.process.pid
+        return self.program.process.pid
 
     def plan(self, filter_: JsonObject) -> PlanTimes:
         """Plans a scan to its end. Raises `RuntimeError` if the JVM has ended."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(filter_) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the JVM ended: {self.process.wait(LIMIT_S)}")
-        return PlanTimes(**json.loads(line))
+        return PlanTimes(**self.program.answer(filter_))
 
 
 @dataclass(frozen=True)
@@ -163,34 +153,14 @@ class JavaLibrary:
     @classmethod
     def compiled(cls, folder: Path) -> "JavaLibrary":
         """Compiles it into a folder. Raises `LookupError` without a JDK or Iceberg's jar."""
-        sources = [PROJECT / "tools" / "javaclient" / name for name in ("LocalFiles.java", "PlanTimes.java")]
-        command = [str(java_home() / "bin" / "javac"), "-cp", _class_path(), "-d", str(folder), *map(str, sources)]
-        subprocess.run(command, check=True, timeout=COMPILE_S)
+        compile_programs(("LocalFiles.java", "PlanTimes.java"), RELEASE, folder)
         return cls(folder)
 
     @contextmanager
     def started(self, metadata: Path, *, cached: bool) -> Iterator[JavaPlans]:
-        """A new JVM with the default options, which plans scans of a metadata file, and keeps manifests if `cached`."""
-        java, place = str(java_home() / "bin" / "java"), f"file://{metadata}"
-        command = [java, "-cp", f"{self.folder}:{_class_path()}", "PlanTimes", place, str(cached).lower()]
-        with (
-            (self.folder / "stderr").open("wb") as errors,
-            subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            ) as process,
-        ):
-            try:
-                assert process.stdout is not None
-                if process.stdout.readline() != "ready\n":
-                    raise RuntimeError(f"the JVM does not start: {(self.folder / 'stderr').read_text()[-2000:]}")
-                yield JavaPlans(process)
-            finally:
-                process.kill()
-
-
-def _class_path() -> str:
-    """Iceberg, and of PySpark Hadoop."""
-    jar = PROJECT / ".jars" / "iceberg-spark-runtime-4.1_2.13-1.11.0.jar"
-    if not jar.exists():
-        raise LookupError(f"no {jar.name} in .jars: run `make jars`")
-    return f"{jar}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
+        """A new JVM with the default options, which plans scans of a metadata file, and keeps manifests if `cached`.
+        Raises `RuntimeError` if it does not start."""
+        with running(self.folder, RELEASE, "PlanTimes", f"file://{metadata}", str(cached).lower()) as program:
+            if program.read_line() != "ready\n":
+                raise RuntimeError("the JVM prints something else than that it is ready")
+            yield JavaPlans(program)

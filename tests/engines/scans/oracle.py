@@ -10,8 +10,8 @@ from typing import Any
 from arco_catalog.iceberg.json import JsonValue
 from tests.engines.scans.drawn_scans import DrawnScan, drawn_scan
 from tests.engines.scans.drawn_tables import DrawnTable, drawn_table
-from tests.engines.scans.java_planner import JavaPlanner
 from tests.engines.scans.tasks import MISSING, NOT_PRUNED, ScanPlan, differences
+from tools.support.java_programs import JavaProgram
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Oracle:
-    java: JavaPlanner
+    java: JavaProgram
 
     def make(self, drawn: DrawnTable, folder: Path) -> MadeTable:
         """Raises `ValueError` where Java cannot begin the table. Steps that it refuses are left out."""
