@@ -5,7 +5,9 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from shutil import which
+from typing import Protocol
 from xml.etree import ElementTree
 
 import pytest
@@ -24,6 +26,23 @@ SECONDS = 600
 def scenarios_in(file: str) -> list[str]:
     """The names of the scenarios in a file."""
     return re.findall(r'(?m)^test\("(.+?)"', (CONSOLE / "browser" / file).read_text())
+
+
+class ServedSettings(Protocol):
+    """What a file of scenarios is played at."""
+
+    @property
+    def settings(self) -> Mapping[str, str]: ...
+
+
+def play_at(served: AbstractAsyncContextManager[ServedSettings], file: str) -> Mapping[str, str]:
+    """Plays the scenarios of a file at what is served, as `play` does."""
+
+    async def serve() -> Mapping[str, str]:
+        async with served as lake:
+            return await play(file, lake.settings)
+
+    return asyncio.run(serve())
 
 
 async def play(file: str, settings: Mapping[str, str]) -> Mapping[str, str]:

@@ -1,12 +1,10 @@
 """The console in Chromium, at a real server: what people do with it (console/browser/scenarios.test.mjs)."""
 
-import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
-from tests.console.chromium import needs_chromium, play, scenarios_in
+from tests.console.chromium import needs_chromium, play_at, scenarios_in
 from tests.console.lake import served_lake
 
 FILE = "scenarios.test.mjs"
@@ -16,12 +14,7 @@ pytestmark = needs_chromium
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """What went wrong in each scenario."""
-    return asyncio.run(_play(tmp_path_factory.mktemp("console")))
-
-
-async def _play(folder: Path) -> Mapping[str, str]:
-    async with served_lake(folder) as lake:
-        return await play(FILE, lake.settings)
+    return play_at(served_lake(tmp_path_factory.mktemp("console")), FILE)
 
 
 @pytest.mark.parametrize("scenario", scenarios_in(FILE))

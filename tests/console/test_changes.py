@@ -1,17 +1,15 @@
 """Changes from the console in Chromium, at a real server: each of them, those that are refused or lose their answers,
 and the dialogs before them (console/browser)."""
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from arco_catalog.planning.privileges import GRANTABLE
 from tests.console.changes_lake import served_changes
-from tests.console.chromium import CONSOLE, needs_chromium, play, scenarios_in
+from tests.console.chromium import CONSOLE, needs_chromium, play_at, scenarios_in
 
 FILES = ("changes.test.mjs", "refused-changes.test.mjs", "dialogs.test.mjs")
 
@@ -19,12 +17,7 @@ FILES = ("changes.test.mjs", "refused-changes.test.mjs", "dialogs.test.mjs")
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Mapping[str, str]]:
     """Plays a file once, at a server of its own, and returns what went wrong in each of its scenarios."""
-    return cache(lambda file: asyncio.run(_play(tmp_path_factory.mktemp("changes"), file)))
-
-
-async def _play(folder: Path, file: str) -> Mapping[str, str]:
-    async with served_changes(folder) as lake:
-        return await play(file, lake.settings)
+    return cache(lambda file: play_at(served_changes(tmp_path_factory.mktemp("changes")), file))
 
 
 @needs_chromium

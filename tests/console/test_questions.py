@@ -1,13 +1,11 @@
 """Ten questions about a catalog, each answered from the console in at most four clicks
 (console/browser/questions.test.mjs)."""
 
-import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
-from tests.console.chromium import needs_chromium, play, scenarios_in
+from tests.console.chromium import needs_chromium, play_at, scenarios_in
 from tests.console.question_lake import served_questions
 
 FILE = "questions.test.mjs"
@@ -17,12 +15,7 @@ pytestmark = needs_chromium
 @pytest.fixture(scope="module", params=[1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """What went wrong in each scenario, at the catalog of a seed."""
-    return asyncio.run(_play(tmp_path_factory.mktemp("questions"), request.param))
-
-
-async def _play(folder: Path, seed: int) -> Mapping[str, str]:
-    async with served_questions(folder, seed) as lake:
-        return await play(FILE, lake.settings)
+    return play_at(served_questions(tmp_path_factory.mktemp("questions"), request.param), FILE)
 
 
 @pytest.mark.parametrize("scenario", scenarios_in(FILE))
