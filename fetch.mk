@@ -160,7 +160,7 @@ ICEBERG_GO := tests/engines/others/iceberg_go
 .tools/iceberg-go-appender: $(ICEBERG_GO)/main.go
 .tools/iceberg-go-scanner: $(ICEBERG_GO)/scanner/main.go
 .tools/iceberg-go-scanner: SOURCE := scanner
-.tools/iceberg-go-appender .tools/iceberg-go-scanner: $(ICEBERG_GO)/go.mod $(ICEBERG_GO)/go.sum
+.tools/iceberg-go-appender .tools/iceberg-go-scanner: $(ICEBERG_GO)/lines/lines.go $(ICEBERG_GO)/go.mod $(ICEBERG_GO)/go.sum
 	@mkdir -p $(@D)
 	go build -C $(ICEBERG_GO) -mod=readonly -buildvcs=false -o $(CURDIR)/$@ ./$(SOURCE)
 

@@ -5,12 +5,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"fmt"
 	"os"
 	"strconv"
+
+	"appender/lines"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -26,36 +25,18 @@ var schema = arrow.NewSchema([]arrow.Field{
 }, nil)
 
 func main() {
-	if err := serve(context.Background(), os.Args[1], os.Args[2], table.Identifier(os.Args[3:])); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func serve(ctx context.Context, uri string, warehouse string, name table.Identifier) error {
-	catalog, err := rest.NewCatalog(ctx, "arco", uri, rest.WithWarehouseLocation(warehouse))
+	ctx, name := context.Background(), table.Identifier(os.Args[3:])
+	catalog, err := rest.NewCatalog(ctx, "arco", os.Args[1], rest.WithWarehouseLocation(os.Args[2]))
 	if err != nil {
-		return err
+		lines.Fail(err)
 	}
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		var statement string
-		if err := json.Unmarshal(lines.Bytes(), &statement); err != nil {
-			return err
-		}
+	lines.Answer(func(statement string) (any, error) {
 		id, err := strconv.ParseInt(statement, 10, 64)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		outcome := map[string]any{"rows": []any{}}
-		if err := appendRow(ctx, catalog, name, id); err != nil {
-			outcome = map[string]any{"error": err.Error()}
-		}
-		if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+		return []any{}, appendRow(ctx, catalog, name, id)
+	})
 }
 
 func appendRow(ctx context.Context, catalog *rest.Catalog, name table.Identifier, id int64) error {

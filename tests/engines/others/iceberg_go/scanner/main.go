@@ -5,12 +5,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
+
+	"appender/lines"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
@@ -32,38 +32,18 @@ var (
 )
 
 func main() {
-	if err := serve(context.Background(), os.Args[1], os.Args[2], table.Identifier(os.Args[3:])); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func serve(ctx context.Context, uri string, warehouse string, name table.Identifier) error {
-	catalog, err := rest.NewCatalog(ctx, "arco", uri, rest.WithWarehouseLocation(warehouse))
+	ctx := context.Background()
+	catalog, err := rest.NewCatalog(ctx, "arco", os.Args[1], rest.WithWarehouseLocation(os.Args[2]))
 	if err != nil {
-		return err
+		lines.Fail(err)
 	}
-	loaded, err := catalog.LoadTable(ctx, name)
+	loaded, err := catalog.LoadTable(ctx, table.Identifier(os.Args[3:]))
 	if err != nil {
-		return err
+		lines.Fail(err)
 	}
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		var statement string
-		if err := json.Unmarshal(lines.Bytes(), &statement); err != nil {
-			return err
-		}
-		var outcome map[string]any
-		if rows, err := scan(ctx, loaded, statement); err != nil {
-			outcome = map[string]any{"error": err.Error()}
-		} else {
-			outcome = map[string]any{"rows": rows}
-		}
-		if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	lines.Answer(func(statement string) (any, error) {
+		return scan(ctx, loaded, statement)
+	})
 }
 
 func scan(ctx context.Context, loaded *table.Table, statement string) ([][]string, error) {
