@@ -1,6 +1,8 @@
 """A writer that loses one compare-and-swap of a pointer after another takes a turn, to which the others give way
 (docs/design/commit.md#turns)."""
 
+from functools import partial
+
 import pytest
 
 from arco_catalog.iceberg.errors import CommitFailed, Forbidden, KeyInProgress, Unavailable
@@ -47,6 +49,10 @@ class Rival:
 
     async def append(self, location: str) -> None:
         await self._fixture.commit(append(location, 1, None))
+
+    async def append_and_take_turn(self, location: str) -> None:
+        await self.append(location)
+        await self.take_turn()
 
     async def take_turn(self, waited_ms: int = 0) -> None:
         state, pointer = self._fixture.session().state, await self.pointer()
@@ -284,11 +290,7 @@ async def test_a_commit_whose_branch_has_moved_waits_for_no_turn(writer: Catalog
     rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
     location = await location_of(writer)
 
-    async def append_and_take_turn() -> None:
-        await rival.append(location)
-        await rival.take_turn()
-
-    store.rules = [Rule(swap(POINTER), first=append_and_take_turn, times=1)]
+    store.rules = [Rule(swap(POINTER), first=partial(rival.append_and_take_turn, location), times=1)]
     before_ms = clock.ms
 
     with pytest.raises(CommitFailed):
@@ -351,11 +353,7 @@ async def test_an_append_that_cannot_be_rebased_waits_for_no_turn(
         await writer.commit(set_property("arco.commit.appends", "rebase"))
     location = await location_of(writer)
 
-    async def append_and_take_turn() -> None:
-        await rival.append(location)
-        await rival.take_turn()
-
-    store.rules = [Rule(swap(POINTER), first=append_and_take_turn, times=1)]
+    store.rules = [Rule(swap(POINTER), first=partial(rival.append_and_take_turn, location), times=1)]
     before_ms = clock.ms
 
     with pytest.raises(CommitFailed, match="not rebased" if summary else "created concurrently"):
@@ -401,11 +399,7 @@ async def test_a_transaction_whose_branch_has_moved_waits_for_no_turn(writer: Ca
     rival, store, clock = Rival(writer), store_of(writer), clock_of(writer)
     location, hot = await location_of(writer), (await rival.pointer()).entity
 
-    async def append_and_take_turn() -> None:
-        await rival.append(location)
-        await rival.take_turn()
-
-    store.rules = [Rule(put(hot, b'"intent"'), first=append_and_take_turn, times=1)]
+    store.rules = [Rule(put(hot, b'"intent"'), first=partial(rival.append_and_take_turn, location), times=1)]
     before_ms = clock.ms
 
     with pytest.raises(CommitFailed):
