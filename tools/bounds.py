@@ -20,8 +20,8 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import (
     avro,
     avro_codecs,
-    avro_decoder,
     avro_schema,
+    avro_values,
     entry_statistics,
     files,
     manifest_entries,
@@ -182,7 +182,7 @@ FORMATS: Sequence[Format] = (
         "all that a process reads at one time "
         f"{size_of(manifest_source.READING_BYTES)}",
         f"{manifest_entries.LIMITS.file_records:,} entries, statistics of {entry_statistics.MAX_COLUMNS:,} "
-        f"columns, arrays of {avro_decoder.MAX_ITEMS:,} items, paths of "
+        f"columns, arrays of {avro_values.MAX_ITEMS:,} items, paths of "
         f"{manifest_entries.MAX_PATH_LENGTH:,} characters",
         f"{avro_schema.MAX_NESTING} types",
         REQUEST,

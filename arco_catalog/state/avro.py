@@ -52,7 +52,7 @@ ReadRange = Callable[[int, int], Awaitable[bytes]]
 
 Decode: TypeAlias = Callable[[bytes, int], tuple[T | None, int]]
 """Returns what a record is decoded to, None if that is left out of the result, and the position behind the record. It
-raises as the functions of `avro_decoder` do."""
+raises as the functions of `avro_values` do."""
 
 
 @dataclass(frozen=True, slots=True)

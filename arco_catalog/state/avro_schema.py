@@ -29,9 +29,10 @@ Fields = Mapping[str, "Fields | Composite | None"]
 form of what is read whole. A file whose schema has another form there can't be read: one byte of an array or map may
 take a hundred bytes of memory once decoded."""
 
-MAX_SCHEMA_BYTES: Final = 512 << 10
-MAX_TYPES: Final = 10_000
-"""Types in a schema, each counted where it is used: a partition spec of a thousand fields has 3,000."""
+MAX_SCHEMA_BYTES: Final = 256 << 10
+"""Bytes of a schema: one of a partition spec of a thousand fields has 100,000."""
+MAX_TYPES: Final = 4_000
+"""Types in a schema, each counted where it is used: a partition spec of a thousand fields has 2,000."""
 MAX_NESTING: Final = 16
 """Types within each other: Iceberg's manifests have eight."""
 MAX_BRANCHES: Final = 8

@@ -3,14 +3,12 @@ a reader needs. In Avro they are arrays of pairs, because the keys of its maps a
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
 from typing import Final, TypeVar
 
 from arco_catalog.iceberg.json import JsonValue
-from arco_catalog.state.avro_decoder import (
-    LONG,
-    SHORT_BYTES,
-    Match,
+from arco_catalog.state.avro_schema import Unreadable
+from arco_catalog.state.avro_skippers import LONG, SHORT_BYTES, Match, Patterns
+from arco_catalog.state.avro_values import (
     Read,
     Skip,
     encode_long,
@@ -20,9 +18,8 @@ from arco_catalog.state.avro_decoder import (
     read_count,
     read_long,
     skip_bytes,
-    skipper_of,
+    skip_long,
 )
-from arco_catalog.state.avro_schema import Unreadable
 
 T = TypeVar("T")
 
@@ -35,16 +32,16 @@ MAX_WHOLE: Final = 64
 """Pairs that are matched at once."""
 
 
-def counts_reader(schema: JsonValue, columns: Collection[int] | None) -> Read:
+def counts_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
     """Returns the function that reads the counts of some columns, of all if that is None, as a dict; None for null.
     Raises `Unreadable` if the type is of nothing like that."""
-    return _optional(schema, ("int", "long"), _pairs_reader(columns, read_long, skipper_of("long"), LONG))
+    return _optional(schema, ("int", "long"), _pairs_reader(columns, read_long, skip_long, LONG, patterns))
 
 
-def bounds_reader(schema: JsonValue, columns: Collection[int] | None) -> Read:
+def bounds_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
     """Returns the function that reads the bounds of some columns, of all if that is None, as a dict; None for null.
     Raises `Unreadable` if the type is of nothing like that."""
-    return _optional(schema, ("bytes",), _pairs_reader(columns, read_bytes, skip_bytes, SHORT_BYTES))
+    return _optional(schema, ("bytes",), _pairs_reader(columns, read_bytes, skip_bytes, SHORT_BYTES, patterns))
 
 
 def _optional(schema: JsonValue, values: Collection[str], read: Read) -> Read:
@@ -74,7 +71,11 @@ def _is_pairs(schema: JsonValue, values: Collection[str]) -> bool:
 
 
 def _pairs_reader(
-    columns: Collection[int] | None, read_value: Callable[[bytes, int], tuple[T, int]], skip: Skip, pattern: bytes
+    columns: Collection[int] | None,
+    read_value: Callable[[bytes, int], tuple[T, int]],
+    skip: Skip,
+    value: bytes,
+    patterns: Patterns,
 ) -> Read:
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[int, T] = {}
@@ -95,24 +96,32 @@ def _pairs_reader(
 
     if columns is None or len(columns) > MAX_MATCHED:
         return read
-    return _matching_reader(tuple(sorted(columns)), read_value, pattern, read)
+    keys = b"".join(re.escape(encode_long(each)) + b"()|" for each in sorted(columns)) + LONG
+    return _matching_reader(sorted(columns), read_value, b"(?:%b)%b" % (keys, value), read, patterns)
 
 
 def _matching_reader(
-    columns: Sequence[int], read_value: Callable[[bytes, int], tuple[T, int]], pattern: bytes, otherwise: Read
+    columns: Sequence[int],
+    read_value: Callable[[bytes, int], tuple[T, int]],
+    pattern: bytes,
+    otherwise: Read,
+    patterns: Patterns,
 ) -> Read:
     """Returns the function that reads values of some columns by regular expressions, one for each number of pairs. Its
     groups are empty: they are where the values of these columns begin. What none of them matches is read `otherwise`:
-    many pairs, long bounds, and corrupt ones."""
-    keys = b"".join(re.escape(encode_long(each)) + b"()|" for each in columns) + LONG
+    many pairs, long bounds, corrupt ones, and what is beyond the file's patterns."""
+    whole: list[Match | None] = [None] * MAX_WHOLE
     numbered = [*enumerate(columns, 1)]
 
     def read(data: bytes, place: int) -> tuple[object, int]:
         size = data[place]
         if size & 0x81 or size >= 2 * MAX_WHOLE:  # a size below zero, or of more bytes than one
             return otherwise(data, place)
-        match = _compiled(keys, pattern, size >> 1)(data, place + 1)
-        if match is None:
+        pairs = size >> 1
+        compiled = whole[pairs]
+        if compiled is None:
+            compiled = whole[pairs] = patterns.compiled(pattern, pairs, b"\0" if pairs else b"")
+        if compiled is None or (match := compiled(data, place + 1)) is None:
             return otherwise(data, place)
         found: dict[int, T] = {}
         for group, column in numbered:
@@ -122,9 +131,3 @@ def _matching_reader(
         return found, match.end()
 
     return read
-
-
-@lru_cache(128)
-def _compiled(keys: bytes, value: bytes, pairs: int) -> Match:
-    end = re.escape(b"\0") if pairs else b""
-    return re.compile(b"(?:(?:%b)%b){%d}+%b" % (keys, value, pairs, end), re.DOTALL).match

@@ -15,8 +15,10 @@ from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.state.avro import AvroHeader, AvroLimits, Decode, ReadRange, decode_blocks
-from arco_catalog.state.avro_decoder import Read, fields_reader, named_fields, reader_of, skipper_of
+from arco_catalog.state.avro_decoder import fields_reader, reader_of
 from arco_catalog.state.avro_schema import Unreadable
+from arco_catalog.state.avro_skippers import Patterns, Skippers
+from arco_catalog.state.avro_values import Read, named_fields
 from arco_catalog.state.entry_statistics import bounds_reader, counts_reader
 from arco_catalog.state.partition_values import PartitionReader
 from storage_backends.lazy_dataclass import dataclass
@@ -111,13 +113,15 @@ class _EntryDecoder:
         before, partition, after = fields[:at], fields[at][1], fields[at + 1 :]
         if "status" not in names[:at]:
             raise Unreadable("the entries of the manifest have their status behind the partition")
-        readers = _readers(fields, selection.columns)
-        self._read_head = fields_reader(before, readers)
+        skippers = Skippers()
+        readers = _readers(fields, selection.columns, skippers.patterns)
+        self._read_head = fields_reader(before, readers, skippers)
         self._partitions = PartitionReader(partition, selection.spec, selection.partition_types)
-        self._skip_partition = skipper_of(partition)
-        self._read_rest = fields_reader(after, readers)
+        self._skip_partition = skippers.of(partition)
+        self._read_rest = fields_reader(after, readers, skippers)
         counted = () if self._next_row_id is None else ("record_count", "first_row_id")
-        self._count_rest = fields_reader(after, {name: readers[name] for name in counted if name in readers})
+        counts = {name: readers[name] for name in counted if name in readers}
+        self._count_rest = fields_reader(after, counts, skippers)
 
     def skips(self, count: int) -> bool:
         """Whether the next entries, so many, need not be decoded. Then they are behind the reader."""
@@ -280,14 +284,16 @@ def _flat_fields(schema: JsonObject) -> Sequence[tuple[str, JsonValue]]:
     return found
 
 
-def _readers(fields: Sequence[tuple[str, JsonValue]], columns: Collection[int] | None) -> Mapping[str, Read]:
+def _readers(
+    fields: Sequence[tuple[str, JsonValue]], columns: Collection[int] | None, patterns: Patterns
+) -> Mapping[str, Read]:
     """Returns the functions that read the fields of an entry, by name. Raises `Unreadable` for one of a wrong type."""
     found: dict[str, Read] = {}
     for name, of in fields:
         if name in _FORMS:
             found[name] = _checked_reader(name, of)
         elif name in _COUNTS + _BOUNDS and (columns is None or columns):
-            found[name] = (bounds_reader if name in _BOUNDS else counts_reader)(of, columns)
+            found[name] = (bounds_reader if name in _BOUNDS else counts_reader)(of, columns, patterns)
     return found
 
 

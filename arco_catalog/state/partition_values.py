@@ -9,8 +9,9 @@ from arco_catalog.iceberg import primitives
 from arco_catalog.iceberg.content_files import Partition, PartitionValue
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.partition import PartitionField, PartitionSpec
-from arco_catalog.state.avro_decoder import named_fields, reader_of
+from arco_catalog.state.avro_decoder import reader_of
 from arco_catalog.state.avro_schema import MAX_DECIMAL_BYTES, Unreadable
+from arco_catalog.state.avro_values import named_fields
 from arco_catalog.state.fields import objects
 
 Convert: TypeAlias = Callable[[object], PartitionValue]
@@ -41,7 +42,7 @@ class PartitionReader:
         self._fields = [(name, _converter(of)) for name, of in zip(names, types, strict=True)]
 
     def read(self, data: bytes, place: int) -> Partition:
-        """Returns the partition at this position of the data. Raises as the functions of `avro_decoder` do."""
+        """Returns the partition at this position of the data. Raises as the functions of `avro_values` do."""
         record, _ = self._read(data, place)
         return tuple(self._values(record)) if isinstance(record, dict) else ()
 

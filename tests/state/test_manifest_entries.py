@@ -19,8 +19,8 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.state import avro
-from arco_catalog.state.avro_decoder import encode_long
 from arco_catalog.state.avro_schema import Unreadable
+from arco_catalog.state.avro_values import encode_long
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 from tools.support.avro_files import avro_file
 from tools.support.entry_files import entry, entry_file, entry_schema, field, listed, optional

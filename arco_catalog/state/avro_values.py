@@ -1,0 +1,157 @@
+"""Decodes single values of Avro's binary encoding from bytes in memory (Avro specification, "Binary Encoding").
+
+The functions take the data and a position in it, and return the position behind the value. They raise `Unreadable`,
+`IndexError`, `struct.error` or `ValueError` for a value that is corrupt or goes on beyond the data.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+from typing import Final, TypeAlias
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.avro_schema import Unreadable
+from arco_catalog.state.fields import objects, text
+
+Read: TypeAlias = Callable[[bytes, int], tuple[object, int]]
+"""Returns the value at a position, and the position behind it."""
+Skip: TypeAlias = Callable[[bytes, int], int]
+"""Returns the position behind the value at a position."""
+
+MAX_ITEMS: Final = 100_000
+"""Items of an array or map that is decoded."""
+_FLOAT: Final = Struct("<f")
+_DOUBLE: Final = Struct("<d")
+
+
+def read_long(data: bytes, place: int) -> tuple[int, int]:
+    """Reads a number, of Avro's types int and long."""
+    byte = data[place]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), place + 1
+    value = byte & 0x7F
+    for shift in range(7, 70, 7):
+        place += 1
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return (value >> 1) ^ -(value & 1), place + 1
+    raise Unreadable("an Avro integer has more than 64 bits")
+
+
+def skip_long(data: bytes, place: int) -> int:
+    """Skips a number."""
+    return read_long(data, place)[1]
+
+
+def encode_long(value: int) -> bytes:
+    """Returns the encoding of a number, of Avro's types int and long."""
+    left = value << 1 ^ value >> 63
+    found = bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    found.append(left)
+    return bytes(found)
+
+
+def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
+    """Reads a value of Avro's type bytes."""
+    length, start = read_long(data, place)
+    end = start + length
+    if not start <= end <= len(data):
+        raise Unreadable(f"an Avro value of {length:,} bytes goes on beyond its record")
+    return data[start:end], end
+
+
+def read_text(data: bytes, place: int) -> tuple[str, int]:
+    """Reads a string. Raises `UnicodeDecodeError`, a `ValueError`, too."""
+    found, end = read_bytes(data, place)
+    return found.decode(), end
+
+
+def skip_bytes(data: bytes, place: int) -> int:
+    """Skips a value of bytes or text."""
+    length, start = read_long(data, place)
+    if length < 0:
+        raise Unreadable("an Avro value has a negative length")
+    return start + length
+
+
+def read_null(data: bytes, place: int) -> tuple[None, int]:
+    """Reads a null, which takes no bytes."""
+    return None, place
+
+
+def _read_boolean(data: bytes, place: int) -> tuple[bool, int]:
+    return data[place] != 0, place + 1
+
+
+def _read_float(data: bytes, place: int) -> tuple[float, int]:
+    [value] = _FLOAT.unpack_from(data, place)
+    return value, place + 4
+
+
+def _read_double(data: bytes, place: int) -> tuple[float, int]:
+    [value] = _DOUBLE.unpack_from(data, place)
+    return value, place + 8
+
+
+READERS: Final[Mapping[str, Read]] = {
+    "null": read_null,
+    "boolean": _read_boolean,
+    "int": read_long,
+    "long": read_long,
+    "float": _read_float,
+    "double": _read_double,
+    "bytes": read_bytes,
+    "string": read_text,
+}
+"""The functions that read values of primitive types."""
+
+
+def named_fields(record: JsonObject) -> Sequence[tuple[str, JsonValue]]:
+    """Returns the names and types of a record's fields, in order."""
+    return [(text(each, "name"), each["type"]) for each in objects(record, "fields")]
+
+
+def type_name(schema: JsonValue) -> str:
+    """Returns the name of a type that is written out; of a union it is empty."""
+    return schema if isinstance(schema, str) else text(schema, "type") if isinstance(schema, dict) else ""
+
+
+def read_branch(data: bytes, place: int) -> tuple[int, int]:
+    """Reads which branch of a union the value behind it has."""
+    branch, start = read_long(data, place)
+    if branch < 0:
+        raise Unreadable("an Avro union has a branch below zero")
+    return branch, start
+
+
+def checked_items(items: int) -> int:
+    """Returns this number of items. Raises `Unreadable` if a reader takes no array or map of so many."""
+    if items > MAX_ITEMS:
+        raise Unreadable(f"an Avro array or map has more than {MAX_ITEMS:,} items")
+    return items
+
+
+def read_count(data: bytes, place: int) -> tuple[int, int]:
+    """Reads the number of items in the next block of an array or map, 0 at its end."""
+    count, place = read_long(data, place)
+    if count < 0:  # then the size of the items follows
+        count = -count
+        _, place = read_long(data, place)
+    return count, place
+
+
+def fixed_reader(size: int) -> Read:
+    """Returns the function that reads a value of so many bytes."""
+
+    def read(data: bytes, place: int) -> tuple[bytes, int]:
+        end = place + size
+        if end > len(data):
+            raise Unreadable(f"an Avro value of {size:,} bytes goes on beyond its record")
+        return data[place:end], end
+
+    return read
