@@ -3,6 +3,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -16,6 +17,7 @@ import org.apache.iceberg.LocationProviders;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Scan;
 import org.apache.iceberg.Schema;
+import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.StaticTableOperations;
 import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
@@ -82,8 +84,15 @@ public final class Planner {
     return answer;
   }
 
+  /** The table of a metadata file. With {@code at} it has a branch of this name at a snapshot, which the file has not. */
   private static Table table(JsonNode request) {
-    return new BaseTable(new StaticTableOperations(request.get("metadata").asText(), new LocalFiles()), "oracle");
+    LocalFiles files = new LocalFiles();
+    TableMetadata metadata = TableMetadataParser.read(files, request.get("metadata").asText());
+    if (request.hasNonNull("at")) {
+      SnapshotRef branch = SnapshotRef.branchBuilder(request.get("at").asLong()).build();
+      metadata = TableMetadata.buildFrom(metadata).setRef("at", branch).build();
+    }
+    return new BaseTable(new StaticTableOperations(metadata, files), "oracle");
   }
 
   private static Scan<?, FileScanTask, ?> scan(Table table, JsonNode request) {
@@ -104,6 +113,9 @@ public final class Planner {
     if (request.hasNonNull("snapshot")) {
       scan = scan.useSnapshot(request.get("snapshot").asLong());
     }
+    if (request.hasNonNull("at")) {
+      scan = scan.useRef("at"); // under the schema that the table has now, as each branch
+    }
     return configured(scan, request);
   }
 
@@ -111,7 +123,12 @@ public final class Planner {
     boolean caseSensitive = request.get("case-sensitive").asBoolean();
     Expression filter = expression(request.get("filter"));
     Binder.bind(scan.schema().asStruct(), filter, caseSensitive); // a scan without manifests would not
-    return scan.includeColumnStats().caseSensitive(caseSensitive).filter(filter);
+    if (request.hasNonNull("stats")) {
+      List<String> columns = new ArrayList<>();
+      request.get("stats").forEach(name -> columns.add(name.asText()));
+      scan = scan.includeColumnStats(columns);
+    }
+    return scan.caseSensitive(caseSensitive).filter(filter);
   }
 
   private static ObjectNode task(Table table, FileScanTask task) throws IOException {

@@ -23,15 +23,10 @@ import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.UpdatePartitionSpec;
-import org.apache.iceberg.UpdateSchema;
-import org.apache.iceberg.expressions.Expressions;
-import org.apache.iceberg.expressions.Term;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.types.Conversions;
-import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 
 /**
@@ -80,8 +75,8 @@ final class Tables {
       case "positions" -> deletePositions(step);
       case "vector" -> deleteByVector(step);
       case "equality" -> deleteEqualRows(step);
-      case "schema" -> changeSchema(step.get("changes"));
-      case "spec" -> changeSpec(step.get("changes"));
+      case "schema" -> Evolution.changeSchema(table, step.get("changes"));
+      case "spec" -> Evolution.changeSpec(table, step.get("changes"));
       case "property" ->
           table.updateProperties().set(step.get("key").asText(), step.get("value").asText()).commit();
       case "branch" -> table.manageSnapshots().createBranch(step.get("name").asText()).commit();
@@ -89,6 +84,12 @@ final class Tables {
           table
               .manageSnapshots()
               .createTag(step.get("name").asText(), table.currentSnapshot().snapshotId())
+              .commit();
+      case "expire" ->
+          table
+              .expireSnapshots()
+              .expireSnapshotId(table.snapshots().iterator().next().snapshotId())
+              .cleanExpiredFiles(false)
               .commit();
       case "rewrite" -> table.rewriteManifests().clusterBy(file -> "one").commit();
       case "rollback" ->
@@ -108,18 +109,23 @@ final class Tables {
 
   private void append(JsonNode step) {
     AppendFiles append = step.get("merge").asBoolean() ? table.newAppend() : table.newFastAppend();
-    List<DataFile> added = new ArrayList<>();
-    for (JsonNode group : step.get("groups")) {
-      for (List<JsonNode> partition : byPartition(table.spec(), group.get("rows"))) {
-        added.add(dataFile(partition, group.get("options")));
-      }
-    }
+    List<DataFile> added = dataFiles(step.get("groups"));
     added.forEach(append::appendFile);
     if (step.hasNonNull("branch")) {
       append.toBranch(step.get("branch").asText());
     }
     append.commit();
     files.addAll(added);
+  }
+
+  private List<DataFile> dataFiles(JsonNode groups) {
+    List<DataFile> made = new ArrayList<>();
+    for (JsonNode group : groups) {
+      for (List<JsonNode> partition : byPartition(table.spec(), group.get("rows"))) {
+        made.add(dataFile(partition, group.get("options")));
+      }
+    }
+    return made;
   }
 
   private DataFile dataFile(List<JsonNode> rows, JsonNode options) {
@@ -231,59 +237,14 @@ final class Tables {
     commit(step, delta);
   }
 
-  private static void commit(JsonNode step, RowDelta delta) {
+  /** The data files of {@code groups} are added by the same commit, so they have the sequence number of the deletes. */
+  private void commit(JsonNode step, RowDelta delta) {
+    List<DataFile> added = step.hasNonNull("groups") ? dataFiles(step.get("groups")) : List.of();
+    added.forEach(delta::addRows);
     if (step.hasNonNull("branch")) {
       delta.toBranch(step.get("branch").asText());
     }
     delta.commit();
-  }
-
-  private void changeSchema(JsonNode changes) {
-    UpdateSchema update = table.updateSchema();
-    for (JsonNode change : changes) {
-      String name = change.get(1).asText();
-      switch (change.get(0).asText()) {
-        case "add" -> update.addColumn(name, type(change.get(2)));
-        case "drop" -> update.deleteColumn(name);
-        case "rename" -> update.renameColumn(name, change.get(2).asText());
-        case "promote" -> update.updateColumn(name, type(change.get(2)).asPrimitiveType());
-        default -> throw new IllegalArgumentException("no such change: " + change);
-      }
-    }
-    update.commit();
-  }
-
-  private static Type type(JsonNode json) {
-    return Types.fromPrimitiveString(json.asText());
-  }
-
-  private void changeSpec(JsonNode changes) {
-    UpdatePartitionSpec update = table.updateSpec();
-    for (JsonNode change : changes) {
-      String name = change.get(1).asText();
-      switch (change.get(0).asText()) {
-        case "add" -> update.addField(change.get(2).asText(), term(name, change.get(3).asText()));
-        case "remove" -> update.removeField(name);
-        case "rename" -> update.renameField(name, change.get(2).asText());
-        default -> throw new IllegalArgumentException("no such change: " + change);
-      }
-    }
-    update.commit();
-  }
-
-  /** A column under a transform such as {@code bucket[4]}. */
-  private static Term term(String column, String transform) {
-    int bracket = transform.indexOf('[');
-    int width = bracket < 0 ? 0 : Integer.parseInt(transform.substring(bracket + 1, transform.length() - 1));
-    return switch (bracket < 0 ? transform : transform.substring(0, bracket)) {
-      case "identity" -> Expressions.ref(column);
-      case "bucket" -> Expressions.bucket(column, width);
-      case "truncate" -> Expressions.truncate(column, width);
-      case "year" -> Expressions.year(column);
-      case "month" -> Expressions.month(column);
-      case "day" -> Expressions.day(column);
-      case "hour" -> Expressions.hour(column);
-      default -> throw new IllegalArgumentException("no such transform: " + transform);
-    };
+    files.addAll(added);
   }
 }

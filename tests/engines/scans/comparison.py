@@ -50,6 +50,8 @@ def judged(
 ) -> tuple[str, Sequence[str]]:
     """The outcome of a pair, and its faults."""
     match theirs, ours:
+        case _, Answer(status=400) if scan.is_invalid:
+            return "refused", []
         case str(), Answer(status=400):
             return "refused", []
         case str(), Answer():
@@ -59,11 +61,13 @@ def judged(
         case ScanPlan(), Answer():
             return "planned", [f"{ours.status} {ours.body!r}"]
         case ScanPlan(), ScanPlan():
-            return _outcome(theirs), oracle.faults(table, scan, theirs, ours)
+            return _outcome(theirs, ours), oracle.faults(table, scan, theirs, ours)
     raise AssertionError
 
 
-def _outcome(plan: ScanPlan) -> str:
+def _outcome(plan: ScanPlan, ours: ScanPlan) -> str:
     if not plan.tasks:
         return "empty"
+    if len(ours.tasks) < len(plan.tasks):
+        return "ended early"
     return "with deletes" if any(task.deletes for task in plan.tasks) else "without deletes"

@@ -35,7 +35,7 @@ def _predicate(random: Random, columns: Mapping[str, str], identities: Container
     type_name = columns[name]
     if random.random() < 0.01:
         type_name = _another(random, type_name)
-    term: JsonValue = _cased(random, name)
+    term: JsonValue = name
     transform = random.choice(TRANSFORMS[type_name])
     if transform != "identity" and name not in identities and random.random() < 0.2:
         return _of_transform(random, {"type": "transform", "transform": transform, "term": term}, type_name, transform)
@@ -70,10 +70,6 @@ def _of_transform(random: Random, term: JsonObject, type_name: str, transform: s
     if transform == "day" and random.random() < 0.5:
         return _comparison(random, term, [literal(random, "date") for _ in range(2)])
     return _comparison(random, term, [random.choice(numbers) for _ in range(2)])
-
-
-def _cased(random: Random, name: str) -> str:
-    return random.choice((name.upper(), name.lower())) if random.random() < 0.02 else name
 
 
 def _another(random: Random, type_name: str) -> str:

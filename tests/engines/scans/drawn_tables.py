@@ -1,8 +1,8 @@
 """Tables drawn from a seed, as the steps by which tools/javaclient/Tables.java makes them: changes of schema and spec
-among appends and deletes, branches and tags, rewritten manifests, statistics that are cut or missing."""
+among appends, deletes and upserts, branches and tags, expired snapshots, rewritten manifests, statistics that are cut
+or missing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -13,19 +13,8 @@ STATISTICS = ("nulls", "nans", "lower", "upper")
 """What may be missing. The count of values is not: where it is, the catalog trusts no count of nulls in a struct."""
 
 
-@dataclass
-class DrawnTable:
-    """What Java is to make. `columns` has the type of each primitive column by its present name, which is `s.x` for a
-    nested one; `former` those of columns that were renamed or dropped; `identities` are columns that are, or were, a
-    partition field as they are."""
-
-    description: JsonObject
-    columns: dict[str, str]
-    former: dict[str, str] = field(default_factory=dict)
-    identities: set[str] = field(default_factory=set)
-
-
-def drawn_table(random: Random) -> DrawnTable:
+def drawn_table(random: Random) -> JsonObject:
+    """A table, as Java is to make it."""
     return _Drawing(random).table()
 
 
@@ -36,27 +25,18 @@ class _Drawing:
         self.types = [*VALUES] if self.format == 3 else [*OLD_TYPES]
         self.columns: dict[str, str] = {}
         self.required: set[str] = set()
-        self.former: dict[str, str] = {}
-        self.identities: set[str] = set()
         self.fields: list[str] = []
         self.branches: list[str] = []
         self.numbers = iter(range(1000))
 
-    def table(self) -> DrawnTable:
+    def table(self) -> JsonObject:
         schema = self.schema()
         spec = self.spec(schema)
         properties: JsonObject = {"format-version": str(self.format), "commit.manifest.min-count-to-merge": "3"}
         steps: list[JsonValue] = [self.append()]
         for _ in range(self.random.randint(1, 9)):
             steps += self.steps()
-        description: JsonObject = {
-            "op": "make",
-            "schema": schema,
-            "spec": spec,
-            "properties": properties,
-            "steps": steps,
-        }
-        return DrawnTable(description, self.columns, self.former, self.identities)
+        return {"op": "make", "schema": schema, "spec": spec, "properties": properties, "steps": steps}
 
     def schema(self) -> JsonObject:
         """Ids in the order in which Java gives them: those of nested fields after all others."""
@@ -99,17 +79,23 @@ class _Drawing:
             self.name_ref: 1,
             lambda: [{"do": "rewrite"}]: 1,
             lambda: [{"do": "rollback"}]: 1,
+            lambda: [{"do": "expire"}]: 1,
             self.upgrade: 1,
         }
         return self.random.choices([*draws], [*draws.values()])[0]()
 
     def append(self) -> JsonObject:
+        groups = self.groups(4)
+        return {"do": "append", "merge": self.random.random() < 0.5, "groups": groups, "branch": self.branch()}
+
+    def groups(self, most: int) -> list[JsonValue]:
+        """Rows of data files, a file or more each."""
         groups: list[JsonValue] = []
-        for _ in range(self.random.randint(0, 4)):
+        for _ in range(self.random.randint(0, most)):
             pools = self.pools()
             rows: list[JsonValue] = [self.row(pools) for _ in range(self.random.randint(1, 5))]
             groups.append({"rows": rows, "options": self.options()})
-        return {"do": "append", "merge": self.random.random() < 0.5, "groups": groups, "branch": self.branch()}
+        return groups
 
     def branch(self) -> str | None:
         return self.random.choice(self.branches) if self.branches and self.random.random() < 0.3 else None
@@ -155,7 +141,8 @@ class _Drawing:
         if self.format == 3:
             return [{"do": "vector", "file": file, "branch": self.branch()}]
         scope = self.random.choice(("referenced", "bounds", "wide", "partition"))
-        return [{"do": "positions", "file": file, "scope": scope, "branch": self.branch()}]
+        step: JsonObject = {"do": "positions", "file": file, "scope": scope, "groups": self.groups(1)}
+        return [{**step, "branch": self.branch()}]
 
     def equality(self) -> list[JsonValue]:
         """Not by floats, of which Java has -0.0 before 0.0."""
@@ -166,7 +153,8 @@ class _Drawing:
         pools = self.pools()
         rows: list[JsonValue] = [self.row(pools) for _ in range(self.random.randint(1, 3))]
         step: JsonObject = {"do": "equality", "columns": columns, "rows": rows, "options": self.options()}
-        return [{**step, "global": self.random.random() < 0.3, "branch": self.branch()}]
+        groups = self.groups(1)  # by the same commit, as those of an upsert
+        return [{**step, "global": self.random.random() < 0.3, "groups": groups, "branch": self.branch()}]
 
     def change_schema(self) -> list[JsonValue]:
         top = [name for name in self.columns if not name.startswith("s.")]
@@ -183,15 +171,12 @@ class _Drawing:
         if change == "rename" and top:
             name = self.random.choice(top)
             to = f"r{next(self.numbers)}"
-            self.former[name] = self.columns[name]
-            if name in self.identities:
-                self.identities.add(to)
             self.columns = {to if each == name else each: kind for each, kind in self.columns.items()}
             self.required = {to if each == name else each for each in self.required}
             return [{"do": "schema", "changes": [["rename", name, to]]}]
         if change == "drop" and len(top) > 1:
             name = self.random.choice(top)
-            self.former[name] = self.columns.pop(name)
+            del self.columns[name]
             self.required.discard(name)
             return [{"do": "schema", "changes": [["drop", name]]}]
         return []
@@ -210,10 +195,7 @@ class _Drawing:
         return [{"do": "spec", "changes": [["add", column, name, self.transform(column)]]}]
 
     def transform(self, column: str) -> str:
-        transform = self.random.choice(TRANSFORMS[self.columns[column]])
-        if transform == "identity":
-            self.identities.add(column)
-        return transform
+        return self.random.choice(TRANSFORMS[self.columns[column]])
 
     def name_ref(self) -> list[JsonValue]:
         name = f"ref{next(self.numbers)}"

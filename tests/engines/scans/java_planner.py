@@ -8,7 +8,7 @@ from pathlib import Path
 from tools.support.java_programs import JavaProgram, compile_programs, running
 
 RELEASE = "1.11.0"
-SOURCES = ("LocalFiles.java", "Planner.java", "RowFilter.java", "Rows.java", "Tables.java")
+SOURCES = ("Evolution.java", "LocalFiles.java", "Planner.java", "RowFilter.java", "Rows.java", "Tables.java")
 
 
 @contextmanager

@@ -54,6 +54,24 @@ def deletes_that_apply_to_newer_files(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeleteIndex, "deletes_of", of_any_age)
 
 
+def deletes_that_apply_to_files_of_the_next_commit(patch: pytest.MonkeyPatch) -> None:
+    """So equality deletes apply to files of their own commit."""
+    _move_files(patch, -1)
+
+
+def deletes_that_spare_files_of_their_own_commit(patch: pytest.MonkeyPatch) -> None:
+    _move_files(patch, 1)
+
+
+def _move_files(patch: pytest.MonkeyPatch, by: int) -> None:
+    deletes_of = DeleteIndex.deletes_of
+
+    def of_moved(self: DeleteIndex, file: ContentFile) -> Sequence[ContentFile]:
+        return deletes_of(self, file._replace(sequence_number=file.sequence_number + by))
+
+    patch.setattr(DeleteIndex, "deletes_of", of_moved)
+
+
 def partitions_that_all_match(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SpecFilter, "partition_may_match", lambda self, partition: True)
 
@@ -94,6 +112,8 @@ ALL: Sequence[Plant] = (
     nulls_that_are_taken_for_values,
     delete_files_of_which_one_is_dropped,
     deletes_that_apply_to_newer_files,
+    deletes_that_apply_to_files_of_the_next_commit,
+    deletes_that_spare_files_of_their_own_commit,
     partitions_that_all_match,
     manifests_without_a_match,
     residuals_that_are_left_out,

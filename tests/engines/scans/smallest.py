@@ -16,7 +16,7 @@ TRIES = 300
 async def smallest(oracle: Oracle, served: ServedPlanner, found: Comparison) -> tuple[JsonObject, JsonValue]:
     """The table, by its description, and the filter that the first faulty pair of a comparison leads to."""
     case, scan = found.faulty[0]
-    return await shrunk(case.table.drawn.description, scan.java["filter"], _Tries(oracle, served, case, scan).fails)
+    return await shrunk(case.table.description, scan.java["filter"], _Tries(oracle, served, case, scan).fails)
 
 
 @dataclass
@@ -33,13 +33,13 @@ class _Tries:
             return False
         java, request = {**self.scan.java, "filter": drawn}, {**self.scan.request, "filter": drawn}
         scan = replace(self.scan, java=java, request=request)
-        if description is self.case.table.drawn.description:
+        if description is self.case.table.description:
             return await self._has_fault(self.case.name, self.case.table, scan)
         if not scan.of_present_state:  # a table that is made anew has other snapshots
             return False
         name = f"{self.case.name}_{self.made}"
         try:
-            table = self.oracle.make(replace(self.case.table.drawn, description=description), self.served.tables / name)
+            table = self.oracle.make(description, self.served.tables / name)
         except ValueError:
             return False
         await self.served.register(name, table.metadata_location)

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arco_catalog.iceberg.json import JsonValue
@@ -31,10 +31,18 @@ class ScanPlan:
     def of_java(cls, answer: Mapping[str, Any]) -> "ScanPlan":
         return cls([ScanTask(task["data-file"], task["deletes"], task["residual"]) for task in answer["tasks"]])
 
+    def without_row_ids(self) -> "ScanPlan":
+        """The plan as of files whose rows have no ids."""
+        return ScanPlan([replace(task, data_file=_without_row_ids(task.data_file)) for task in self.tasks])
+
     def by_path(self) -> dict[str, ScanTask]:
         tasks = {task.data_file["file-path"]: task for task in self.tasks}
         assert len(tasks) == len(self.tasks), "a data file with two tasks"
         return tasks
+
+
+def _without_row_ids(file: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in file.items() if name != "first-row-id"}
 
 
 def differences(theirs: ScanPlan, unfiltered: ScanPlan, ours: ScanPlan) -> list[str]:
@@ -58,6 +66,8 @@ def _differences(
     differences = []
     if not _same(expected.data_file, found.data_file):
         differences.append(f"{path} is {plain(found.data_file)}, not {plain(expected.data_file)}")
+    if "content" in expected.data_file and statistics(expected.data_file) != statistics(found.data_file):
+        differences.append(f"{path} has {statistics(found.data_file)}, not {statistics(expected.data_file)}")
     theirs, ours, every = map(_names, (expected.deletes, found.deletes, every_delete))
     differences += [f"{path} lacks the deletes of {name}" for name in sorted(theirs.keys() - ours.keys())]
     differences += [f"{path} has the deletes of {name}" for name in sorted(ours.keys() - every.keys())]
@@ -92,6 +102,12 @@ def plain(file: Mapping[str, Any]) -> dict[str, Any]:
     precision."""
     rest = {name: value for name, value in file.items() if name not in STATISTICS and value is not None}
     return {**rest, "partition": [_single(value) if isinstance(value, float) else value for value in rest["partition"]]}
+
+
+def statistics(file: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
+    """The statistics of a file by kind and column. Empty ones are none."""
+    found = {name: file.get(name) or {"keys": [], "values": []} for name in STATISTICS}
+    return {name: dict(zip(each["keys"], each["values"], strict=True)) for name, each in found.items() if each["keys"]}
 
 
 def _single(value: float) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.scans import planted
+from tests.engines.scans import planted, planted_requests
 from tests.engines.scans.comparison import Comparison, compare, notices
 from tests.engines.scans.oracle import Case, Oracle, drawn_case
 from tests.engines.scans.served_planner import ServedPlanner
@@ -50,7 +50,7 @@ async def test_plans_are_those_of_java(oracle: Oracle, folder: Path, cases: list
 
 
 @pytest.mark.usefixtures("registered")
-@pytest.mark.parametrize("plant", planted.ALL, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", [*planted.ALL, *planted_requests.ALL], ids=lambda plant: plant.__name__)
 async def test_a_planner_with_a_bug_is_noticed(
     oracle: Oracle, folder: Path, cases: list[Case], plant: planted.Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,9 +64,11 @@ async def test_a_fault_is_shown_by_a_small_table_and_filter(
 ) -> None:
     planted.delete_files_of_which_one_is_dropped(monkeypatch)
     served = ServedPlanner.of(folder)
-    found = await compare(oracle, served, cases)
-
-    found.faulty = [(case, scan) for case, scan in found.faulty if scan.of_present_state]
+    for case in cases:
+        found = await compare(oracle, served, [case])
+        found.faulty = [(case, scan) for case, scan in found.faulty if scan.of_present_state and scan.min_rows is None]
+        if found.faulty:
+            break
     description, drawn = await smallest(oracle, served, found)
 
     assert drawn is True
@@ -99,4 +101,5 @@ def assert_each_outcome_is_there(outcomes: Mapping[str, int], pairs: int) -> Non
     assert counted.total() == pairs
     assert counted["with deletes"] > pairs / 8
     assert counted["without deletes"] > pairs / 4
+    assert counted["ended early"] > pairs / 100
     assert counted["refused"] < pairs / 5
