@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.schema import Schema, columns_of, type_name
 from tests.engines.scans.drawn_filters import drawn_filter
 from tests.engines.scans.drawn_values import VALUES
-from tests.engines.scans.filter_forms import Named, another_case, newer, recased
+from tests.engines.scans.filter_forms import SchemaColumn, another_case, newer, recased
 
 UNKNOWN = 7
 """A snapshot that no table has."""
@@ -70,8 +70,8 @@ def _schemas(metadata: Mapping[str, Any]) -> Mapping[int, Schema]:
     return {each["schema-id"]: each for each in metadata["schemas"]}
 
 
-def _columns(schema: Schema) -> Mapping[str, Named]:
-    return {each.name: Named(each.id, type_name(each.type)) for each in columns_of(schema)}
+def _columns(schema: Schema) -> Mapping[str, SchemaColumn]:
+    return {each.name: SchemaColumn(each.id, type_name(each.type)) for each in columns_of(schema)}
 
 
 def _identities(metadata: Mapping[str, Any]) -> frozenset[str]:

@@ -88,10 +88,10 @@ class _Drawing:
         groups = self.groups(4)
         return {"do": "append", "merge": self.random.random() < 0.5, "groups": groups, "branch": self.branch()}
 
-    def groups(self, most: int) -> list[JsonValue]:
+    def groups(self, limit: int) -> list[JsonValue]:
         """Rows of data files, a file or more each."""
         groups: list[JsonValue] = []
-        for _ in range(self.random.randint(0, most)):
+        for _ in range(self.random.randint(0, limit)):
             pools = self.pools()
             rows: list[JsonValue] = [self.row(pools) for _ in range(self.random.randint(1, 5))]
             groups.append({"rows": rows, "options": self.options()})

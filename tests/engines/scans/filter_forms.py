@@ -28,14 +28,14 @@ def another_case(random: Random, name: str) -> str:
     return random.choice((name.upper(), name.lower()))
 
 
-class Named(NamedTuple):
+class SchemaColumn(NamedTuple):
     """A column by its id and the name of its type."""
 
     id: int
     type: str
 
 
-def newer(random: Random, drawn: JsonValue, columns: Mapping[str, Named]) -> JsonValue:
+def newer(random: Random, drawn: JsonValue, columns: Mapping[str, SchemaColumn]) -> JsonValue:
     """The filter in the newer form, but for some of its predicates. `columns` are known by the names that filters use:
     most of these become ids."""
     if isinstance(drawn, bool):
@@ -49,7 +49,7 @@ def newer(random: Random, drawn: JsonValue, columns: Mapping[str, Named]) -> Jso
     return _predicate(random, drawn, columns)
 
 
-def _predicate(random: Random, drawn: JsonObject, columns: Mapping[str, Named]) -> JsonObject:
+def _predicate(random: Random, drawn: JsonObject, columns: Mapping[str, SchemaColumn]) -> JsonObject:
     kind, operand = drawn["type"], _operand(random, drawn["term"], columns)
     type_name = columns[str(drawn["term"])].type if str(drawn["term"]) in columns else None
     if "values" in drawn:
@@ -62,7 +62,7 @@ def _predicate(random: Random, drawn: JsonObject, columns: Mapping[str, Named]) 
     return {"type": kind, "left": operand, "right": value}
 
 
-def _operand(random: Random, term: JsonValue, columns: Mapping[str, Named]) -> JsonObject:
+def _operand(random: Random, term: JsonValue, columns: Mapping[str, SchemaColumn]) -> JsonObject:
     if isinstance(term, str):
         if term in columns and random.random() < 0.8:
             return {"type": "reference", "id": columns[term].id}
