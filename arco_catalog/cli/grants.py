@@ -9,7 +9,7 @@ from arco_catalog.cli.command import ManagementOptions
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.grant_texts import format_grant, format_securable
 from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
-from arco_catalog.cli.management import Management, open_management
+from arco_catalog.cli.management import ApiClient, open_management
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
 from arco_catalog.http.options import UNIT_SEPARATOR
@@ -66,12 +66,12 @@ def _as_table(found: Sequence[JsonObject]) -> str:
     return table(HEADINGS, lines) if found else "There are no grants."
 
 
-async def _roles(api: Management, options: ManagementOptions) -> Sequence[str]:
+async def _roles(api: ApiClient, options: ManagementOptions) -> Sequence[str]:
     listed = await api.get("catalogs", options.catalog.warehouse, "catalog-roles")
     return [text(role, "name") for role in objects(listed, "roles")]
 
 
-async def _grants(api: Management, options: ManagementOptions, role: str) -> Sequence[JsonObject]:
+async def _grants(api: ApiClient, options: ManagementOptions, role: str) -> Sequence[JsonObject]:
     return objects(await api.get(*_path(options, role)), "grants")
 
 
@@ -138,7 +138,7 @@ def run_who(options: ManagementOptions, securable: Sequence[str], privilege: str
 
 
 async def _holders(
-    api: Management, options: ManagementOptions, securable: Sequence[str], privilege: str | None
+    api: ApiClient, options: ManagementOptions, securable: Sequence[str], privilege: str | None
 ) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
     path = ("catalogs", options.catalog.warehouse, *securable, "access")
@@ -160,7 +160,7 @@ def _who(row: JsonObject) -> Iterator[Sequence[str]]:
         yield text(held, "privilege"), principal, role, catalog_role, grant
 
 
-async def _require_principal(api: Management, name: str) -> None:
+async def _require_principal(api: ApiClient, name: str) -> None:
     """Raises `NotThere` if there is no such principal, as far as the caller may know: the answer to a check does not
     tell it."""
     try:

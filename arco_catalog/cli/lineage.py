@@ -1,59 +1,107 @@
-"""`arco lineage`: displays the graph of lineage around a table, by the operation of the HTTP API, directly at the
-store."""
+"""`arco lineage`: displays the lineage around a table as trees, by the operation of the HTTP API, at a server or at the
+store, with the edges of the table `system.lineage`."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from arco_catalog.cli.collected_edges import LibraryMissing, NotCollected, Source, read_collected
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import format_text, format_time
-from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.command import ManagementOptions
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
-from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.cli.lineage_tree import as_text, merged
+from arco_catalog.cli.management import open_server, token_for
+from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.lineage_graph import read_lineage
-from arco_catalog.planning.names import format_identifier
-from arco_catalog.state.characters import escaped
-from arco_catalog.state.fields import mapping, objects, texts
+from arco_catalog.operations.lineage_graph import SYSTEM_LINEAGE, read_lineage
+from arco_catalog.operations.load import load_current
+from arco_catalog.planning.names import Identifier
+from arco_catalog.state.fields import mapping, objects, sequence, text
 
-HEADINGS = ("TIME (UTC)", "FROM", "TO", "VERSION", "JOB", "BY", "CONFIDENCE")
+Format = Callable[[JsonObject, Source], Awaitable[str]]
+"""Formats a graph, with the edges of `system.lineage` at a source."""
 
 
-def run(options: CatalogOptions, name: str, direction: str, distance: int, *, as_json: bool) -> int:
-    """Displays the edges of lineage around a table, up to `distance` edges away. Returns 0. Raises `CliError`."""
-    identifier = parse_identifier(name)
-    upstream, downstream = direction != "downstream", direction != "upstream"
+@dataclass(frozen=True, slots=True)
+class LineageArguments:
+    """The arguments of `arco lineage`: the name of the table, which `direction` to show (`both`, `upstream` or
+    `downstream`), and up to how many edges away."""
 
-    async def read() -> JsonObject:
-        async with open_session(options, "lineage", find_catalog) as session:
-            return await read_lineage(session, *identifier, upstream=upstream, downstream=downstream, distance=distance)
+    name: str
+    direction: str
+    depth: int
 
-    graph = carry_out(read)
-    print(json_text(graph) if as_json else as_text(graph))
+    @property
+    def identifier(self) -> Identifier:
+        """The namespace and name. Raises `CliError` for a name that is none of a table."""
+        return parse_identifier(self.name)
+
+
+def run(options: ManagementOptions, query: LineageArguments, *, as_json: bool) -> int:
+    """Displays the lineage around a table. Returns 0. Raises `CliError`."""
+    identifier = query.identifier
+
+    async def formatted(graph: JsonObject, source: Source) -> str:
+        if graph["collected"]:
+            graph = await _with_collected(graph, source, query)
+        return json_text(graph) if as_json else as_text(graph, query.direction)
+
+    async def read() -> str:
+        if options.url is None:
+            return await _at_store(options, query, identifier, formatted)
+        return await _at_server(options.url, options, query, identifier, formatted)
+
+    print(carry_out(read))
     return 0
 
 
-def as_text(graph: JsonObject) -> str:
-    """Formats one line for each edge, under headings, or one sentence without edges; then the notes of the graph."""
-    names = {str(node["id"]): _name(node) for node in objects(graph, "nodes")}
-    edges = [_columns(edge, names) for edge in objects(graph, "edges")]
-    lines = table(HEADINGS, edges) if edges else "No lineage was found."
-    return "\n".join([lines, "", *map(escaped, texts(graph, "notes"))])
+async def _at_store(
+    options: ManagementOptions, query: LineageArguments, identifier: Identifier, formatted: Format
+) -> str:
+    """Reads the graph at the store, and returns it as text."""
+    async with open_session(options.catalog, "lineage", find_catalog) as session:
+        graph = await read_lineage(
+            session,
+            *identifier,
+            upstream=query.direction != "downstream",
+            downstream=query.direction != "upstream",
+            distance=query.depth,
+            explains=True,
+        )
+        metadata = None
+        if graph["collected"]:
+            metadata = (await load_current(another(session), *SYSTEM_LINEAGE, "table")).pointer.metadata.location
+        return await formatted(graph, Source(options.catalog, metadata=metadata))
 
 
-def _name(node: JsonObject) -> str:
-    if node["type"] == "dataset":
-        dataset = mapping(node, "dataset")
-        return f"{format_text(dataset.get('namespace'))} {format_text(dataset.get('name'))}"
-    return format_identifier((*texts(node, "namespace"), str(node["name"])))
+async def _at_server(
+    url: str, options: ManagementOptions, query: LineageArguments, identifier: Identifier, formatted: Format
+) -> str:
+    """Reads the graph at a server, and returns it as text."""
+    namespace, name = identifier
+    async with open_server(url, options, "/v1") as server:
+        config = await server.send("GET", "config", has="overrides", query={"warehouse": options.catalog.warehouse})
+        prefix = text(mapping(config, "overrides"), "prefix")
+        path = (prefix, "namespaces", "\x1f".join(namespace), "tables", name, "lineage")
+        wanted = {"direction": query.direction, "depth": str(query.depth), "explain": "true"}
+        graph = await server.send("GET", *path, has="without-edges", query=wanted)
+        return await formatted(graph, Source(options.catalog, url, await token_for(url, options)))
 
 
-def _columns(edge: JsonObject, names: dict[str, str]) -> tuple[str, ...]:
-    source = edge.get("from")
-    return (
-        format_time(edge.get("at-ms")),
-        "-" if source is None else names[str(source)],
-        names[str(edge["to"])],
-        format_text(edge.get("version")),
-        format_text(mapping(edge, "job").get("name")),
-        format_text(edge.get("principal")),
-        format_text(edge.get("confidence")),
-    )
+async def _with_collected(graph: JsonObject, source: Source, query: LineageArguments) -> JsonObject:
+    """Returns the graph with the edges of `system.lineage` that it lacks; without them, and with a note, if they can't
+    be read."""
+    entity = text(objects(graph, "nodes")[0], "entity")
+    try:
+        found = await asyncio.to_thread(read_collected, source, entity, query.direction, query.depth)
+    except LibraryMissing as missing:
+        note = (
+            f"The edges in the table system.lineage were not read: {missing} is not installed (the extra 'pipeline' of "
+            "arco-catalog)"
+        )
+    except NotCollected as error:
+        note = f"The edges in the table system.lineage were not read: {error}"
+    else:
+        return merged(graph, found)
+    return {**graph, "notes": [*sequence(graph, "notes"), note]}

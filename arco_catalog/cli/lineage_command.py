@@ -3,16 +3,18 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_json, add_table
+from arco_catalog.cli.command import Command, ManagementOptions, add_catalog, add_json, add_server, add_table
 
 EXAMPLES = """\
 Shows what runs read to write a table, and what they wrote after they had read
 it, by stored OpenLineage events and receipts: those of the last days, and of
-the days of the table's commits.
+the days of the table's commits. Edges of other days come from system.lineage,
+if the pipeline has made that table and PyIceberg is installed. It also shows
+which reported runs have no edge here, and why.
 
 examples:
   arco lineage sales.orders --store file:/var/lib/arco
-  arco lineage sales.orders --direction upstream --depth 3 --store s3://bucket
+  arco lineage sales.orders --up --depth 3 --url https://catalog.example.com
 """
 
 
@@ -20,8 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     """Declares the arguments and options of `arco lineage`."""
     add_table(parser, "the table")
     add_catalog(parser, environment)
-    choices = ("both", "upstream", "downstream")
-    parser.add_argument("--direction", choices=choices, default="both", help="what to show [default both]")
+    add_server(parser)
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument("--up", action="store_true", help="show only what it was made from")
+    direction.add_argument("--down", action="store_true", help="show only what was made from it")
     parser.add_argument(
         "--depth", type=int, choices=range(1, 6), default=1, help="how many edges from the table to go [default 1]"
     )
@@ -32,7 +36,9 @@ def run(parsed: argparse.Namespace) -> int:
     """Runs `arco lineage`, and returns the exit code."""
     from arco_catalog.cli import lineage
 
-    return lineage.run(CatalogOptions.of(parsed), parsed.table, parsed.direction, parsed.depth, as_json=parsed.json)
+    direction = "upstream" if parsed.up else "downstream" if parsed.down else "both"
+    query = lineage.LineageArguments(parsed.table, direction, parsed.depth)
+    return lineage.run(ManagementOptions.of(parsed), query, as_json=parsed.json)
 
 
 COMMAND = Command("lineage", "show what a table was made from, and what was made from it", EXAMPLES, add_arguments, run)

@@ -1,6 +1,6 @@
-"""Sends the requests of commands that manage a realm to the management API: of a server, or of an app over the store in
-this process, where a command acts as the operator and no grants are checked. Both serve the same routes, so a command
-does the same in both."""
+"""Sends the requests of commands to an API of a server; those that manage a realm to the management API, of a server or
+of an app over the store in this process, where a command acts as the operator and no grants are checked. Both serve the
+same routes, so a command does the same in both."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -33,17 +33,18 @@ SECONDS = 60.0
 """The time in which a server must answer."""
 NO_QUERY: Mapping[str, str] = {}
 CHANGES = ("PUT", "POST", "DELETE")
-FOREIGN = "the answer is none of the management API: does --url name a catalog's server?"
+FOREIGN = "the answer is none of the catalog's APIs: does --url name a catalog's server?"
 
 Exchange = Callable[[str, str, Mapping[str, str], bytes], Awaitable[tuple[int, bytes]]]
 """Sends a request (method, path, headers, body), and returns the status and the body of the response."""
 
 
-class Management:
-    """A client of the management API."""
+class ApiClient:
+    """A client of an API, whose paths begin with `base`: by default the management API."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, base: str = BASE) -> None:
         self._exchange = exchange
+        self._base = base
 
     async def get(self, *path: str) -> JsonObject:
         """Returns the document at a path. Raises as `send` does, and `CliError` for a document without fields."""
@@ -87,7 +88,7 @@ class Management:
     ) -> JsonObject:
         """Sends a request, and returns the document in the answer; an empty one if the answer has no body, which is a
         success with one of the statuses in `empty`. Raises as `send` does."""
-        target = "/".join([BASE, *(quote(segment, safe="") for segment in path)])
+        target = "/".join([self._base, *(quote(segment, safe="") for segment in path)])
         target += f"?{urlencode(query)}" if query else ""
         headers = {} if body is None else {"content-type": "application/json"}
         status, answer = await self._exchange(method, target, headers, b"" if body is None else dumps(body))
@@ -115,21 +116,30 @@ def _document(body: bytes) -> JsonObject:
 
 
 @asynccontextmanager
-async def open_management(options: ManagementOptions, command: str, *, writes: bool) -> AsyncIterator[Management]:
+async def open_management(options: ManagementOptions, command: str, *, writes: bool) -> AsyncIterator[ApiClient]:
     """Yields the client of the management API that the options name. Raises `CliError` for a URL that is not https or
     loopback, for a token file that can't be read, and if the body finds that an answer of a server has another form;
     for a store as `open_session` and `find_realm` do."""
     if options.url is not None:
-        try:
-            yield Management(_server(options.url, await _token(options.url, options)))
-        except (InternalError, LookupError, OverflowError) as error:
-            raise CliError(FOREIGN) from error
+        async with open_server(options.url, options, BASE) as client:
+            yield client
         return
     async with open_session(options.catalog, command, find_realm, writes=writes) as (realm, _):
-        yield Management(_in_process(realm))
+        yield ApiClient(_in_process(realm))
 
 
-async def _token(url: str, options: ManagementOptions) -> str | None:
+@asynccontextmanager
+async def open_server(url: str, options: ManagementOptions, base: str) -> AsyncIterator[ApiClient]:
+    """Yields the client of the API at `base` of the server at a URL, with the token that the options select. Raises
+    `CliError` for a URL that is not https or loopback, for a token file that can't be read, and if the body can't read
+    an answer."""
+    try:
+        yield ApiClient(_server(url, await token_for(url, options)), base)
+    except (InternalError, LookupError, OverflowError) as error:
+        raise CliError(FOREIGN) from error
+
+
+async def token_for(url: str, options: ManagementOptions) -> str | None:
     """Returns the token to send: that of the token file, or else that of the saved login at the server, None if there
     is none."""
     if options.token_file is None:

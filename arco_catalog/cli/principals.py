@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import ManagementOptions
-from arco_catalog.cli.management import Management, open_management
+from arco_catalog.cli.management import ApiClient, open_management
 from arco_catalog.cli.options import parse_pairs
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
@@ -47,7 +47,7 @@ def run(
     return 0
 
 
-async def _one(api: Management, action: str, name: str, arguments: PrincipalArguments) -> JsonObject:
+async def _one(api: ApiClient, action: str, name: str, arguments: PrincipalArguments) -> JsonObject:
     match action:
         case "create":
             properties: JsonObject = {**parse_pairs("--property", "team=sales", arguments.properties)}
@@ -69,7 +69,7 @@ async def _one(api: Management, action: str, name: str, arguments: PrincipalArgu
             return await api.send("POST", "principals", name, action, has="credentials")
 
 
-async def _update(api: Management, name: str, arguments: PrincipalArguments) -> JsonObject:
+async def _update(api: ApiClient, name: str, arguments: PrincipalArguments) -> JsonObject:
     """Changes the properties that the arguments give, and returns the principal. Raises `CliError` if another change
     commits in between."""
     principal = await api.get("principals", name)

@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import ManagementOptions
 from arco_catalog.cli.grant_texts import format_grant
-from arco_catalog.cli.management import Management, open_management
+from arco_catalog.cli.management import ApiClient, open_management
 from arco_catalog.cli.options import parse_pairs
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
@@ -70,7 +70,7 @@ def run(options: ManagementOptions, action: str, name: str | None, arguments: Ro
     return 0
 
 
-async def _one(api: Management, kind: _Kind, action: str, name: str, arguments: RoleArguments) -> JsonObject:
+async def _one(api: ApiClient, kind: _Kind, action: str, name: str, arguments: RoleArguments) -> JsonObject:
     named: JsonObject = {kind.field: {"name": name}}
     match action:
         case "create":
@@ -90,7 +90,7 @@ async def _one(api: Management, kind: _Kind, action: str, name: str, arguments: 
             return {"name": name}
 
 
-async def _show(api: Management, kind: _Kind, name: str) -> JsonObject:
+async def _show(api: ApiClient, kind: _Kind, name: str) -> JsonObject:
     """Returns a role with the names of who has it and, of a catalog role, its grants."""
     role = await api.get(*kind.path, name)
     holders = objects(await api.get(*kind.path, name, kind.holders), kind.listed)

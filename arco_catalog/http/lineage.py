@@ -19,7 +19,8 @@ async def receive(context: RequestContext) -> Response:
 
 async def of_table(context: RequestContext) -> Response:
     """Returns the graph of lineage around a table: other tables and datasets that runs read to write it, or wrote after
-    they had read it, up to five edges away, as `depth` and `direction` select. Raises `NoSuchTable`, and `BadRequest`
+    they had read it, up to five edges away, as `depth` and `direction` select; with `explain`, also which runs have no
+    edge, and why. Raises `NoSuchTable`, and `BadRequest`
     for an invalid parameter."""
     # Imported here: a cold start with another request saves the time.
     from arco_catalog.operations.lineage_graph import read_lineage
@@ -27,10 +28,13 @@ async def of_table(context: RequestContext) -> Response:
     direction, distance = context.query.choice("direction", DIRECTIONS, "both"), context.query.positive("depth") or 1
     if distance > MAX_DISTANCE:
         raise BadRequest(f"Query parameter 'depth' must be 1 to {MAX_DISTANCE}, not {distance}")
-    upstream, downstream = direction != "downstream", direction != "upstream"
-    session = context.sessions.open()
-    return json_response(
-        await read_lineage(
-            session, context.namespace, context.table, upstream=upstream, downstream=downstream, distance=distance
-        )
+    graph = await read_lineage(
+        context.sessions.open(),
+        context.namespace,
+        context.table,
+        upstream=direction != "downstream",
+        downstream=direction != "upstream",
+        distance=distance,
+        explains=context.query.flag("explain"),
     )
+    return json_response(graph)

@@ -1,5 +1,5 @@
-"""Reads the stored OpenLineage events of some days that may be about given datasets, within limits
-(docs/design/lineage.md#graph)."""
+"""Reads the stored OpenLineage events of some days that may be about given datasets, and on request the latest others,
+within limits (docs/design/lineage.md#graph)."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,8 @@ from itertools import islice
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.planning.lineage_edges import RunEvent
-from arco_catalog.planning.lineage_names import EventTags, reference_to, tags_in
+from arco_catalog.planning.lineage_names import EventTags, digest_in, reference_to, tags_in
+from arco_catalog.planning.lineage_reasons import LeftOutEvent, NoEdge
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.lineage import decode_event, read_event
@@ -20,6 +21,8 @@ from arco_catalog.state.worker_threads import off_loop
 from storage_backends import Found, Listed
 from storage_backends.lazy_dataclass import dataclass
 
+LAST_DAYS = 7
+"""How many days back from now events are read, besides the days of a table's latest commits."""
 MAX_DAYS = 16
 """Maximum number of days of which events are read."""
 MAX_PAGES = 48
@@ -49,13 +52,14 @@ class EventEntry:
 
 @dataclass(slots=True)
 class EventReader:
-    """Reads events of some days, no event twice. `events` are those of runs that were read; `is_partial` is whether any
-    that may be about the datasets were left out."""
+    """Reads events of some days, no event twice. `events` are those of runs that were read; `left_out` are events that
+    are of no run, unreadable or too large; `is_partial` is whether any that may be about the datasets were left out."""
 
     days: Sequence[date]
     _session: Session
     _times: Mapping[date, Sequence[int]]
     events: list[RunEvent] = field(default_factory=list)
+    left_out: list[LeftOutEvent] = field(default_factory=list)
     is_partial: bool = False
     _unread: list[EventEntry] = field(default_factory=list)
     """The events that were not chosen yet."""
@@ -71,23 +75,40 @@ class EventReader:
         unread = self._unread
         weight = ENTRY_WEIGHT * len(unread)
         chosen, self._unread = await off_loop(weight, lambda: _choose(unread, tags, self._times))
-        before = len(self.events)
+        found = await self._read_all(chosen)
+        self.events += found
+        return bool(found)
+
+    async def read_others(self, limit: int) -> list[RunEvent]:
+        """Reads up to `limit` of the latest events that were not chosen, an equal part of each sender's, and returns
+        those of runs. Raises `StoreError`, and `OutOfMemory`."""
+        unread, was_partial = self._unread, self.is_partial
+        ordered = await off_loop(ENTRY_WEIGHT * len(unread), lambda: _equally(unread, {}, {}))
+        found = await self._read_all(ordered[:limit])
+        self.is_partial = was_partial
+        return found
+
+    async def _read_all(self, chosen: Sequence[EventEntry]) -> list[RunEvent]:
+        """Reads events up to the limits, and returns those of runs."""
+        found: list[RunEvent] = []
         for batch in batches(self._within_limits(chosen), AT_ONCE):
             for event in await gather(*(_read(self._session, entry) for entry in batch)):
-                if event is None:
-                    continue
-                self._datasets_left -= len(event.inputs) + len(event.outputs)
-                if self._datasets_left < 0:
-                    self.is_partial = True
-                    return len(self.events) > before
-                self.events.append(event)
-        return len(self.events) > before
+                if isinstance(event, LeftOutEvent):
+                    self.left_out.append(event)
+                elif event is not None:
+                    self._datasets_left -= len(event.inputs) + len(event.outputs)
+                    if self._datasets_left < 0:
+                        self.is_partial = True
+                        return found
+                    found.append(event)
+        return found
 
     def _within_limits(self, chosen: Sequence[EventEntry]) -> list[EventEntry]:
         taken: list[EventEntry] = []
         for event in chosen:
             if event.stored.size > MAX_EVENT_BYTES:
                 self.is_partial = True
+                self.left_out.append(_left_out(event, NoEdge.TOO_LARGE))
                 continue
             if self._events_left == 0 or event.stored.size > self._bytes_left:
                 self.is_partial = True
@@ -115,6 +136,17 @@ async def list_events(session: Session, days: Mapping[date, Sequence[int]]) -> E
         _bytes_left=MAX_BYTES,
         _datasets_left=MAX_DATASETS,
     )
+
+
+async def count_named(session: Session, days: Sequence[date], tags: frozenset[str]) -> Mapping[date, int]:
+    """Returns how many events of each day have one of these tags in their names, of the first 1,000 names of the day;
+    days without any are left out. Reads no event. Raises `StoreError`, and `OutOfMemory`."""
+    found = await gather(*(_list_day(session, day, 1) for day in days))
+    counts = {
+        day: sum(event.tags.datasets is not None and event.tags.may_name(tags) for event in events)
+        for day, (events, _) in zip(days, found, strict=True)
+    }
+    return {day: count for day, count in counts.items() if count}
 
 
 async def _list_day(session: Session, day: date, pages: int) -> tuple[list[EventEntry], bool]:
@@ -193,8 +225,8 @@ def _in_turn(groups: Sequence[Sequence[EventEntry]]) -> list[EventEntry]:
     return found
 
 
-async def _read(session: Session, entry: EventEntry) -> RunEvent | None:
-    """Reads one event; None if it was deleted meanwhile, is corrupt, or belongs to no run."""
+async def _read(session: Session, entry: EventEntry) -> RunEvent | LeftOutEvent | None:
+    """Reads one event; None if it was deleted meanwhile."""
     await session.hold.take(PARSED_WEIGHT * entry.stored.size)
     found = await session.state.store.get(entry.stored.key)
     if not isinstance(found, Found):
@@ -203,14 +235,18 @@ async def _read(session: Session, entry: EventEntry) -> RunEvent | None:
     return await off_loop(len(body), lambda: _run_event(body, entry))
 
 
-def _run_event(body: bytes, entry: EventEntry) -> RunEvent | None:
+def _left_out(entry: EventEntry, reason: NoEdge) -> LeftOutEvent:
+    return LeftOutEvent(digest_in(entry.name), entry.stored.written_ms, reason)
+
+
+def _run_event(body: bytes, entry: EventEntry) -> RunEvent | LeftOutEvent:
     try:
         stored = decode_event(body, entry.stored.key)
         event = read_event(stored.event)
     except (InternalError, BadRequest):
-        return None
+        return _left_out(entry, NoEdge.UNREADABLE)
     if event.run is None:
-        return None
+        return _left_out(entry, NoEdge.NO_RUN)
     return RunEvent(
         entry.name,
         entry.stored.written_ms,

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.lineage_events import MAX_DAYS, EventReader, list_events
+from arco_catalog.operations.lineage_events import LAST_DAYS, MAX_DAYS, EventReader, list_events
+from arco_catalog.operations.lineage_reasons import explain_missing
 from arco_catalog.operations.receipt_cursor import PastCommit, ReceiptCursor
 from arco_catalog.operations.relation_history import read_history
 from arco_catalog.operations.version_entries import added_snapshot_ids, version_reference
@@ -31,11 +32,8 @@ from arco_catalog.state.index import Namespace
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import day_of
 from arco_catalog.state.receipt import COMMITTED
-from arco_catalog.state.registry import RegistryState
 from storage_backends.lazy_dataclass import dataclass
 
-LAST_DAYS = 7
-"""How many days back from now events are read, besides the days of the table's latest commits."""
 MAX_OTHER_TABLES = 4
 """Maximum number of other written tables whose receipts are read."""
 MAX_OTHER_READS = 8
@@ -64,10 +62,18 @@ class _CommitLog:
 
 
 async def read_lineage(
-    session: Session, namespace: Namespace, name: str, *, upstream: bool, downstream: bool, distance: int
+    session: Session,
+    namespace: Namespace,
+    name: str,
+    *,
+    upstream: bool,
+    downstream: bool,
+    distance: int,
+    explains: bool = False,
 ) -> JsonObject:
     """Returns the graph of lineage around a table, in one direction or both, to nodes that are at most `distance` edges
-    away. Tables that the caller may not read are nodes without a name. Raises the errors of `load_table`."""
+    away. Tables that the caller may not read are nodes without a name. With `explains` it also returns which runs have
+    no edge, and why. Raises the errors of `load_table`."""
     history = await read_history(session, namespace, name, "table")
     head = session.judged_on or session.state.cached_head() or await session.state.head()
     written = _CommitLog({}, {})
@@ -78,9 +84,10 @@ async def read_lineage(
     def may_know(table: GraphTable | None) -> Steps[bool]:
         return session.access.holds(head.index, _required(table))
 
+    catalogs = (session.settings.warehouse,)
+    query = LineageQuery(root, upstream, downstream, distance, catalogs, events.events, written.commits, may_know)
+
     async def search() -> LineageGraph:
-        catalogs = (session.settings.warehouse,)
-        query = LineageQuery(root, upstream, downstream, distance, catalogs, events.events, written.commits, may_know)
         datasets = sum(len(event.inputs) + len(event.outputs) for event in events.events)
         return await carry_out(session.state, head.index, lineage_graph(head.index, query), DATASET_BYTES * datasets)
 
@@ -94,11 +101,15 @@ async def read_lineage(
     if tables:
         await gather(*(_read_commits(session, entity, written) for entity in tables[:MAX_OTHER_TABLES]))
         graph = await search()
+    collected = await relation_entry(session.state, head.index, *SYSTEM_LINEAGE) is not None
+    searched: JsonObject = {"days": [day.isoformat() for day in events.days], "events": len(events.events)}
     return {
         **_describe(graph, written.versions),
         "cut-off": [*sorted(graph.limits_reached | ({"events"} if events.is_partial else set()))],
-        "searched": {"days": [day.isoformat() for day in events.days], "events": len(events.events)},
-        "notes": await _notes(session, head, events),
+        "searched": searched,
+        "without-edges": await explain_missing(session, head, query, graph, events) if explains else None,
+        "collected": collected,
+        "notes": _notes(events, collected=collected),
     }
 
 
@@ -183,9 +194,10 @@ def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonOb
 
 
 def _node(node_id: str, node: GraphNode) -> JsonObject:
-    fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "dataset": None}
+    fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "entity": None, "dataset": None}
     if node.table is not None:
-        fields |= {"type": node.table.kind, "namespace": [*node.table.namespace], "name": node.table.name}
+        of_table: JsonObject = {"namespace": [*node.table.namespace], "name": node.table.name}
+        fields |= {"type": node.table.kind, **of_table, "entity": node.table.entity}
     elif node.dataset is not None:
         dataset: JsonObject = {"namespace": node.dataset.namespace, "name": node.dataset.name}
         fields |= {"type": "dataset", "dataset": dataset}
@@ -216,15 +228,14 @@ def _edge(edge: GraphEdge, ids: Mapping[str, str], visible: set[str], versions: 
     }
 
 
-async def _notes(session: Session, head: RegistryState, events: EventReader) -> list[JsonValue]:
+def _notes(events: EventReader, *, collected: bool) -> list[JsonValue]:
     """Returns sentences about what the graph leaves out, and where it is."""
     notes: list[JsonValue] = []
     if events.is_partial:
         notes.append("Not all events of these days that may be about these tables were read, so edges may be missing")
-    collected = await relation_entry(session.state, head.index, *SYSTEM_LINEAGE)
     notes.append(
-        "Events of other days are not collected: run `arco pipeline run compact` for the table system.lineage"
-        if collected is None
-        else "The table system.lineage has the edges of all days that the pipeline has collected"
+        "The table system.lineage has the edges of all days that the pipeline has collected"
+        if collected
+        else "Events of other days are not collected: run `arco pipeline run compact` for the table system.lineage"
     )
     return notes

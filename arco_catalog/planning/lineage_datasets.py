@@ -52,6 +52,16 @@ class KnownTable:
     committed_ms: int = 0
 
 
+def is_catalog(namespace: str) -> bool:
+    """Whether an OpenLineage namespace is that of a catalog."""
+    return namespace.partition(":")[0] in _CATALOGS
+
+
+def is_engine(namespace: str) -> bool:
+    """Whether an OpenLineage namespace is that of an engine, in which a table's name begins with that of a catalog."""
+    return namespace.partition(":")[0] in _ENGINES
+
+
 def locations_of(dataset: DatasetRef) -> Sequence[str]:
     """Returns the locations that table metadata may have for a dataset that is named by its location, in every
     spelling; empty if the dataset is not named so."""
@@ -70,10 +80,9 @@ def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[s
     this catalog for clients. What follows the last dot of a candidate is the table's name; without a dot, it is
     skipped."""
     for where, name in ((dataset.namespace, dataset.name), *dataset.further):
-        scheme = where.partition(":")[0]
         catalog, _, inside = name.partition(".")
-        whole = [name] if scheme in _CATALOGS else []
-        short = [inside] if scheme in _CATALOGS | _ENGINES and catalog in catalogs else []
+        whole = [name] if is_catalog(where) else []
+        short = [inside] if (is_catalog(where) or is_engine(where)) and catalog in catalogs else []
         for candidate in (*whole, *short):
             namespace, dot, table = candidate.rpartition(".")
             if dot:

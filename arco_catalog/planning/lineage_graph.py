@@ -101,11 +101,13 @@ class GraphEdge:
 
 @dataclass(slots=True)
 class LineageGraph:
-    """A graph of lineage: nodes by their keys, the first in the middle, and edges. `limits_reached` has `nodes` and
-    `edges` if there are more of them than the maximum."""
+    """A graph of lineage: nodes by their keys, the first in the middle, and edges. `linked_runs` are the runs of which
+    an event has an edge, also if another run's edge replaces it. `limits_reached` has `nodes` and `edges`
+    if there are more of them than the maximum."""
 
     nodes: dict[str, GraphNode] = field(default_factory=dict)
     edges: dict[object, GraphEdge] = field(default_factory=dict)
+    linked_runs: set[RunKey] = field(default_factory=set)
     limits_reached: set[str] = field(default_factory=set)
 
 
@@ -208,6 +210,7 @@ class _Search:
     def _add_edge(self, event: RunEvent, history: History, source: str, target: str, written: DatasetRef) -> None:
         commits = self._query.commits.get(target, ())
         for match in edge_matches(event, written, history.started_ms, commits):
+            self._graph.linked_runs.add(run_key(event))
             snapshot_id = written_snapshot(written, None if match is None else match.commit)
             edge = GraphEdge(source, target, event, match, snapshot_id)
             identity = source, target, event.job_namespace, event.job_name

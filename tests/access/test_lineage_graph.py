@@ -25,13 +25,13 @@ def dataset(name: str, snapshot_id: int | None = None) -> JsonObject:
     return known if snapshot_id is None else {**known, "facets": facets}
 
 
-async def send(client: Client, inputs: Sequence[JsonObject], outputs: Sequence[JsonObject]) -> None:
+async def send(client: Client, inputs: Sequence[JsonObject], outputs: Sequence[JsonObject], run: str = RUN) -> None:
     event: JsonObject = {
         "eventType": "COMPLETE",
         "eventTime": "2026-01-01T00:00:00Z",
         "producer": "x",
         "schemaURL": "x",
-        "run": {"runId": RUN},
+        "run": {"runId": run},
         "job": {"namespace": "secret", "name": "secret-job"},
         "inputs": [*inputs],
         "outputs": [*outputs],
@@ -119,3 +119,30 @@ async def test_an_event_about_a_hidden_table_does_not_show_whether_it_exists() -
     before = await shape("db.missing")
     assert before == (1 + 2 + 2, 4)
     assert await shape("db.u") == (before[0] + 2, before[1] + 2)
+
+
+async def test_reasons_are_for_callers_who_may_read_the_properties_of_all_tables() -> None:
+    lake = await Lake().start()
+    await send(lake.manager, [], [dataset("lake.db.u")])
+    reader = await lake.app.principal("reader", on_table("TABLE_READ_PROPERTIES", "db", "t"))
+    owner = await lake.app.principal("owner", on_catalog("TABLE_READ_PROPERTIES"))
+
+    assert (await reader.get(f"{T}/lineage?explain=true")).json["without-edges"] is None
+    found = mapping((await owner.get(f"{T}/lineage?explain=true")).json, "without-edges")
+    assert [run["reason"] for run in objects(found, "runs")] == ["no-inputs"]
+
+
+async def test_a_reason_does_not_show_whether_a_view_exists_that_the_caller_may_not_read() -> None:
+    lake = await Lake().start()
+    owner = await lake.app.principal("owner", on_catalog("TABLE_READ_PROPERTIES"))
+
+    async def reason(name: str) -> str:
+        run = str(uuid.uuid4())
+        await send(owner, [dataset(f"lake.{name}")], [{"namespace": "kafka://b", "name": "x"}], run)
+        runs = objects(mapping((await owner.get(f"{T}/lineage?explain=true")).json, "without-edges"), "runs")
+        [found] = [each for each in runs if each["run-id"] == run]
+        return f"{found['reason']} {found['message']}"
+
+    assert (await reason("db.missing")).startswith("unknown-datasets")
+    assert (await reason("db.u")).startswith("other-tables")
+    assert await reason("db.v") == await reason("db.missing")

@@ -318,7 +318,7 @@ async def test_an_answer_that_is_none_of_the_management_api_is_an_error(command:
         ended = await arco(*command.split(), "--url", url, "--token-file", os.devnull)
 
     assert (ended.code, ended.out) == (1, "")
-    assert "the answer is none of the management API" in ended.err
+    assert "the answer is none of the catalog's APIs" in ended.err
 
 
 @pytest.mark.parametrize("body", ["<html>", "", "{}", '{"status": "ok"}'])
@@ -341,7 +341,7 @@ async def test_an_answer_of_another_form_is_no_success_of_a_change(command: str,
         ended = await arco(*command.split(), "--url", url, "--token-file", os.devnull)
 
     assert (ended.code, ended.out) == (1, "")
-    assert "the answer is none of the management API" in ended.err
+    assert "the answer is none of the catalog's APIs" in ended.err
 
 
 async def test_an_update_whose_answer_is_no_principal_is_no_success() -> None:

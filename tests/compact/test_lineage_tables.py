@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyiceberg.table import Table
 
+from arco_catalog.cli import collected_edges
 from arco_catalog.embed import serving
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject
@@ -21,6 +22,7 @@ from arco_catalog.state.paths import Paths
 from arco_catalog.state.watermarks import BATCH
 from reconciler.system import tables
 from reconciler.system.definition import SystemTable
+from tests.cli.in_process import arco
 from tests.compact.lake import ROW, Killed, ServedLake, in_another_thread
 from tests.compact.test_lineage import SCAN
 from tests.support.filled_store import FilledStore
@@ -256,3 +258,45 @@ def by_servo(lake: ServedLake, table: str, run: str) -> str:
     source: JsonObject = {"kind": "Servo", "run_id": ulid_of_uuid(run), "task_id": "T", "principal": "anonymous"}
     file.write_bytes(json.dumps({**said, "source": source}).encode())
     return file.stem
+
+
+@pytest.mark.parametrize("at", ["store", "server"])
+async def test_arco_lineage_shows_collected_edges_whose_events_are_gone(reporting: ServedLake, at: str) -> None:
+    await reporting.compact()
+    for file in (reporting.folder / "_catalog" / "events").glob("*/openlineage/*.json"):
+        file.unlink()
+    where = ("--url", reporting.server.uri) if at == "server" else ("--store", reporting.server.store)
+
+    ended = await arco("lineage", "db.daily", "--up", "--depth", "2", *where, "--warehouse", WAREHOUSE)
+
+    tree = [line.split("  by ")[0] for line in ended.out.splitlines()[:3]]
+    assert tree == ["db.daily", "   <- db.clean", "      <- db.raw"], ended
+    assert ended.out.count("from system.lineage") == 2
+    down = await arco("lineage", "db.raw", "--down", "--json", *where, "--warehouse", WAREHOUSE)
+    [edge] = json.loads(down.out)["edges"]
+    assert (edge["collected"], edge["matched-by"]) == (True, "snapshot")
+
+
+async def test_arco_lineage_shows_an_edge_once_and_a_note_without_pyiceberg(
+    reporting: ServedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await reporting.compact()
+    command = ("lineage", "db.daily", "--up", "--store", reporting.server.store, "--warehouse", WAREHOUSE)
+
+    once = await arco(*command)
+    monkeypatch.setattr(collected_edges, "find_spec", {"pyiceberg": 1}.get)
+    without = await arco(*command)
+
+    assert (once.out.count("<- db.clean"), "from system.lineage" in once.out) == (1, False), once
+    assert "were not read: pyarrow is not installed" in without.out
+
+
+async def test_arco_lineage_reads_a_part_of_what_is_too_much(
+    reporting: ServedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await reporting.compact()
+    monkeypatch.setattr(collected_edges, "MAX_ROWS", 0)
+
+    ended = await arco("lineage", "db.raw", "--json", "--store", reporting.server.store, "--warehouse", WAREHOUSE)
+
+    assert json.loads(ended.out)["cut-off"] == ["collected"]

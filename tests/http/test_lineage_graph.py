@@ -13,7 +13,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import lineage_events
 from arco_catalog.operations.lineage import receive_event
-from arco_catalog.operations.lineage_graph import LAST_DAYS
+from arco_catalog.operations.lineage_events import LAST_DAYS
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning import lineage_graph
 from arco_catalog.planning.lineage_names import MAX_DATASET_TAGS
@@ -172,8 +172,10 @@ async def test_what_was_read_and_what_was_written_are_neighbours(lake: Lake) -> 
         "matched-by": "snapshot",
     }
     assert {name: upstream[name] for name in expected} == expected
-    assert objects(found, "nodes")[0] == {
+    root = objects(found, "nodes")[0]
+    assert root == {
         "id": "n0",
+        "entity": root["entity"],
         "type": "table",
         "namespace": ["db"],
         "name": "daily",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from arco_catalog.http.lineage import DIRECTIONS, MAX_DISTANCE
 from arco_catalog.iceberg.snapshot_summary import COUNTS
+from arco_catalog.planning.lineage_reasons import NoEdge
 from tools.openapi.builders import (
     INTEGER,
     TEXT,
@@ -54,6 +55,7 @@ _GRAPH = [
         {**INTEGER, "minimum": 1, "maximum": MAX_DISTANCE},
         "The maximum number of edges between a node and the table, by default 1.",
     ),
+    query("explain", {"type": "boolean"}, "Whether to return which runs have no edge, and why."),
 ]
 
 
@@ -144,9 +146,34 @@ _NODE = object_of(
     type={"enum": ["table", "view", "dataset", "hidden"]},
     namespace=nullable(list_of(TEXT)),
     name=nullable(TEXT),
+    entity=nullable(TEXT),
     dataset=nullable(object_of(namespace=TEXT, name=TEXT)),
     depth=INTEGER,
 )
+_DAY: Json = {"type": "string", "format": "date"}
+_RUN = object_of(
+    event={"description": "The digest of the run's event that reports most.", "type": "string"},
+    events=INTEGER,
+    at_ms=_LONG,
+    state=nullable(TEXT),
+    run_id=nullable(TEXT),
+    job=nullable(object_of(namespace=nullable(TEXT), name=nullable(TEXT))),
+    principal=nullable(TEXT),
+    reason={"enum": [*NoEdge]},
+    message=TEXT,
+)
+_WITHOUT_EDGES: Json = {
+    "description": "Runs without an edge in the graph, and events of no run: the first ones, and a number for each "
+    "reason. Null without `explain`, and for callers who may not read the properties of all tables.",
+    **nullable(
+        object_of(
+            runs=list_of(_RUN),
+            reasons={"type": "object", "additionalProperties": INTEGER},
+            events=INTEGER,
+            earlier=list_of(object_of(day=_DAY, events=INTEGER)),
+        )
+    ),
+}
 _EDGE: Json = {
     "from": nullable(TEXT),
     "to": TEXT,
@@ -169,7 +196,9 @@ SCHEMAS: Mapping[str, Json] = {
             nodes=list_of(_NODE),
             edges=list_of(object_of(**_EDGE)),
             cut_off=list_of({"enum": ["nodes", "edges", "events"]}),
-            searched=object_of(days=list_of({"type": "string", "format": "date"}), events=INTEGER),
+            searched=object_of(days=list_of(_DAY), events=INTEGER),
+            without_edges=_WITHOUT_EDGES,
+            collected={"description": "Whether there is a table system.lineage.", "type": "boolean"},
             notes=list_of(TEXT),
         ),
     },
