@@ -51,7 +51,11 @@ ENTRY_POINTS = (
     "arco_catalog.embed",
     "reconciler.catalog_config",
 )
-IMPORT_SOURCE = "arco_catalog.cli.import_pyiceberg"  # asks other catalogs, through PyIceberg, when told to
+# The modules that use PyIceberg, each for one command, and which modules import them.
+PYICEBERG = {
+    "arco_catalog.cli.import_pyiceberg": ("arco_catalog.cli.import_tables",),
+    "arco_catalog.cli.collected_edges": ("arco_catalog.cli.lineage", "arco_catalog.cli.lineage_tree"),
+}
 HEAVY = ("pyiceberg", "pyarrow", "pydantic", "pyspark", "pandas", "numpy")
 # What reaches beyond the process, or asks it for time or chance.
 IMPURE = (
@@ -157,10 +161,10 @@ def planning_is_pure(edge: Import) -> str | None:
 
 
 def a_cold_start_is_light(edge: Import) -> str | None:
-    if edge.importer == IMPORT_SOURCE and within(edge.imported, "pyiceberg"):
+    if edge.importer in PYICEBERG and within(edge.imported, "pyiceberg"):
         return None
-    if edge.imported == IMPORT_SOURCE and edge.importer != "arco_catalog.cli.import_tables":
-        return "PyIceberg is imported by `arco import catalog` alone"
+    if edge.importer not in PYICEBERG.get(edge.imported, (edge.importer,)):
+        return "PyIceberg is imported by `arco import catalog` and `arco lineage` alone"
     ships = within(edge.importer, "arco_catalog") or within(edge.importer, "storage_backends")
     if ships and any(within(edge.imported, library) for library in HEAVY):
         return "no data library on the path of a load or a commit (docs/design/budgets.md)"
@@ -361,7 +365,9 @@ def test_every_room_is_looked_at() -> None:
         ("arco_catalog/cli/import_pyiceberg.py", "import pyarrow", "data library"),
         ("tools/bench/cost.py", "from tests.support.fake_runtime import FakeRuntime", "without the tests"),
         ("arco_catalog/cli/import_sources.py", "from pyiceberg.catalog import load_catalog", "data library"),
-        ("arco_catalog/cli/serve.py", "from arco_catalog.cli import import_pyiceberg", "import catalog` alone"),
+        ("arco_catalog/cli/serve.py", "from arco_catalog.cli import import_pyiceberg", "arco lineage` alone"),
+        ("arco_catalog/cli/serve.py", "from arco_catalog.cli import collected_edges", "arco lineage` alone"),
+        ("arco_catalog/cli/lineage.py", "from pyiceberg.table import Table", "data library"),
         ("storage_backends/s3/client.py", "import os\ndef f():\n    return os.environ['AWS_REGION']", "handed on"),
         ("arco_catalog/operations/open.py", "from os import getenv", "handed on"),
         ("arco_catalog/config/variable.py", "import os\nenvironment = dict(os.environ)", "handed on"),
@@ -390,6 +396,7 @@ def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str
         ("arco_catalog/iceberg/json.py", "import orjson\nfrom . import errors\nfrom urllib.parse import quote"),
         ("storage_backends/s3/store.py", "import botocore.session\nfrom .base import ABSENT"),
         ("arco_catalog/cli/import_pyiceberg.py", "from pyiceberg.catalog import load_catalog"),
+        ("arco_catalog/cli/lineage.py", "from arco_catalog.cli.collected_edges import Source"),
         ("storage_backends/wire/http1.py", "from httptools import HttpResponseParser"),
         ("lambda/api.py", "import os\nfrom arco_catalog.config.variables import STORE\nSTORE.read(os.environ)"),
         ("arco_catalog/cli/program.py", "import os\nenvironment = os.environ"),

@@ -1,4 +1,4 @@
-"""Reads the edges around a table that the pipeline has collected in the table `system.lineage`
+"""Reads the edges around a table from the table `system.lineage`, which the pipeline makes
 (docs/pipeline.md#lineage), through PyIceberg, which the extra `pipeline` installs. PyIceberg blocks, so the caller runs
 this in a thread."""
 
@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(slots=True)
 class CollectedEdges:
-    """Rows of `system.lineage`, one for two ends and a job: the latest, of `Verified` ones if there are any.
+    """Rows of `system.lineage`, one for two ends and a job: the latest, of proved ones if there are any.
     `is_partial` is whether there are more than may be read."""
 
     rows: dict[tuple[object, ...], Row] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Reads the tables of a catalog through PyIceberg: Hive, Glue, SQL (JDBC), or REST as in Nessie, Polaris and others.
 
 PyIceberg blocks, so it runs in threads, and not all of its clients are thread-safe, so each thread has its own catalog.
-No other module of arco_catalog imports PyIceberg, which the extra `import` installs."""
+Of the other modules of arco_catalog only `collected_edges` imports PyIceberg, which the extra `import` installs."""
 
 import asyncio
 import threading
