@@ -4,20 +4,23 @@ A delete file applies to older data files: one of positions, and a deletion vect
 number, one of equality to files before it. It applies within its partition, unless it is of equality and its partition
 spec has no fields. A file of positions may name the one data file that it is for: by a field, or by bounds of the
 column of paths that are equal. A deletion vector replaces all files of positions for its data file.
+
+Where a partition may have lost a value (`partition_keys`), more files of positions apply than are meant, which names of
+data files in them make up for. Equality deletes would delete rows of another partition, so there is no answer.
 """
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
-from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics, Partition
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
+from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.expressions.conditions import is_floating
 from arco_catalog.iceberg.expressions.statistics import may_be_nan, null_test
 from arco_catalog.iceberg.expressions.values import Value, decode_bound
 from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.partition_keys import PartitionKeys, are_equal
 from arco_catalog.iceberg.schema import Column
-from arco_catalog.iceberg.transforms import is_void
 
 FILE_PATH_ID: Final = 2_147_483_546
 """The id of the column of a file of positions that has the paths of data files."""
@@ -31,12 +34,18 @@ T = TypeVar("T")
 class DeleteIndex:
     """The delete files of a snapshot, or some of them, by the data files to which they apply. `specs` are the table's
     partition specs by id; `columns` are the columns of all its schemas by id, of the newest schema that
-    has the id. `column_ids` are the columns whose statistics of data files it reads."""
+    has the id, and `dropped` those that a later schema does not have. `column_ids` are the columns whose statistics of
+    data files it reads."""
 
     def __init__(
-        self, deletes: Iterable[ContentFile], specs: Mapping[int, PartitionSpec], columns: Mapping[int, Column]
+        self,
+        deletes: Iterable[ContentFile],
+        specs: Mapping[int, PartitionSpec],
+        columns: Mapping[int, Column],
+        dropped: frozenset[int] = frozenset(),
     ) -> None:
         self._columns = columns
+        self._keys = keys = PartitionKeys(specs, dropped)
         self._vectors: dict[str, ContentFile] = {}
         by_path: dict[str, list[ContentFile]] = {}
         by_partition: dict[Hashable, list[ContentFile]] = {}
@@ -45,7 +54,7 @@ class DeleteIndex:
         for file in deletes:
             if file.content == FileContent.EQUALITY_DELETES:
                 found = _EqualityDeletes.of(file, columns)
-                key = _key(file) if _is_partitioned(specs.get(file.spec_id)) else None
+                key = keys.of(file) if keys.is_partitioned(file.spec_id) else None
                 equality.setdefault(key, []).append(found)
                 column_ids.update(column.id for column, _ in found.values)
             elif file.is_deletion_vector:
@@ -53,7 +62,7 @@ class DeleteIndex:
             elif (path := referenced_path(file)) is not None:
                 by_path.setdefault(path, []).append(file)
             else:
-                by_partition.setdefault(_key(file), []).append(file)
+                by_partition.setdefault(keys.of(file), []).append(file)
         self._by_path = {path: _positions(files) for path, files in by_path.items()}
         self._by_partition = {key: _positions(files) for key, files in by_partition.items()}
         self._equality = {key: _equalities(files) for key, files in equality.items()}
@@ -68,23 +77,47 @@ class DeleteIndex:
 
     def deletes_of(self, file: ContentFile) -> Sequence[ContentFile]:
         """Returns the delete files that may delete rows of a data file. Raises `BadRequest` for a deletion vector that
-        is older than its data file, and for one, or a file of positions, of another partition."""
-        key = _key(file)
+        is older than its data file, and for one, or a file of positions, of another partition; `Unsupported` if it
+        can't be known whether equality deletes are of the file's partition."""
+        key = self._keys.of(file)
         found: list[ContentFile] = []
         values = _DataValues(file.statistics)
         for group in (None, key) if self._equality else ():
             if (equality := self._equality.get(group)) is not None:
-                found += [deletes.file for deletes in equality.since(file) if values.may_match(deletes)]
+                matching = [deletes.file for deletes in equality.since(file) if values.may_match(deletes)]
+                found += matching if group is None else self._equal_deletes(matching, file)
         vector = self._vectors.get(file.path)
         if vector is not None:
             _check_vector(vector, file)
             return [*found, vector]
         if (of_partition := self._by_partition.get(key)) is not None:
-            found += of_partition.since(file)
+            found += self._of_partition(of_partition.since(file), file)
         if (of_path := self._by_path.get(file.path)) is not None:
             for each in of_path.since(file):
                 _check_partition(each, file)
                 found.append(each)
+        return found
+
+    def _of_partition(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
+        """Returns the deletes with the key of a file's partition that may be of the partition."""
+        if file.spec_id not in self._keys.lost:
+            return deletes
+        return [each for each in deletes if are_equal(each.partition, file.partition) is not False]
+
+    def _equal_deletes(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
+        """Returns the equality deletes with the key of a file's partition that are of the partition."""
+        found = self._of_partition(deletes, file)
+        if (
+            found
+            and file.spec_id in self._keys.lost
+            and any(are_equal(each.partition, file.partition) is None for each in found)
+        ):
+            raise Unsupported(
+                f"The partition of the data file {file.path[:200]} may have lost the value of a dropped column, so it "
+                "can't be known which equality deletes are for the file. Iceberg's Java library leaves them out: let the "
+                "client plan its scans (scan-planning-mode=client), delete the rows again, and rewrite the table's data "
+                "files (rewrite_data_files)"
+            )
         return found
 
 
@@ -104,21 +137,17 @@ EVERYWHERE: Final = "*"
 """The lookup key of equality deletes that apply to all partitions."""
 
 
-def lookup_key(deletes: ContentFile, specs: Mapping[int, PartitionSpec]) -> str:
+def lookup_key(deletes: ContentFile, keys: PartitionKeys) -> str:
     """Returns the key by which a delete file is found: the data file that it is for, or its partition, or all."""
     if deletes.content == FileContent.EQUALITY_DELETES:
-        return _partition_key(deletes) if _is_partitioned(specs.get(deletes.spec_id)) else EVERYWHERE
+        return keys.text_of(deletes) if keys.is_partitioned(deletes.spec_id) else EVERYWHERE
     path = referenced_path(deletes)
-    return _partition_key(deletes) if path is None else f"file {path}"
+    return keys.text_of(deletes) if path is None else f"file {path}"
 
 
-def lookup_keys(data: ContentFile) -> Sequence[str]:
+def lookup_keys(data: ContentFile, keys: PartitionKeys) -> Sequence[str]:
     """Returns the keys of all delete files that may apply to a data file."""
-    return EVERYWHERE, _partition_key(data), f"file {data.path}"
-
-
-def _partition_key(file: ContentFile) -> str:
-    return f"partition {file.spec_id} {file.partition!r}"
+    return EVERYWHERE, keys.text_of(data), f"file {data.path}"
 
 
 class _BySequence(NamedTuple, Generic[T]):
@@ -224,20 +253,6 @@ def _bounds_of_first_halves(low: bytes, high: bytes) -> tuple[bytes, bytes] | No
     return (low[:8], high[:8]) if low[0] >> 7 == high[0] >> 7 else None
 
 
-def _is_partitioned(spec: PartitionSpec | None) -> bool:
-    return spec is not None and not all(is_void(field["transform"]) for field in spec["fields"])
-
-
-def _key(file: ContentFile) -> Hashable:
-    """Returns a key that is equal for files of one partition. A float is in it as text: NaN is one value, and -0.0
-    another than 0.0."""
-    return file.spec_id, _comparable(file.partition)
-
-
-def _comparable(partition: Partition) -> tuple[Hashable, ...]:
-    return tuple(repr(value) if isinstance(value, float) else value for value in partition)
-
-
 def _check_vector(vector: ContentFile, file: ContentFile) -> None:
     if vector.sequence_number < file.sequence_number:
         raise BadRequest(f"The table can't be read: the deletion vector of {file.path[:200]} is older than the file")
@@ -245,10 +260,8 @@ def _check_vector(vector: ContentFile, file: ContentFile) -> None:
 
 
 def _check_partition(deletes: ContentFile, file: ContentFile) -> None:
-    """Null agrees with any value: the reference implementation loses a value when it rewrites a manifest after the
-    field's source column was dropped."""
-    pairs = zip(_comparable(deletes.partition), _comparable(file.partition), strict=False)
-    if deletes.spec_id != file.spec_id or any(one != other and None not in (one, other) for one, other in pairs):
+    """Raises `BadRequest` for deletes of a data file that are of another partition. Null agrees with any value."""
+    if deletes.spec_id != file.spec_id or are_equal(deletes.partition, file.partition) is False:
         raise BadRequest(
             f"The table can't be read: deletes of the data file {file.path[:200]} are of another partition"
         )

@@ -22,7 +22,7 @@ from arco_catalog.iceberg.content_files import (
 )
 from arco_catalog.iceberg.delete_index import FILE_PATH_ID, lookup_key, lookup_keys
 from arco_catalog.iceberg.json import JsonValue, MalformedJson, dumps, loads
-from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.partition_keys import PartitionKeys
 
 VERSION: Final = 1
 """The version of the form: part of the hash that names a part."""
@@ -43,12 +43,12 @@ class PartHeader(NamedTuple):
     columns: frozenset[int]
 
 
-def encode_part(files: Sequence[ContentFile], specs: Mapping[int, PartitionSpec]) -> bytes:
-    """Returns the part of an index with these delete files of a table with these partition specs. Equal arguments give
-    equal bytes."""
+def encode_part(files: Sequence[ContentFile], partitions: PartitionKeys) -> bytes:
+    """Returns the part of an index with these delete files, by the keys of their partitions. Equal arguments give equal
+    bytes."""
     columns = sorted({column for file in files for column in file.equality_ids or ()})
     header = dumps({"version": VERSION, "files": len(files), "columns": [*columns]})
-    rows = b"".join(_hash(lookup_key(file, specs)) + dumps(_row(file)) + b"\n" for file in files)
+    rows = b"".join(_hash(lookup_key(file, partitions)) + dumps(_row(file)) + b"\n" for file in files)
     return header + b"\n" + zlib.compress(rows, 3)
 
 
@@ -65,9 +65,9 @@ def read_header(part: bytes) -> PartHeader:
             raise InvalidPart("its header has another form")
 
 
-def lookup_hashes(data: Iterable[ContentFile]) -> Set[bytes]:
+def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[bytes]:
     """Returns the beginnings of the rows whose delete files may apply to one of these data files."""
-    return {_hash(key) for file in data for key in lookup_keys(file)}
+    return {_hash(key) for file in data for key in lookup_keys(file, partitions)}
 
 
 def select_deletes(part: bytes, hashes: Set[bytes]) -> Sequence[ContentFile]:

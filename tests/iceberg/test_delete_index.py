@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics, Partition
 from arco_catalog.iceberg.delete_index import FILE_PATH_ID, MAX_COMPARED, DeleteIndex
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.partition import PartitionSpec
-from arco_catalog.iceberg.schema import Column
+from arco_catalog.iceberg.partition_keys import dropped_columns
+from arco_catalog.iceberg.schema import Column, Schema, StructField
 
 SPECS: Mapping[int, PartitionSpec] = {
     0: {"spec-id": 0, "fields": []},
     1: {"spec-id": 1, "fields": [{"source-id": 1, "field-id": 1000, "name": "p", "transform": "identity"}]},
     2: {"spec-id": 2, "fields": [{"source-id": 1, "field-id": 1000, "name": "p", "transform": "void"}]},
+}
+COLUMN_JSON: Mapping[str, StructField] = {
+    name: {"id": number, "name": name, "type": "int", "required": False} for number, name in ((1, "a"), (2, "b"))
 }
 COLUMNS = {1: Column(1, "a", "int", False), 2: Column(2, "b", "string", True), 3: Column(3, "c", "double", False)}
 
@@ -227,6 +231,50 @@ def test_equality_columns_that_the_table_does_not_know_rule_nothing_out() -> Non
     one = equality(2, ids=(9,))
     assert found(file(), one) == [one]
     assert DeleteIndex([equality(2, ids=(1, 9, 3))], SPECS, COLUMNS).column_ids == {1, 3}
+
+
+def found_after_a_drop(data: ContentFile, *deletes: ContentFile) -> Sequence[ContentFile]:
+    """In a table whose column 1 was dropped, by which it was partitioned."""
+    return DeleteIndex(deletes, SPECS, COLUMNS, frozenset({1})).deletes_of(data)
+
+
+@pytest.mark.parametrize("partition", [(5,), (None,)], ids=["kept", "lost"])
+@pytest.mark.parametrize("of_data", [(5,), (None,)], ids=["kept_in_the_data", "lost_in_the_data"])
+def test_positions_are_found_where_a_partition_has_lost_the_value_of_a_dropped_column(
+    partition: Partition, of_data: Partition
+) -> None:
+    """Java's library writes null when it rewrites a manifest after the drop. The rows would come back."""
+    deletes = positions(2, spec=1, partition=partition)
+    assert found_after_a_drop(file(spec=1, partition=of_data), deletes) == [deletes]
+
+
+def test_values_of_a_dropped_column_that_are_not_lost_tell_partitions_apart() -> None:
+    deletes = [make(2, spec=1, partition=(6,)) for make in (positions, equality)]
+    assert found_after_a_drop(file(spec=1, partition=(5,)), *deletes) == []
+    here = [make(2, spec=1, partition=(5,)) for make in (equality, positions)]
+    assert found_after_a_drop(file(spec=1, partition=(5,)), *here, *deletes) == here
+
+
+@pytest.mark.parametrize(("one", "other"), [((5,), (None,)), ((None,), (5,))], ids=["data", "deletes"])
+def test_equality_deletes_of_perhaps_another_partition_are_for_clients_to_plan(
+    one: Partition, other: Partition
+) -> None:
+    with pytest.raises(Unsupported, match="dropped column"):
+        found_after_a_drop(file(spec=1, partition=one), equality(2, spec=1, partition=other))
+    assert found_after_a_drop(file(number=3, spec=1, partition=one), equality(2, spec=1, partition=other)) == []
+    assert found(file(spec=1, partition=one), equality(2, spec=1, partition=other)) == []
+
+
+def test_equality_deletes_of_the_null_partition_apply_to_it_as_for_java() -> None:
+    deletes = equality(2, spec=1, partition=(None,))
+    assert found_after_a_drop(file(spec=1, partition=(None,)), deletes) == [deletes]
+
+
+def test_a_column_is_dropped_if_a_later_schema_lacks_it() -> None:
+    one, two, both = (Schema(type="struct", fields=[COLUMN_JSON[n] for n in names]) for names in ("a", "b", "ab"))
+    assert dropped_columns({0: one, 1: both}) == frozenset()
+    assert dropped_columns({0: both, 1: one}) == {2}
+    assert dropped_columns({1: both, 0: two, 2: two}) == {1}
 
 
 NUMBERS = st.integers(1, 4)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.content_files import ContentFile, FileStatistics
 from arco_catalog.iceberg.delete_index import FILE_PATH_ID, DeleteIndex
+from arco_catalog.iceberg.partition_keys import PartitionKeys
 from arco_catalog.state.delete_parts import (
     InvalidPart,
     PartHeader,
@@ -30,9 +31,11 @@ from tests.iceberg.test_delete_index import (
     vector,
 )
 
+KEYS = PartitionKeys(SPECS)
+
 
 def selected(deletes: Sequence[ContentFile], *data: ContentFile) -> Sequence[ContentFile]:
-    return select_deletes(encode_part(deletes, SPECS), lookup_hashes(data))
+    return select_deletes(encode_part(deletes, KEYS), lookup_hashes(data, KEYS))
 
 
 @given(st.lists(delete_files(), max_size=12), st.lists(st.tuples(NUMBERS, PLACES), min_size=1, max_size=3))
@@ -75,13 +78,13 @@ def test_rows_for_other_data_files_are_not_decoded() -> None:
 
 
 def test_the_header_has_the_columns_of_equality_deletes() -> None:
-    header = read_header(encode_part([equality(2, ids=(1, 9)), equality(3, ids=(2,)), positions(1)], SPECS)[:100])
+    header = read_header(encode_part([equality(2, ids=(1, 9)), equality(3, ids=(2,)), positions(1)], KEYS)[:100])
     assert header == PartHeader(3, frozenset({1, 2, 9}))
 
 
 def test_equal_deletes_give_equal_bytes() -> None:
     deletes = [equality(2), vector(3)]
-    assert encode_part(deletes, SPECS) == encode_part([*deletes], SPECS)
+    assert encode_part(deletes, KEYS) == encode_part([*deletes], KEYS)
 
 
 HEADER = b'{"version":1,"files":1,"columns":[]}\n'
@@ -97,7 +100,7 @@ def test_what_has_no_header_is_no_part(part: bytes) -> None:
         read_header(part)
 
 
-ALL = encode_part([equality(2)], SPECS)
+ALL = encode_part([equality(2)], KEYS)
 
 
 def row(document: bytes) -> bytes:
@@ -122,10 +125,10 @@ def row(document: bytes) -> bytes:
 )
 def test_a_corrupt_part_is_an_error(part: bytes) -> None:
     with pytest.raises(InvalidPart):
-        select_deletes(part, lookup_hashes([file()]))
+        select_deletes(part, lookup_hashes([file()], KEYS))
 
 
 def test_content_of_an_unknown_kind_is_an_error() -> None:
     rows = zlib.decompress(ALL.partition(b"\n")[2])
     with pytest.raises(InvalidPart):
-        select_deletes(HEADER + zlib.compress(rows.replace(b"[2,", b"[7,", 1)), lookup_hashes([file()]))
+        select_deletes(HEADER + zlib.compress(rows.replace(b"[2,", b"[7,", 1)), lookup_hashes([file()], KEYS))

@@ -17,6 +17,7 @@ from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.partition_keys import PartitionKeys
 from arco_catalog.iceberg.schema import Column
 from arco_catalog.operations.scans.manifest_source import ADVICE, AT_ONCE, ManifestSource, reading_memory
 from arco_catalog.protocol.catalog import Session
@@ -60,7 +61,8 @@ ROW_BYTES: Final = 400
 
 class ScanDeletes(NamedTuple):
     """The delete manifests of the snapshot that a scan reads, and the ones of them in which the scan's filter may match
-    (`matching`). `specs` are the partition specs of the table, `columns` the columns of all its schemas, by id.
+    (`matching`). `specs` are the partition specs of the table, `columns` the columns of all its schemas, by id, and
+    `dropped` those that a later schema does not have.
     `selection_of` returns how the entries of a manifest are read for the scan, `types_of` the types of the partition
     values of a spec, and `may_match` whether a delete file may have deletes of rows that match the filter."""
 
@@ -68,6 +70,7 @@ class ScanDeletes(NamedTuple):
     matching: Sequence[ManifestFile]
     specs: Mapping[int, PartitionSpec]
     columns: Mapping[int, Column]
+    dropped: frozenset[int]
     selection_of: Callable[[ManifestFile], EntrySelection]
     types_of: Callable[[int], Sequence[str]]
     may_match: Callable[[ContentFile], bool]
@@ -82,6 +85,7 @@ class DeleteFiles:
         self._entity = entity
         self._source = source
         self._scan = scan
+        self._partitions = PartitionKeys(scan.specs, scan.dropped)
         self._index: DeleteIndex | None = None
         self._parts: list[_Part] = []
         self.column_ids: frozenset[int] = frozenset()
@@ -118,7 +122,7 @@ class DeleteFiles:
         as `open` does."""
         if self._index is not None:
             return self._index
-        keys = await off_loop(FILE_BYTES * len(data), partial(lookup_hashes, data))
+        keys = await off_loop(FILE_BYTES * len(data), partial(lookup_hashes, data, self._partitions))
         found = _BoundedFiles()
         for batch in batches(self._parts, AT_ONCE):
             for deletes in await gather(*(self._select(part, keys) for part in batch)):
@@ -131,8 +135,9 @@ class DeleteFiles:
     def _key(self, run: Sequence[ManifestFile]) -> str:
         """Returns the key of a part in the store. The table is in its name: for another table's part it was not
         checked that this one may read the manifests. So are the types by which partitions are read, which differ
-        between schemas: files are found by their partitions."""
-        types = [[*self._scan.types_of(manifest.partition_spec_id)] for manifest in run]
+        between schemas: files are found by their partitions; and so are the fields whose values may be lost."""
+        specs = [manifest.partition_spec_id for manifest in run]
+        types = [[*self._scan.types_of(each), *sorted(self._partitions.lost.get(each, ()))] for each in specs]
         stated = repr((VERSION, self._entity, [manifest._replace(partitions=None) for manifest in run], types))
         return self._session.state.paths.plan_request(hashlib.sha256(stated.encode(errors="surrogatepass")).hexdigest())
 
@@ -149,7 +154,7 @@ class DeleteFiles:
         size = FILE_BYTES * _files_of(part.run)
         held = await self._session.hold.take(size)
         files = await self._entries(part.run, self._selection_of_all)
-        body = await off_loop(FILE_BYTES * len(files), partial(encode_part, files, self._scan.specs))
+        body = await off_loop(FILE_BYTES * len(files), partial(encode_part, files, self._partitions))
         del files
         held.shrink(len(body))
         part.header, part.body = read_header(body), body
@@ -230,7 +235,7 @@ class _Part:
 
 
 def _index_of(deletes: Sequence[ContentFile], scan: ScanDeletes) -> DeleteIndex:
-    return DeleteIndex(filter(scan.may_match, deletes), scan.specs, scan.columns)
+    return DeleteIndex(filter(scan.may_match, deletes), scan.specs, scan.columns, scan.dropped)
 
 
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:

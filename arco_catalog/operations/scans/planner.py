@@ -12,6 +12,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.expressions.expression_json import parse_expression
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.partition_keys import dropped_columns
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.iceberg.schema import Column, columns_of
 from arco_catalog.operations.scans.answer import MAX_BYTES, TaskAnswer
@@ -287,6 +288,7 @@ class Planner:
             [each for each in live if self._deletes_may_match(each)],
             self._table.specs,
             _columns_of(self._table) if live else {},
+            dropped_columns(self._table.schemas) if live else frozenset(),
             self._deletes_in,
             self._types_of,
             self._may_match,

@@ -73,6 +73,7 @@ class Table:
             selected,
             SPECS,
             COLUMNS,
+            frozenset(),
             lambda _: EntrySelection(SPECS[0], [], None),
             lambda _: [],
             may_match,

@@ -1,0 +1,75 @@
+"""Whether delete files are of the partition of a data file.
+
+Iceberg's Java library loses a value of a partition when it rewrites a manifest after the field's source column was
+dropped: it writes null. So two files of one partition may have the value and null, and two files with null may have
+been of two partitions.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final
+
+from arco_catalog.iceberg.content_files import ContentFile, Partition, PartitionValue
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.schema import Schema, columns_of
+from arco_catalog.iceberg.transforms import is_void
+
+_NO_PLACES: Final = frozenset[int]()
+
+
+class PartitionKeys:
+    """The keys of partitions by which delete files are found: equal for all that may be one partition. `specs` are the
+    partition specs of a table, and `dropped` the ids of columns that a schema does not have any more. `lost` has the
+    places of the fields of these columns, by specs that have such fields."""
+
+    def __init__(self, specs: Mapping[int, PartitionSpec], dropped: frozenset[int] = frozenset()) -> None:
+        self._partitioned = {
+            number for number, spec in specs.items() if not all(is_void(field["transform"]) for field in spec["fields"])
+        }
+        places = {
+            number: frozenset(place for place, field in enumerate(spec["fields"]) if field["source-id"] in dropped)
+            for number, spec in specs.items()
+        }
+        self.lost: Mapping[int, frozenset[int]] = {number: each for number, each in places.items() if each}
+
+    def is_partitioned(self, spec_id: int) -> bool:
+        """Whether files of a spec belong to a part of the table."""
+        return spec_id in self._partitioned
+
+    def of(self, file: ContentFile) -> Hashable:
+        """Returns the key of a file. A float is in it as text: NaN is one value, and -0.0 another than 0.0."""
+        return file.spec_id, tuple(map(_comparable, self._kept(file)))
+
+    def text_of(self, file: ContentFile) -> str:
+        """Returns the key of a file as text."""
+        return f"partition {file.spec_id} {tuple(self._kept(file))!r}"
+
+    def _kept(self, file: ContentFile) -> Iterable[PartitionValue]:
+        lost = self.lost.get(file.spec_id, _NO_PLACES)
+        return (
+            (None if place in lost else value for place, value in enumerate(file.partition)) if lost else file.partition
+        )
+
+
+def are_equal(one: Partition, other: Partition) -> bool | None:
+    """Whether two partitions with equal keys are one; None if that can't be known, because one has null where the other
+    has a value, which may be lost. Two nulls are equal, as they are for Java."""
+    pairs = zip(map(_comparable, one), map(_comparable, other), strict=False)
+    unequal = [each for each in pairs if each[0] != each[1]]
+    if not unequal:
+        return True
+    return None if all(None in each for each in unequal) else False
+
+
+def dropped_columns(schemas: Mapping[int, Schema]) -> frozenset[int]:
+    """Returns the ids of the columns that a schema of a table has, and a later one does not have."""
+    seen: set[int] = set()
+    dropped: set[int] = set()
+    for _, schema in sorted(schemas.items()):
+        present = {column.id for column in columns_of(schema)}
+        dropped |= seen - present
+        seen |= present
+    return frozenset(dropped)
+
+
+def _comparable(value: PartitionValue) -> Hashable:
+    return repr(value) if isinstance(value, float) else value
