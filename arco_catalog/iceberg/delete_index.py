@@ -114,8 +114,8 @@ class DeleteIndex:
         ):
             raise Unsupported(
                 f"The partition of the data file {file.path[:200]} may have lost the value of a dropped column, so it "
-                "can't be known which equality deletes are for the file. Iceberg's Java library leaves them out: let the "
-                "client plan its scans (scan-planning-mode=client), delete the rows again, and rewrite the table's data "
+                "can't be known which equality deletes are for the file. Iceberg's Java library leaves them out: let "
+                "the client plan its scans (scan-planning-mode=client), delete the rows again, and rewrite the data "
                 "files (rewrite_data_files)"
             )
         return found

@@ -58,6 +58,8 @@ def judged(
             return "refused", [f"{ours.status} {ours.body!r}, and Java: {theirs}"]
         case str(), ScanPlan():
             return "refused", [] if theirs.startswith(BREAKS) else [f"planned, and Java: {theirs}"]
+        case ScanPlan(), Answer(status=406) if table.has_lost_partitions and "dropped column" in ours.message:
+            return "refused", []
         case ScanPlan(), Answer():
             return "planned", [f"{ours.status} {ours.body!r}"]
         case ScanPlan(), ScanPlan():

@@ -11,6 +11,7 @@ STATISTICS = ("column-sizes", "value-counts", "null-value-counts", "nan-value-co
 
 MISSING = "missing"
 NOT_PRUNED = "not pruned"
+HAS_DELETES = "has the deletes of"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _differences(
         differences.append(f"{path} has {statistics(found.data_file)}, not {statistics(expected.data_file)}")
     theirs, ours, every = map(_names, (expected.deletes, found.deletes, every_delete))
     differences += [f"{path} lacks the deletes of {name}" for name in sorted(theirs.keys() - ours.keys())]
-    differences += [f"{path} has the deletes of {name}" for name in sorted(ours.keys() - every.keys())]
+    differences += [f"{path} {HAS_DELETES} {name}" for name in sorted(ours.keys() - every.keys())]
     for name in sorted(every.keys() & ours.keys()):
         if not _same(every[name], ours[name]):
             differences.append(f"{name} is {plain(ours[name])}, not {plain(every[name])}")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from tests.engines.scans.drawn_scans import DrawnScan
-from tests.engines.scans.drawn_tables import DrawnTable
 from tests.engines.scans.oracle import MadeTable, Oracle
 from tests.engines.scans.served_planner import ServedPlanner
 from tests.engines.scans.tasks import ScanPlan
@@ -47,7 +46,7 @@ def made(oracle: Oracle, folder: Path, *steps: JsonValue) -> MadeTable:
         "properties": {"format-version": "2"},
         "steps": [append, *steps, *DROP],
     }
-    return oracle.make(DrawnTable(description, {}), folder)
+    return oracle.make(description, folder)
 
 
 async def planned(folder: Path, table: MadeTable) -> ScanPlan | Answer:
