@@ -21,13 +21,15 @@ from arco_catalog.iceberg.content_files import (
     PartitionValue,
 )
 from arco_catalog.iceberg.delete_index import FILE_PATH_ID, lookup_key, lookup_keys
-from arco_catalog.iceberg.json import JsonValue, MalformedJson, dumps, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.iceberg.partition_keys import PartitionKeys
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the form: part of the hash that names a part."""
 MAX_UNPACKED: Final = 64 << 20
 """Maximum bytes of a part, unpacked."""
+_PIECE_BYTES: Final = 256 << 10
+"""Bytes of a part that are unpacked at a time."""
 _KEY_BYTES: Final = 8
 
 
@@ -36,20 +38,26 @@ class InvalidPart(Exception):
 
 
 class PartHeader(NamedTuple):
-    """What a plan knows of a part before it reads the body: the number of delete files, and the columns of equality
-    deletes, by which the statistics of data files are compared."""
+    """What a plan knows of a part before it reads the body: the number of delete files, the columns of equality
+    deletes, by which the statistics of data files are compared, and the bytes of the body."""
 
     files: int
     columns: frozenset[int]
+    size: int
 
 
-def encode_part(files: Sequence[ContentFile], partitions: PartitionKeys) -> bytes:
+def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> bytes:
     """Returns the part of an index with these delete files, by the keys of their partitions. Equal arguments give equal
     bytes."""
-    columns = sorted({column for file in files for column in file.equality_ids or ()})
-    header = dumps({"version": VERSION, "files": len(files), "columns": [*columns]})
-    rows = b"".join(_hash(lookup_key(file, partitions)) + dumps(_row(file)) + b"\n" for file in files)
-    return header + b"\n" + zlib.compress(rows, 3)
+    columns: set[int] = set()
+    count, packer, body = 0, zlib.compressobj(3), bytearray()
+    for file in files:
+        count += 1
+        columns.update(file.equality_ids or ())
+        body += packer.compress(_hash(lookup_key(file, partitions)) + dumps(_row(file)) + b"\n")
+    body += packer.flush()
+    header: JsonObject = {"version": VERSION, "files": count, "columns": [*sorted(columns)], "size": len(body)}
+    return dumps(header) + b"\n" + body
 
 
 def read_header(part: bytes) -> PartHeader:
@@ -59,8 +67,8 @@ def read_header(part: bytes) -> PartHeader:
     except MalformedJson as error:
         raise InvalidPart("its header is no JSON") from error
     match header:
-        case {"version": 1, "files": int(files), "columns": list(columns)}:
-            return PartHeader(files, frozenset(column for column in columns if isinstance(column, int)))
+        case {"version": 2, "files": int(files), "columns": list(columns), "size": int(size)}:
+            return PartHeader(files, frozenset(column for column in columns if isinstance(column, int)), size)
         case _:
             raise InvalidPart("its header has another form")
 
@@ -70,24 +78,48 @@ def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set
     return {_hash(key) for file in data for key in lookup_keys(file, partitions)}
 
 
-def select_deletes(part: bytes, hashes: Set[bytes]) -> Sequence[ContentFile]:
-    """Returns the delete files in a part whose rows begin with one of these hashes. Raises `InvalidPart`."""
-    try:
-        return [_file(loads(row[2 * _KEY_BYTES :])) for row in _rows(part) if row[: 2 * _KEY_BYTES] in hashes]
-    except (MalformedJson, ValueError, TypeError, KeyError, InvalidOperation) as error:
-        raise InvalidPart(f"a row is corrupt: {error}") from error
+class PartReader:
+    """Reads the delete files in a part whose rows begin with one of some hashes, a few at a time. `check` is called
+    while rows are read, and may raise. `ended` is whether all were read."""
+
+    def __init__(self, part: bytes, hashes: Set[bytes], check: Callable[[], None]) -> None:
+        self._rows = _rows(part, check)
+        self._hashes = hashes
+        self.ended = False
+
+    def read(self, memory: int) -> Sequence[ContentFile]:
+        """Returns the next delete files, until they take so many bytes of memory. Raises `InvalidPart`."""
+        found: list[ContentFile] = []
+        try:
+            for row in self._rows:
+                if row[: 2 * _KEY_BYTES] in self._hashes:
+                    found.append(_file(loads(row[2 * _KEY_BYTES :])))
+                    memory -= found[-1].memory
+                    if memory < 0:
+                        return found
+        except (MalformedJson, ValueError, TypeError, KeyError, InvalidOperation) as error:
+            raise InvalidPart(f"a row is corrupt: {error}") from error
+        self.ended = True
+        return found
 
 
-def _rows(part: bytes) -> Iterator[bytes]:
+def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
     _, _, packed = part.partition(b"\n")
     unpacker = zlib.decompressobj()
+    left, rest = MAX_UNPACKED, b""
     try:
-        rows = unpacker.decompress(packed, MAX_UNPACKED)
+        while not unpacker.eof:
+            check()
+            piece = unpacker.decompress(packed, _PIECE_BYTES)
+            packed, left = unpacker.unconsumed_tail, left - len(piece)
+            if left < 0 or not (piece or packed or unpacker.eof):
+                raise InvalidPart("it is too long, or ends too early")
+            *rows, rest = (rest + piece).split(b"\n")
+            yield from rows
+        if rest:
+            raise InvalidPart("it ends within a row")
     except zlib.error as error:
         raise InvalidPart(f"it can't be unpacked: {error}") from error
-    if not unpacker.eof:
-        raise InvalidPart("it is too long, or ends too early")
-    return iter(rows.splitlines())
 
 
 def _hash(key: str) -> bytes:

@@ -1,7 +1,7 @@
 """A part of an index of deletes gives a data file the delete files that all of them together give it."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import pytest
@@ -14,10 +14,10 @@ from arco_catalog.iceberg.partition_keys import PartitionKeys
 from arco_catalog.state.delete_parts import (
     InvalidPart,
     PartHeader,
+    PartReader,
     encode_part,
     lookup_hashes,
     read_header,
-    select_deletes,
 )
 from tests.iceberg.test_delete_index import (
     COLUMNS,
@@ -34,8 +34,18 @@ from tests.iceberg.test_delete_index import (
 KEYS = PartitionKeys(SPECS)
 
 
+def read_all(
+    part: bytes, *data: ContentFile, memory: int = 1_000, check: Callable[[], None] = lambda: None
+) -> Sequence[ContentFile]:
+    reader = PartReader(part, lookup_hashes(data, KEYS), check)
+    found: list[ContentFile] = []
+    while not reader.ended:
+        found += reader.read(memory)
+    return found
+
+
 def selected(deletes: Sequence[ContentFile], *data: ContentFile) -> Sequence[ContentFile]:
-    return select_deletes(encode_part(deletes, KEYS), lookup_hashes(data, KEYS))
+    return read_all(encode_part(deletes, KEYS), *data)
 
 
 @given(st.lists(delete_files(), max_size=12), st.lists(st.tuples(NUMBERS, PLACES), min_size=1, max_size=3))
@@ -78,8 +88,8 @@ def test_rows_for_other_data_files_are_not_decoded() -> None:
 
 
 def test_the_header_has_the_columns_of_equality_deletes() -> None:
-    header = read_header(encode_part([equality(2, ids=(1, 9)), equality(3, ids=(2,)), positions(1)], KEYS)[:100])
-    assert header == PartHeader(3, frozenset({1, 2, 9}))
+    part = encode_part([equality(2, ids=(1, 9)), equality(3, ids=(2,)), positions(1)], KEYS)
+    assert read_header(part[:100]) == PartHeader(3, frozenset({1, 2, 9}), len(part.partition(b"\n")[2]))
 
 
 def test_equal_deletes_give_equal_bytes() -> None:
@@ -92,12 +102,35 @@ HEADER = b'{"version":1,"files":1,"columns":[]}\n'
 
 @pytest.mark.parametrize(
     "part",
-    [b"", b"[]\n", b'{"version":2,"files":1,"columns":[]}\n', b'{"version":1'],
+    [b"", b"[]\n", b'{"version":1,"files":1,"columns":[]}\n', b'{"version":1'],
     ids=["nothing", "no_object", "another_version", "no_json"],
 )
 def test_what_has_no_header_is_no_part(part: bytes) -> None:
     with pytest.raises(InvalidPart):
         read_header(part)
+
+
+def test_the_files_of_a_part_are_read_a_few_at_a_time() -> None:
+    part = encode_part([equality(number) for number in range(2, 102)], KEYS)
+    reader = PartReader(part, lookup_hashes([file()], KEYS), lambda: None)
+    sizes: list[int] = []
+    while not reader.ended:
+        sizes.append(len(reader.read(10 * equality(2).memory)))
+    assert sum(sizes) == 100
+    assert max(sizes) == 11
+
+
+def test_a_deadline_ends_the_reading_of_a_part_in_which_nothing_is_found() -> None:
+    part = encode_part((positions(2, f"p{number}", spec=1, partition=(number,)) for number in range(9_000)), KEYS)
+    calls: list[None] = []
+
+    def check() -> None:
+        calls.append(None)
+        if len(calls) == 3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        read_all(part, file(), check=check)
 
 
 ALL = encode_part([equality(2)], KEYS)
@@ -125,10 +158,10 @@ def row(document: bytes) -> bytes:
 )
 def test_a_corrupt_part_is_an_error(part: bytes) -> None:
     with pytest.raises(InvalidPart):
-        select_deletes(part, lookup_hashes([file()], KEYS))
+        read_all(part, file())
 
 
 def test_content_of_an_unknown_kind_is_an_error() -> None:
     rows = zlib.decompress(ALL.partition(b"\n")[2])
     with pytest.raises(InvalidPart):
-        select_deletes(HEADER + zlib.compress(rows.replace(b"[2,", b"[7,", 1)), lookup_hashes([file()], KEYS))
+        read_all(HEADER + zlib.compress(rows.replace(b"[2,", b"[7,", 1)), file())

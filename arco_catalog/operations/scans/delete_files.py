@@ -7,19 +7,19 @@ once, and deleted with the stored requests of plans, after which it is made agai
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Final, NamedTuple
 
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import DeleteIndex
-from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.partition_keys import PartitionKeys
 from arco_catalog.iceberg.schema import Column
-from arco_catalog.operations.scans.manifest_source import ADVICE, AT_ONCE, ManifestSource, reading_memory
+from arco_catalog.operations.scans.delete_memory import DeletesMemory
+from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource, reading_memory
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.access import KeyConflict
@@ -27,10 +27,10 @@ from arco_catalog.state.delete_parts import (
     VERSION,
     InvalidPart,
     PartHeader,
+    PartReader,
     encode_part,
     lookup_hashes,
     read_header,
-    select_deletes,
 )
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.worker_threads import off_loop
@@ -51,12 +51,14 @@ KEPT_BYTES: Final = 2 << 20
 """Bytes of parts that a plan keeps after it has made them."""
 MAX_PART_BYTES: Final = 16 << 20
 """Maximum bytes of a part, as stored. Larger ones are not read, nor written."""
-MAX_BYTES: Final = 128 << 20
-"""Maximum bytes of memory of the delete files of a part, and of all that may apply to the data files of an answer."""
 FILE_BYTES: Final = 1_000
 """Bytes of memory of a delete file."""
-ROW_BYTES: Final = 400
-"""Bytes of memory of a delete file in a part that is decompressed."""
+ROW_WORK: Final = 400
+"""Bytes that the work on a delete file in a part counts as when it is given to a thread."""
+STEP_BYTES: Final = 512 << 10
+"""Bytes of memory of the delete files that are decoded of a part before they are counted."""
+PIECE_BYTES: Final = 2 << 20
+"""Bytes of memory of what is decompressed of a part at a time."""
 
 
 class ScanDeletes(NamedTuple):
@@ -78,7 +80,7 @@ class ScanDeletes(NamedTuple):
 
 class DeleteFiles:
     """Finds the delete files of data files for one plan of the table with this entity id. `open` must be awaited
-    first."""
+    first, and `close` called at the end."""
 
     def __init__(self, session: Session, entity: str, source: ManifestSource, scan: ScanDeletes) -> None:
         self._session = session
@@ -86,6 +88,7 @@ class DeleteFiles:
         self._source = source
         self._scan = scan
         self._partitions = PartitionKeys(scan.specs, scan.dropped)
+        self._memory = DeletesMemory(session.hold)
         self._index: DeleteIndex | None = None
         self._parts: list[_Part] = []
         self.column_ids: frozenset[int] = frozenset()
@@ -93,8 +96,7 @@ class DeleteFiles:
 
     async def open(self) -> None:
         """Reads the delete files if they are few, otherwise what equality columns they have, and makes the parts of the
-        index that do not exist. Raises the errors of `ManifestSource.entries`, and `Unsupported` if the delete files of
-        a part take too much memory."""
+        index that do not exist. Raises the errors of `ManifestSource.entries` and `DeletesMemory.add`."""
         scan = self._scan
         if len(scan.matching) <= FEW_MANIFESTS and _files_of(scan.matching) <= FEW_FILES:
             self._index = await self._indexed(await self._entries(scan.matching, scan.selection_of))
@@ -112,25 +114,38 @@ class DeleteFiles:
         headers = [part.header for part in self._parts if part.header is not None]
         self.column_ids = frozenset(column for header in headers for column in header.columns)
 
+    def close(self) -> None:
+        """Gives back the memory of the delete files. No index is used any more."""
+        self._memory.close()
+
     @property
     def manifests_at_once(self) -> int:
         """For the data files of how many manifests an index should be requested at once."""
         return AT_ONCE if self._index is not None else MANY
 
     async def index_for(self, data: Sequence[ContentFile]) -> DeleteIndex:
-        """Returns an index with the delete files that may apply to these data files, and perhaps further ones. Raises
-        as `open` does."""
+        """Returns an index with the delete files that may apply to these data files, and perhaps further ones. The one
+        before is used no more. Raises as `open` does."""
         if self._index is not None:
             return self._index
         keys = await off_loop(FILE_BYTES * len(data), partial(lookup_hashes, data, self._partitions))
-        found = _BoundedFiles()
+        self._memory.clear()
+        found: list[ContentFile] = []
         for batch in batches(self._parts, AT_ONCE):
             for deletes in await gather(*(self._select(part, keys) for part in batch)):
-                found.extend(deletes)
-        return await self._indexed(found.files)
+                found += deletes
+        return await self._indexed(found)
 
     async def _indexed(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
-        return await off_loop(FILE_BYTES * len(deletes), partial(_index_of, deletes, self._scan))
+        return await off_loop(FILE_BYTES * len(deletes), partial(self._index_of, deletes))
+
+    def _index_of(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
+        scan = self._scan
+        return DeleteIndex(filter(self._may_match, deletes), scan.specs, scan.columns, scan.dropped)
+
+    def _may_match(self, file: ContentFile) -> bool:
+        self._session.check_deadline()
+        return self._scan.may_match(file)
 
     def _key(self, run: Sequence[ManifestFile]) -> str:
         """Returns the key of a part in the store. The table is in its name: for another table's part it was not
@@ -151,18 +166,22 @@ class DeleteFiles:
 
     async def _make(self, part: "_Part") -> None:
         """Reads the delete files of a part from their manifests, and stores the part if the catalog may be written."""
-        size = FILE_BYTES * _files_of(part.run)
-        held = await self._session.hold.take(size)
         files = await self._entries(part.run, self._selection_of_all)
-        body = await off_loop(FILE_BYTES * len(files), partial(encode_part, files, self._partitions))
+        body = await off_loop(FILE_BYTES * len(files), partial(encode_part, self._checked(files), self._partitions))
         del files
-        held.shrink(len(body))
+        self._memory.clear()
+        held = await self._session.hold.take(len(body))
         part.header, part.body = read_header(body), body
         if len(body) <= MAX_PART_BYTES and self._session.settings.read_only_because is None:
             await self._store(part.key, body)
             if sum(len(other.body or b"") for other in self._parts) > KEPT_BYTES:
                 part.body = None
                 held.shrink(0)
+
+    def _checked(self, files: Sequence[ContentFile]) -> Iterator[ContentFile]:
+        for file in files:
+            self._session.check_deadline()
+            yield file
 
     async def _store(self, key: str, body: bytes) -> None:
         """Stores a part, at best effort: without it the next plan makes it again."""
@@ -176,14 +195,24 @@ class DeleteFiles:
         assert part.header is not None
         with reading_memory().hold() as hold:
             hold.owner = self._session.hold.owner
-            await hold.take(ROW_BYTES * part.header.files)
+            await hold.take(part.header.size + PIECE_BYTES)
             body = part.body
             if body is None and isinstance(found := await self._session.state.store.get(part.key), Found):
                 body = found.body
             if body is not None:
                 with suppress(InvalidPart):
-                    return await off_loop(ROW_BYTES * part.header.files, partial(select_deletes, body, keys))
+                    return await self._selected(part.header, body, keys)
         return await self._entries(part.run, self._selection_of_all)  # it was deleted, or is corrupt
+
+    async def _selected(self, header: PartHeader, body: bytes, keys: Set[bytes]) -> Sequence[ContentFile]:
+        """Returns the delete files in the body of a part that these keys find. Raises `InvalidPart`."""
+        found: list[ContentFile] = []
+        reader = PartReader(body, keys, self._session.check_deadline)
+        while not reader.ended:
+            files = await off_loop(ROW_WORK * header.files, partial(reader.read, STEP_BYTES))
+            await self._memory.add(files)
+            found += files
+        return found
 
     def _selection_of_all(self, manifest: ManifestFile) -> EntrySelection:
         spec = self._scan.specs[manifest.partition_spec_id]
@@ -192,36 +221,19 @@ class DeleteFiles:
     async def _entries(
         self, manifests: Sequence[ManifestFile], selection_of: Callable[[ManifestFile], EntrySelection]
     ) -> Sequence[ContentFile]:
-        found = _BoundedFiles()
+        found: list[ContentFile] = []
         for batch in batches(manifests, AT_ONCE):
             for files in await gather(*(self._entries_of(manifest, selection_of(manifest)) for manifest in batch)):
-                found.extend(files)
-        return found.files
+                found += files
+        return found
 
     async def _entries_of(self, manifest: ManifestFile, selection: EntrySelection) -> Sequence[ContentFile]:
-        found = _BoundedFiles()
+        found: list[ContentFile] = []
         async with aclosing(self._source.entries(manifest, selection)) as blocks:
             async for files in blocks:
-                found.extend(files)
-        return found.files
-
-
-class _BoundedFiles:
-    """Delete files that together take at most `MAX_BYTES` of memory."""
-
-    def __init__(self) -> None:
-        self.files: list[ContentFile] = []
-        self._memory = 0
-
-    def extend(self, files: Sequence[ContentFile]) -> None:
-        """Adds delete files. Raises `Unsupported` if they take too much memory."""
-        self.files += files
-        self._memory += sum(file.memory for file in files)
-        if self._memory > MAX_BYTES:
-            raise Unsupported(
-                "The delete files of this table are too many, or have too many statistics: compact them "
-                f"(rewrite_data_files), or {ADVICE}"
-            )
+                await self._memory.add(files)
+                found += files
+        return found
 
 
 @dataclass(slots=True)
@@ -232,10 +244,6 @@ class _Part:
     key: str
     header: PartHeader | None = None
     body: bytes | None = None
-
-
-def _index_of(deletes: Sequence[ContentFile], scan: ScanDeletes) -> DeleteIndex:
-    return DeleteIndex(filter(scan.may_match, deletes), scan.specs, scan.columns, scan.dropped)
 
 
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:

@@ -127,6 +127,13 @@ class Planner:
         """Plans a part of the scan: gives the tasks of its files if they are few enough for an answer, else plan tasks.
         Raises `InvalidToken` for a part that the scan does not have, `Unsupported` for encrypted manifests, `NotFound`
         for a missing one, and the errors of `ManifestSource`."""
+        try:
+            return await self._plan(part)
+        finally:
+            if self._deletes is not None:
+                self._deletes.close()
+
+    async def _plan(self, part: Range) -> PartPlan:
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
         lists = range(part.start.list, min(end, len(self._table.snapshots)))
         if not lists and part != WHOLE:
@@ -203,6 +210,7 @@ class Planner:
         answer, read = self._answer(), 0
         deletes = await self._delete_files() if pieces and not self._is_incremental else None
         memory = _FilesMemory(self._source)
+        index: DeleteIndex | None = None
         for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):
             found: list[_MatchingFiles] = []
             memory.clear()
@@ -210,9 +218,9 @@ class Planner:
                 if not memory.is_full:
                     found += await gather(*(self._read(each, part, memory, each is group[0]) for each in batch))
             read += len(found)
-            index = (
-                None if deletes is None else await deletes.index_for([file for each in found for file in each.files])
-            )
+            if deletes is not None:
+                index = None  # which frees the one before
+                index = await deletes.index_for([file for each in found for file in each.files])
             for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
                 work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, index)
                 added = await off_loop(ENTRY_BYTES * len(each.files), work)

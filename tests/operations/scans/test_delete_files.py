@@ -1,5 +1,6 @@
 """A plan finds the delete files of its data files, and where they are many, reads few of them."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,8 +12,9 @@ from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
-from arco_catalog.operations.scans import delete_files
+from arco_catalog.operations.scans import delete_files, delete_memory
 from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes, runs_of
+from arco_catalog.operations.scans.delete_memory import DeletesMemory, deletes_memory
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.paths import Paths
@@ -162,7 +164,7 @@ async def test_deletes_that_cannot_match_the_filter_are_left_out(table: Table) -
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("body", [None, b"", b"x\n", b'{"version":1,"files":1,"columns":[]}\nx'])
+@pytest.mark.parametrize("body", [None, b"", b"x\n", b'{"version":2,"files":1,"columns":[],"size":1}\nx'])
 async def test_a_part_that_is_gone_or_corrupt_is_read_from_its_manifests(table: Table, body: bytes | None) -> None:
     await table.add(vector(1))
     await table.found(data(1))
@@ -202,7 +204,7 @@ async def test_delete_files_that_take_too_much_memory_are_for_clients_to_plan(
     await table.add(*(equality(number, 1) for number in range(20)))
     table.manifests[0] = table.manifests[0]._replace(added_files_count=1)
     monkeypatch.setattr(delete_files, "FEW_FILES", few)
-    monkeypatch.setattr(delete_files, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(delete_memory, "MAX_BYTES", 10_000)
     with pytest.raises(Unsupported, match="too many"):
         await table.found(data(1))
 
@@ -218,3 +220,34 @@ def test_runs_are_bounded_by_manifests_and_by_files() -> None:
     assert [len(run) for run in runs_of([listed(number, 9_000) for number in range(7)])] == [3, 3, 1]
     assert [len(run) for run in runs_of([listed(number, 50_000) for number in range(2)])] == [1, 1]
     assert runs_of([]) == []
+
+
+async def test_the_delete_files_of_all_plans_of_a_process_have_one_memory(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their counts and lengths in the list are lies, so nothing was taken for them before they were decoded."""
+    statistics = {"lower_bounds": {1: b"x" * 40_000}, "upper_bounds": {1: b"x" * 40_000}}
+    for _ in range(3):
+        await table.add(
+            *(entry(each, content=2, file_path=f"e{each}", equality_ids=[1], **statistics) for each in range(40))
+        )
+    table.manifests = [each._replace(added_files_count=1, manifest_length=1) for each in table.manifests]
+    used: list[int] = []
+    add = DeletesMemory.add
+
+    async def observed(self: DeletesMemory, files: Sequence[ContentFile]) -> None:
+        await add(self, files)
+        used.append(deletes_memory().used)
+
+    monkeypatch.setattr(DeletesMemory, "add", observed)
+
+    async def plan() -> int:
+        deletes, index = await table.found(data(1))
+        found = len(index.deletes_of(data(1)))
+        await asyncio.sleep(0)
+        deletes.close()
+        return found
+
+    assert await asyncio.gather(*(plan() for _ in range(8))) == [120] * 8
+    assert {each for each in used if each} == {delete_memory.MAX_BYTES}
+    assert deletes_memory().used == 0

@@ -1,0 +1,80 @@
+"""The memory of the delete files that plans have decoded, for all plans of a process.
+
+What a manifest list states of delete files may be wrong, so they are counted as they are decoded. A plan has a little
+memory for them. One that needs more waits for its turn, and has a large amount until it ends: no two plans wait for
+each other with half of what they need.
+"""
+
+import asyncio
+from asyncio import AbstractEventLoop
+from collections.abc import Iterable
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.delete_index import MAX_COMPARED
+from arco_catalog.iceberg.errors import Unsupported
+from arco_catalog.operations.scans.manifest_source import ADVICE, WAIT_SECONDS
+from arco_catalog.state.memory import SMALL_SHARE, Hold, Memory
+
+MAX_BYTES: Final = 48 << 20
+"""Maximum bytes of memory of the delete files that a plan holds at one time."""
+FREE_BYTES: Final = 4 << 20
+"""Bytes of memory for which no plan waits."""
+COMPARED_BYTES: Final = 250
+"""Bytes of memory of what an index of delete files has of a column of an equality delete."""
+
+_MEMORY: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
+
+
+def deletes_memory() -> Memory:
+    """Returns the memory of delete files that all plans on this event loop share: `MAX_BYTES`, for one at a time."""
+    loop = asyncio.get_running_loop()
+    memory = _MEMORY.get(loop)
+    if memory is None:
+        memory = _MEMORY[loop] = Memory(MAX_BYTES * SMALL_SHARE // (SMALL_SHARE - 1), WAIT_SECONDS)
+    return memory
+
+
+class DeletesMemory:
+    """The memory of the delete files of one plan, beside the account of its request. It must be closed."""
+
+    def __init__(self, request: Hold) -> None:
+        self._request = request
+        self._hold = deletes_memory().hold()
+        self._turn = asyncio.Lock()
+        self._used = self._reserved = 0
+
+    async def add(self, files: Iterable[ContentFile]) -> None:
+        """Counts delete files that were decoded, after waiting for memory if necessary. Raises `Unsupported` if the
+        plan holds too many, and `OutOfMemory`."""
+        self._used += sum(map(_memory_of, files))
+        if self._used > MAX_BYTES:
+            raise Unsupported(
+                "The delete files of this table are too many, or have too many statistics: compact them "
+                f"(rewrite_data_files), or {ADVICE}"
+            )
+        if self._used > self._reserved:
+            async with self._turn:
+                await self._take()
+
+    async def _take(self) -> None:
+        if not self._reserved:
+            await self._request.take(FREE_BYTES)
+            self._reserved = FREE_BYTES
+        if self._used > self._reserved:
+            self._hold.owner = self._request.owner
+            await self._hold.take(MAX_BYTES)
+            self._reserved = MAX_BYTES
+
+    def clear(self) -> None:
+        """Counts from nothing again. The plan keeps its turn."""
+        self._used = 0
+
+    def close(self) -> None:
+        """Ends the plan's turn."""
+        self._hold.close()
+
+
+def _memory_of(file: ContentFile) -> int:
+    return file.memory + COMPARED_BYTES * min(MAX_COMPARED, len(file.equality_ids or ()))
