@@ -122,6 +122,10 @@ rck-lambda: .venv/.dev $(KITS)
 test-pythons: CORE += upkeep http
 test-pythons: $(OTHER_PYTHONS:%=tests-on-%) ## The tests of the core on every Python of .ci/pythons: `make test` has a part of them on the newest, and all on this one
 
+.PHONY: smoke-cloud
+smoke-cloud: .venv/.dev ## Try a bucket with your own keys: store, commits, purge, vending; removes what it made (URL=s3://bucket/prefix)
+	$(BIN)/python -m tools.smoke_cloud $(URL) $(ARGS)
+
 .PHONY: test-stores test-versitygw test-minio test-gcs test-azure
 test-stores: test-versitygw test-minio test-gcs test-azure ## Versity's gateway, MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
 
