@@ -4,6 +4,7 @@ store, with the edges of the table `system.lineage`."""
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.cli.collected_edges import LibraryMissing, NotCollected, Source, read_collected
 from arco_catalog.cli.columns import as_json as json_text
@@ -12,7 +13,7 @@ from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.lineage_tree import as_text, merged
 from arco_catalog.cli.management import open_server, token_for
-from arco_catalog.cli.session import another, carry_out, open_session
+from arco_catalog.cli.session import another, carry_out, for_table, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.lineage_graph import SYSTEM_LINEAGE, read_lineage
 from arco_catalog.operations.load import load_current
@@ -61,14 +62,16 @@ async def _at_store(
 ) -> str:
     """Reads the graph at the store, and returns it as text."""
     async with open_session(options.catalog, "lineage", find_catalog) as session:
-        graph = await read_lineage(
-            session,
-            *identifier,
+        read = partial(
+            read_lineage,
+            namespace=identifier[0],
+            name=identifier[1],
             upstream=query.direction != "downstream",
             downstream=query.direction != "upstream",
             distance=query.depth,
             explains=True,
         )
+        graph = await for_table(session, identifier, read)
         metadata = None
         if graph["collected"]:
             metadata = (await load_current(another(session), *SYSTEM_LINEAGE, "table")).pointer.metadata.location

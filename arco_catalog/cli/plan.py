@@ -4,7 +4,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
-from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.cli.session import carry_out, for_table, open_session
 from arco_catalog.cli.where import parse_where
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.scans.explanation import explain
@@ -17,7 +17,7 @@ def run(options: CatalogOptions, name: str, where: str | None, *, as_json: bool)
 
     async def read() -> JsonObject:
         async with open_session(options, "plan", find_catalog) as session:
-            return await explain(session, *identifier, filter_)
+            return await for_table(session, identifier, lambda each: explain(each, *identifier, filter_))
 
     explained = carry_out(read)
     print(json_text(explained) if as_json else as_text(explained))

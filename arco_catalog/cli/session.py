@@ -23,8 +23,10 @@ from arco_catalog.operations.environment import (
 )
 from arco_catalog.operations.open import build_catalog, build_with_recorded, open_catalog
 from arco_catalog.operations.realms import Realm, realm_beside
+from arco_catalog.planning.names import Identifier, dotted
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
+from arco_catalog.protocol.lookup import relation_entry
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import StoreDenied, StoreError
@@ -191,6 +193,21 @@ async def for_table_or_view(session: Session, step: Callable[[Session, str], Awa
             return await step(another(session), "view")
         except NoSuchView:
             raise CliError(missing.message) from missing
+
+
+async def for_table(session: Session, identifier: Identifier, step: Callable[[Session], Awaitable[T]]) -> T:
+    """Calls `step` with the session, and returns the result. Raises `CliError` in place of `NoSuchTable` if a view has
+    the name."""
+    try:
+        return await step(session)
+    except NoSuchTable as missing:
+        fresh = another(session)
+        found = await relation_entry(fresh.state, (await fresh.state.head()).index, *identifier)
+        if found is not None and found.kind == "view":
+            raise CliError(
+                f"{dotted(*identifier)} is a view: name a table, such as one that its query reads"
+            ) from missing
+        raise
 
 
 @asynccontextmanager

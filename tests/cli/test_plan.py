@@ -12,10 +12,12 @@ from arco_catalog.cli.where import parse_where
 from arco_catalog.iceberg.expressions.expression_json import parse_expression
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.iceberg.manifests import FieldSummary
+from arco_catalog.operations.create import create_view
 from tests.cli.in_process import arco
 from tests.cli.test_operator import catalog_in, output
 from tests.support.scanned_tables import Manifest, ScannedTable, commit_of, entry
 from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import view_request
 
 
 @pytest.mark.parametrize(
@@ -141,3 +143,33 @@ async def test_a_table_without_snapshots_and_a_wrong_condition_are_shown(fixture
     for arguments in (("db.t", "--where", "y = 1"), ("db.t", "--where", "x ="), ("db.absent",)):
         ended = await arco("plan", *arguments, "--store", f"file:{folder}")
         assert ended.code != 0
+
+
+async def test_a_date_or_time_is_not_compared_with_a_number(fixture: CatalogFixture, folder: Path) -> None:
+    columns: list[JsonValue] = [
+        {"id": number, "name": name, "required": False, "type": type_}
+        for number, (name, type_) in enumerate({"day": "date", "at": "timestamptz", "n": "long"}.items(), 1)
+    ]
+    await fixture.table("dated", None, schema={"type": "struct", "fields": columns})
+
+    for where, problem in {
+        "day = 3": "The column 'day' is a date, and is compared with the number 3",
+        "n = 1 OR NOT at IN (5, 6)": "The column 'at' is a timestamptz, and is compared with the number 5",
+        "n = 'x'": "for the column 'n'",
+        "day = '3'": "for the column 'day'",
+    }.items():
+        ended = await arco("plan", "db.dated", "--where", where, "--store", f"file:{folder}")
+        assert (ended.code, problem in ended.err) == (1, True), ended
+    assert await output(folder, "plan", "db.dated", "--where", "day = DATE '2026-11-01' AND n = 3 AND at IS NULL")
+
+
+@pytest.mark.parametrize("command", ["plan", "lineage"])
+async def test_a_view_is_named_as_one(fixture: CatalogFixture, folder: Path, command: str) -> None:
+    await create_view(fixture.session(view_request(), path="/create/v"), ("db",), view_request())
+
+    ended = await arco(command, "db.v", "--store", f"file:{folder}")
+
+    assert (ended.code, ended.err) == (
+        1,
+        "arco: db.v is a view: name a table, such as one that its query reads\n",
+    )

@@ -98,7 +98,7 @@ class Binder:
         if predicate.operation in UNARY:
             condition = _unary(predicate.operation, column, transform, of_term)
         else:
-            condition = _condition(predicate, of_term)
+            condition = _condition(predicate, column, of_term)
         if isinstance(condition, Constant):
             return condition
         return BoundPredicate(column, transform, of_term, condition, _original(predicate, column, of_term))
@@ -189,11 +189,14 @@ def _unary(operation: Operation, column: Column, transform: str, of_term: str) -
     return Condition(operation)
 
 
-def _condition(predicate: Predicate, of_term: str) -> Condition | Constant:
+def _condition(predicate: Predicate, column: Column, of_term: str) -> Condition | Constant:
     operation = predicate.operation
     if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH) and of_term != "string":
-        raise BadRequest(f"The term of {operation} must be a string, not {of_term}")
-    bounds = [convert(literal, of_term) for literal in predicate.literals]
+        raise BadRequest(f"The term of {operation} must be a string, not {of_term}: {column.name[:200]!r}")
+    try:
+        bounds = [convert(literal, of_term) for literal in predicate.literals]
+    except BadRequest as error:
+        raise BadRequest(f"{error.message}, for the column {column.name[:200]!r}") from error
     if operation in SETS:
         return _set_condition(operation, bounds)
     return _comparison(operation, bounds[0])

@@ -1,6 +1,6 @@
 """The filter of a scan, bound to the scan's schema, and its tests for each partition spec of the table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -90,6 +90,11 @@ class ScanFilter:
         self._file_test = _file_test(self._tested, is_filtered=without_not(expression) != TRUE)
         self._projections = Projections()
         self._filters: dict[int, SpecFilter] = {}
+
+    @property
+    def predicates(self) -> Iterable[BoundPredicate]:
+        """The conditions of single columns in the filter, without those that hold for all values or for none."""
+        return predicates_in(self._bound)
 
     def for_spec(self, spec_id: int) -> SpecFilter:
         """Returns the tests for files of the spec with this id. Raises `KeyError` if there is none."""

@@ -2,11 +2,14 @@
 
 from contextlib import aclosing
 from functools import partial
+from typing import Final
 
 from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.expressions.binding import BoundPredicate
 from arco_catalog.iceberg.expressions.filters import ScanFilter
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.primitives import base_name
 from arco_catalog.iceberg.scan_request import PlanRequest
 from arco_catalog.operations.load import load_current
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource
@@ -17,6 +20,9 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends.lazy_dataclass import dataclass
+
+TIMES: Final = frozenset({"date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
+"""The types of dates and times."""
 
 
 @dataclass(slots=True)
@@ -56,13 +62,15 @@ class FileCounts:
 
 async def explain(session: Session, namespace: Namespace, name: str, filter_: JsonValue) -> JsonObject:
     """Explains a scan of the current snapshot of a table with a filter: the counts of its data files and of its delete
-    files. Raises `NoSuchTable`, `BadRequest` for a filter that does not fit the schema, and the errors of
-    `ManifestSource`."""
+    files. Raises `NoSuchTable`, `BadRequest` for a filter that does not fit the schema or compares a date or time with
+    a number, and the errors of `ManifestSource`."""
     found = await load_current(session, namespace, name, "table")
     location = found.pointer.metadata.location
     request: PlanRequest = {"filter": filter_, "case-sensitive": False}
     scan, table = await session.files.parse(location, found.metadata, partial(requested, request))
     filters = scan_filter(scan, table)
+    for predicate in filters.predicates:
+        _refuse_number(predicate)
     source = ManifestSource(session)
     data, deletes = FileCounts(), FileCounts()
     for snapshot in table.snapshots:
@@ -72,6 +80,18 @@ async def explain(session: Session, namespace: Namespace, name: str, filter_: Js
         for batch in batches(matching, AT_ONCE):
             await gather(*(_count(source, table, filters, each, data, deletes) for each in batch))
     return {"snapshot-id": scan.snapshot_id, "data": data.json, "deletes": deletes.json}
+
+
+def _refuse_number(predicate: BoundPredicate) -> None:
+    """Raises `BadRequest` if a date or time is compared with a number. Iceberg takes the number for days or
+    microseconds since 1970; in SQL, in which people write conditions, it is an error."""
+    literals = predicate.original.literals
+    if base_name(predicate.type) in TIMES and any(type(literal.value) is int for literal in literals):
+        name = predicate.column.name
+        raise BadRequest(
+            f"The column {name[:200]!r} is a {predicate.type}, and is compared with the number {literals[0].value}: "
+            "write a date or time in single quotes"
+        )
 
 
 def _count_manifest(counts: FileCounts, manifest: ManifestFile, matches: bool) -> None:
