@@ -19,11 +19,11 @@ PRICES: Mapping[str, StorePrices] = {"s3": S3, "gs": GCS, "abfss": AZURE, "abfs"
 
 
 class StepFailed(Exception):
-    """What a step found is wrong; the text says what."""
+    """A step found a fault, which is the text."""
 
 
 class StepSkipped(Exception):
-    """A step can't be made here; the text says why."""
+    """A step can't be made here; the text is the reason."""
 
 
 @dataclass
