@@ -177,7 +177,7 @@ test-image: TESTED = tests/packaging/test_image.py ## The image's build for one 
 test-pipeline-package: TESTED = tests/packaging/test_pipeline_package.py ## The jobs, installed from the wheel, packed, and run by the command that is printed
 test-openapi: TESTED = tests/fuzz/test_served_document.py ## schemathesis on the OpenAPI document of a real server, every corner of each schema
 test-spark-purge: TESTED = tests/reconciler/test_killed_drivers.py tests/reconciler/test_compact.py ## Purges and compact on Spark, killed again and again, and the next goes on
-test-sparks: TESTED = tests/reconciler/test_sparks.py ## Every job on Spark 3.5, 4.0 and 4.1, each in an environment of its own
+test-sparks: TESTED = tests/reconciler/test_sparks.py tests/engines/test_spark_releases.py ## Every job and every kind of statement on Spark 3.5, 4.0 and 4.1, each in an environment of its own, by Iceberg 1.6, 1.11 and 1.12
 test-openlineage: TESTED = tests/engines/test_openlineage.py ## Spark 3.5 and 4.1 with OpenLineage's own listener: what it sends becomes edges
 test-spark-maintain: TESTED = $(wildcard tests/reconciler/test_maintain*.py) ## Maintenance on Spark: of 5,000 files beside writers by drivers that are killed
 test-restarts: TESTED = -s tests/serve/test_restarts.py ## Servers that are killed or stopped under clients, a hundred times in each of four ways (ARCO_RESTARTS=100)
@@ -187,7 +187,7 @@ test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spar
 test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
 test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans: $(JARS)
-test-sparks: $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
+test-sparks: $(OLDER_SPARKS) $(OLDEST_ICEBERG) $(RETRYING) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)
 test-oidc: .tools/keycloak/complete $(if $(AZURITE),$(CONSOLE))
@@ -197,7 +197,7 @@ test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-test-engines: .venv/.dev $(JARS) $(TRINO) .venv-engines/.complete .venv-engines-flink/.complete .jars/flink/complete .tools/iceberg-go-appender .tools/iceberg-go-scanner ## DuckDB, ClickHouse, DataFusion, Polars and Flink on the catalog; five engines append to one table at once; iceberg-go reads what the catalog plans
+test-engines: .venv/.dev $(JARS) $(TRINO) .venv-engines/.complete .venv-engines-dagster/.complete .venv-engines-flink/.complete .jars/flink/complete .tools/iceberg-go-appender .tools/iceberg-go-scanner ## DuckDB, ClickHouse, DataFusion, Polars, Flink and Dagster on the catalog; five engines append to one table at once; iceberg-go reads what the catalog plans
 	$(BIN)/pytest tests/engines/others
 
 # The plugin itself is its user's: no repository of Maven's that was looked into had it.
@@ -249,5 +249,5 @@ docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-audit .venv-core-* .venv-docs .venv-engines .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build console/build console/node_modules $(dir $(CONSOLE)) .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-core-* .venv-docs .venv-engines .venv-engines-dagster .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build console/build console/node_modules $(dir $(CONSOLE)) .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@ ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
 OLDER_SPARKS := .jars/iceberg-spark-runtime-3.5_2.12-$(ICEBERG).jar .jars/iceberg-spark-runtime-4.0_2.13-$(ICEBERG).jar
+OLDEST_ICEBERG := .jars/iceberg-spark-runtime-3.5_2.12-1.6.1.jar
 OPENLINEAGE := 1.37.0
 LISTENERS := .jars/openlineage-spark_2.12-$(OPENLINEAGE).jar .jars/openlineage-spark_2.13-$(OPENLINEAGE).jar
 GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
@@ -58,7 +59,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
 	$(foreach version,$(OTHER_PYTHONS),$(LOCK:3.11=$(version)) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli \
 	  --extra auth --extra lambda --extra otel --group core pyproject.toml -c requirements/dev.txt -o requirements/core-$(version).txt;)
-	for engine in audit docs engines engines-flink polaris trino; do \
+	for engine in audit docs engines engines-dagster engines-flink polaris trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-3.5.in -c requirements/serve.txt -o requirements/spark-3.5.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-4.0.in -c requirements/serve.txt -o requirements/spark-4.0.txt

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.table.snapshots import Snapshot
 
 from tests.engines.shell import Rows
 from tools.demo.engines import pyiceberg_catalog
@@ -75,3 +77,10 @@ def lake(name: str, store: str, log: Path, s3: Mapping[str, str], *options: str)
     """Serves a store, with options of `arco serve`. The environment must lead the server to its S3."""
     with serving(store, log, *options) as server:
         yield Lake(name, server, pyiceberg_catalog(server.uri, WAREHOUSE, dict(s3)), s3)
+
+
+def attempt_of(snapshot: Snapshot) -> int:
+    """The number of the client's attempt that was committed, by the name of its manifest list: Iceberg's Java client
+    counts them from 1."""
+    [attempt] = re.findall(r"/snap-\d+-(\d+)-[^/]+$", snapshot.manifest_list)
+    return int(attempt)

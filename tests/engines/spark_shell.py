@@ -1,4 +1,4 @@
-"""Spark's end of the talk: `python -m tests.engines.spark_shell SCRATCH [NAME PROPERTIES]...`.
+"""Spark's end of the talk: `python -m tests.engines.spark_shell SCRATCH JAR [NAME PROPERTIES]...`.
 
 Each catalog gets its properties from a JSON object; the first is the default. A process of its own, because Spark's
 Python leaves sockets open that pytest would take for a leak of ours.
@@ -17,7 +17,7 @@ from pyspark.sql import Row, SparkSession
 
 from tests.engines.lake import Lake
 from tests.engines.shell import Sql, answer, outcomes, shell
-from tools.demo.engines import PROJECT, spark_session
+from tools.demo.engines import JARS, PROJECT, spark_session
 from tools.demo.server import WAREHOUSE
 
 SPARK_USER = "asker"
@@ -33,18 +33,22 @@ def spark_properties(lake: Lake) -> dict[str, str]:
 
 
 @contextmanager
-def spark_shell(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> Iterator[Sql]:
-    """Spark's SQL, with these catalogs. Its log is `scratch/spark.log`."""
+def spark_shell(
+    catalogs: Mapping[str, Mapping[str, str]], scratch: Path, python: str = sys.executable, runtime: str = JARS[0]
+) -> Iterator[Sql]:
+    """Spark's SQL, with these catalogs: the Spark of a Python, and the jar of Iceberg for it. Its log is
+    `scratch/spark.log`."""
     arguments = [text for name, properties in catalogs.items() for text in (name, json.dumps(dict(properties)))]
-    command = [sys.executable, "-m", "tests.engines.spark_shell", str(scratch), *arguments]
+    command = [python, "-m", "tests.engines.spark_shell", str(scratch), runtime, *arguments]
     with shell(command, PROJECT, scratch, {"SPARK_USER": SPARK_USER}) as sql:
         yield sql
 
 
-def main(out: TextIO, scratch: str, *catalogs: str) -> None:
+def main(out: TextIO, scratch: str, runtime: str, *catalogs: str) -> None:
     properties = dict(zip(catalogs[::2], map(json.loads, catalogs[1::2]), strict=True))
     default = catalogs[0]
-    with spark_session(properties[default]["uri"], properties[default]["warehouse"], Path(scratch)) as session:
+    uri, warehouse = properties[default]["uri"], properties[default]["warehouse"]
+    with spark_session(uri, warehouse, Path(scratch), runtime=runtime) as session:
         for name in properties:
             add_catalog(session, name, properties[name])
         session.conf.set("spark.sql.defaultCatalog", default)

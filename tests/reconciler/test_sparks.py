@@ -4,19 +4,19 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from arco_catalog.cli.client_config import ICEBERG, SCALA_OF_SPARK, SPARK
+from arco_catalog.cli.client_config import SCALA_OF_SPARK
 from arco_catalog.iceberg.json import JsonObject
 from tests.compact.lake import ROW, ServedLake
 from tests.reconciler.lakes import parsed
 from tests.reconciler.maintained import Maintained
 from tests.support.purges import Purges
+from tests.support.sparks import Spark
 from tools.demo.server import WAREHOUSE, serving
 from tools.support.environment import PROJECT
 from tools.support.local_spark import environment, submit_arguments
@@ -26,28 +26,6 @@ KEPT_SNAPSHOTS = 3
 BOUND_S = 600.0
 PURGE_RUNS = 5
 AGE_S = 100 * 24 * 60 * 60
-
-
-@dataclass(frozen=True)
-class Spark:
-    """A Spark in an environment, by its two numbers."""
-
-    version: str
-
-    @property
-    def environment(self) -> str:
-        """The folder of the environment, in the project."""
-        return ".venv" if self.version == SPARK else f".venv-spark-{self.version}"
-
-    @property
-    def jar(self) -> str:
-        """Iceberg for it, in the project."""
-        return f".jars/iceberg-spark-runtime-{self.version}_{SCALA_OF_SPARK[self.version]}-{ICEBERG}.jar"
-
-    @property
-    def python(self) -> str:
-        """Its Python: the newest Spark is in the one that runs the tests."""
-        return sys.executable if self.version == SPARK else str(PROJECT / self.environment / "bin" / "python")
 
 
 @dataclass(frozen=True)
@@ -104,7 +82,7 @@ class Site:
         pytest.param(
             spark := Spark(version),
             id=version,
-            marks=pytest.mark.optional(f"{spark.environment}/bin/python", spark.jar),
+            marks=pytest.mark.optional(*spark.files),
         )
         for version in SCALA_OF_SPARK
     ]
@@ -142,7 +120,7 @@ def test_every_job_runs(site: Site) -> None:
 
     maintained.policies("busy")
     old, young = maintained.orphan("busy", 2), maintained.orphan("busy", 0)
-    site.pipeline("maintain", *to_server, "--jars", str(PROJECT / site.spark.jar))
+    site.pipeline("maintain", *to_server, "--jars", str(PROJECT / ".jars" / site.spark.jar))
     told = maintained.outcomes("busy")
     assert {name: row["outcome"] for name, row in told.items()} == dict.fromkeys(
         ("rewrite_data_files", "rewrite_manifests", "expire_snapshots", "remove_orphan_files"), "done"

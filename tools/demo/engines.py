@@ -18,9 +18,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 AZURE_SDK = PROJECT / "tools" / "azuresdk" / "jars.sha256"
 
 
-def jars(store: str) -> list[Path]:
-    """Iceberg's jars for Spark over a store. Raises `LookupError` if they are not there."""
-    return [*_fetched(*JARS), *jars_of_store(store)]
+def jars(store: str, runtime: str = JARS[0]) -> list[Path]:
+    """Iceberg's jars for Spark over a store; `runtime` is Iceberg for one release of Spark. Raises `LookupError` if one
+    is not there."""
+    return [*_fetched(runtime, *JARS[1:]), *jars_of_store(store)]
 
 
 def jars_of_store(store: str) -> list[Path]:
@@ -54,10 +55,12 @@ def pyiceberg_properties(store: str) -> dict[str, str]:
 
 
 @contextmanager
-def spark_session(uri: str, warehouse: str, scratch: Path, store: str = "") -> Iterator[SparkSession]:
+def spark_session(
+    uri: str, warehouse: str, scratch: Path, store: str = "", runtime: str = JARS[0]
+) -> Iterator[SparkSession]:
     """Spark with the catalog as `rest` over a store, local files if none is named, listening on loopback only.
 
-    Its log is `scratch/spark.log`."""
+    Iceberg is the jar `runtime`, which must be for this Spark. The log is `scratch/spark.log`."""
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     log4j = PROJECT / "tools" / "demo" / "log4j2.properties"
@@ -71,7 +74,7 @@ def spark_session(uri: str, warehouse: str, scratch: Path, store: str = "") -> I
         **{f".{name}": value for name, value in spark_properties(store).items()},
     }
     settings = {
-        "spark.jars": ",".join(str(jar) for jar in jars(store)),
+        "spark.jars": ",".join(str(jar) for jar in jars(store, runtime)),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",

@@ -3,7 +3,6 @@ request rebases, each by a setting of its own. The catalog rebases no commit of 
 Flink and Trino retry by themselves."""
 
 import json
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyiceberg.table.snapshots import Snapshot
 
-from tests.engines.lake import Lake
+from tests.engines.lake import Lake, attempt_of
 from tests.engines.others.conftest import flink_sink, iceberg_go
 from tests.engines.shell import Sql
 from tests.engines.spark_shell import spark_properties, spark_shell
@@ -127,13 +125,6 @@ def engine_of(receipt: Mapping[str, str | dict[str, str]]) -> str:
         return named.partition("/")[0]
     assert isinstance(source, dict)
     return {"PyIceberg": "pyiceberg", "GoIceberg": "iceberg-go"}[source["client_info"].partition("/")[0]]
-
-
-def attempt_of(snapshot: Snapshot) -> int:
-    """The number of the client's attempt that was committed, by the name of its manifest list: Iceberg's Java client
-    counts them from 1."""
-    [attempt] = re.findall(r"/snap-\d+-(\d+)-[^/]+$", snapshot.manifest_list)
-    return int(attempt)
 
 
 def test_five_engines_append_at_once(local_lake: Lake, tmp_path: Path) -> None:
