@@ -12,6 +12,7 @@ from typing import Protocol
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
+from arco_catalog.planning.upkeep_policy import InvalidPolicy
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.copies import require_original
 from arco_catalog.state.avro import Unreadable
@@ -23,7 +24,6 @@ from arco_catalog.tasks.worker import Worker
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.outcome_rows import OutcomeRows
 from reconciler.maintain.planning import HeldBack, Now, Step
-from reconciler.maintain.policies import InvalidPolicy
 from reconciler.maintain.procedures import Procedures
 from reconciler.maintain.progress import ProcedureOutcome
 from reconciler.maintain.table_plans import TablePlan, TableRef, own_tables, plan_table, policies_of

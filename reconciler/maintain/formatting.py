@@ -1,6 +1,6 @@
 """Formats numbers for the reports of `maintain`."""
 
-from reconciler.maintain.policies import DAY_MS
+from arco_catalog.planning.upkeep_policy import DAY_MS
 
 
 def size(number: float) -> str:

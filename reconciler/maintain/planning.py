@@ -6,6 +6,7 @@ Files are selected by the criteria of Iceberg's own procedures, so that a plan p
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from arco_catalog.planning.upkeep_policy import DAY_MS, SNAPSHOT_EXPIRY, InvalidPolicy, Policy, SnapshotExpiry
 from reconciler.live_files import TARGET_BYTES
 from reconciler.maintain.calls import Argument, Call, Procedure, Time
 from reconciler.maintain.contents import DataFile
@@ -14,16 +15,11 @@ from reconciler.maintain.figures import Figures
 from reconciler.maintain.formatting import counted, days, percent, size
 from reconciler.maintain.policies import (
     DATA_COMPACTION,
-    DAY_MS,
     METADATA_COMPACTION,
     ORPHAN_FILE_REMOVAL,
-    SNAPSHOT_EXPIRY,
     DataCompaction,
-    InvalidPolicy,
     MetadataCompaction,
     OrphanFileRemoval,
-    Policy,
-    SnapshotExpiry,
 )
 from reconciler.maintain.selection import MIN_INPUT_FILES, Criteria, Selection
 

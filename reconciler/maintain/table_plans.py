@@ -10,19 +10,20 @@ from arco_catalog.operations.listing import Paging
 from arco_catalog.operations.policies.applicable import applicable_policies
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.names import dotted
+from arco_catalog.planning.upkeep_policy import Policy
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import entries_in, relation_entry
 from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.index import Namespace, name_in
 from arco_catalog.state.watermarks import NAMESPACE
 from arco_catalog.tasks.execution import TaskFailed
+from arco_catalog.upkeep.neighbours import UNKNOWN_LOCATION, deletion_obstacle
 from reconciler.compact.values import object_of
 from reconciler.maintain.calls import Call, Procedure
 from reconciler.maintain.figures import Figures, read_figures
 from reconciler.maintain.files_elsewhere import is_inside
-from reconciler.maintain.neighbours import UNKNOWN_LOCATION, deletion_obstacle, find_file_elsewhere
+from reconciler.maintain.neighbours import find_file_elsewhere
 from reconciler.maintain.planning import POLICY_OF, HeldBack, Now, Plan, Step, decide, plan
-from reconciler.maintain.policies import Policy
 
 UNPAGED = Paging(None, None)
 OUTSIDE = "it names a file outside of its locations: {}"

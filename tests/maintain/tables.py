@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.planning.upkeep_policy import DAY_MS, Policy
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.figures import DataFile, Figures, Group, Manifests, Ref, Snapshot
 from reconciler.maintain.planning import HeldBack, Now, Step, decide
-from reconciler.maintain.policies import DAY_MS, Policy
 
 NOW_MS = 1_800_000_000_000
 MIB = 1 << 20

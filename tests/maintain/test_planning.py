@@ -5,10 +5,10 @@ from math import inf, nan
 
 import pytest
 
+from arco_catalog.planning.upkeep_policy import DAY_MS
 from reconciler.maintain.calls import Procedure, Time
 from reconciler.maintain.figures import Manifests, Ref
 from reconciler.maintain.planning import HeldBack, Now, Plan, plan
-from reconciler.maintain.policies import DAY_MS
 from reconciler.maintain.table_plans import TablePlan, TableRef
 from tests.maintain.tables import MIB, NOW_MS, due, held_back, nothing, policies, policy, table
 
