@@ -190,6 +190,19 @@ class Paths:
         return f"{self.purge_chunks(task)}{chunk}.json"
 
     @property
+    def all_expiry_records(self) -> str:
+        """Prefix of the keys of the records of all expiries of snapshots."""
+        return f"{self.operational}expiries/"
+
+    def expiry_records(self, task: str) -> str:
+        """Returns the prefix of the keys of the records of the snapshots that a task's commits remove."""
+        return f"{self.all_expiry_records}{task}/"
+
+    def expiry_record(self, task: str, commit: str) -> str:
+        """Returns the key of the record of the snapshots that a commit of a task removes, given its `commit_key`."""
+        return f"{self.expiry_records(task)}{commit}.json"
+
+    @property
     def all_file_directories(self) -> str:
         """Prefix of the keys of the records in which purges store the directories of tables' files."""
         return f"{self.operational}file-directories/"
@@ -346,6 +359,7 @@ OBJECT_KINDS = (
     ObjectKind("operational", "operational/collector/"),
     ObjectKind("operational", "operational/file-directories/", backed_up=False),
     ObjectKind("purge", "operational/purges/", backed_up=False),
+    ObjectKind("expiry", "operational/expiries/", backed_up=False),
     ObjectKind("recovery", "recovery/", backed_up=False, collected=False),
 )
 """All kinds of objects that a catalog or a realm stores. Code that reads or deletes a whole state must handle each."""

@@ -18,6 +18,10 @@ TABLE_PURGE = "TABLE_PURGE"
 """The type of the tasks that purge a dropped table."""
 TABLE_MAINTENANCE = "TABLE_MAINTENANCE"
 """The type of the tasks that maintain a table by its policies, which the pipeline does on Spark."""
+TABLE_EXPIRY = "TABLE_EXPIRY"
+"""The type of the tasks that expire snapshots of a table, and later delete the files that only these needed."""
+EXPIRY_SWEEP = "EXPIRY_SWEEP"
+"""The type of the tasks that find the tables of a catalog whose snapshots expire by a policy, one a day."""
 
 MAX_RESULT = 8_000
 """The maximum length of the texts of a task's result, in characters."""

@@ -53,19 +53,28 @@ GIVE_BACK_SECONDS = 5.0
 
 Submission = Callable[[Session, str], Awaitable[Task | None]]
 """Returns the first version of a task that the registry names; None if the registry does not name the task."""
+Preparation = Callable[[Session], Awaitable[None]]
+"""Makes the tasks that a worker makes by itself, such as one a day. Raises `StoreError`, and `CatalogError`."""
 
 
 class Worker:
-    """Executes the due tasks of one catalog, by `executors` for their types. A worker that is cancelled gives its
-    present tasks back to other workers (docs/design/tasks.md#rule-8)."""
+    """Executes the due tasks of one catalog, by `executors` for their types, after a `preparation` where it is to
+    execute all of them. A worker that is cancelled gives its present tasks back to other workers
+    (docs/design/tasks.md#rule-8)."""
 
     def __init__(
-        self, catalog: Catalog, executors: Mapping[str, Executor], submission: Submission, policies: TaskPolicies
+        self,
+        catalog: Catalog,
+        executors: Mapping[str, Executor],
+        submission: Submission,
+        policies: TaskPolicies,
+        preparation: Preparation | None = None,
     ) -> None:
         self._catalog = catalog
         self._runtime = catalog.runtime
         self._executors = executors
         self._submission = submission
+        self._preparation = preparation
         self._policies = policies
         self._left = LeftToOthers(catalog.runtime)
         self._slots = asyncio.Semaphore(TASKS_AT_ONCE)
@@ -90,9 +99,18 @@ class Worker:
         Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one task are
         only logged."""
         executed = 0
+        await self._prepare()
         while (now := await self.run_due(lambda: False)) > 0:
             executed += now
         return executed
+
+    async def _prepare(self) -> None:
+        if self._preparation is None:
+            return
+        try:
+            await self._preparation(self._session("preparation"))
+        except (StoreError, CatalogError) as error:
+            _LOG.warning("the tasks of the day can't be made, and a later poll makes them: %s", error)
 
     async def run_due(self, should_stop: Callable[[], bool]) -> int:
         """Executes the due tasks, the oldest first, `TASKS_AT_ONCE` of them concurrently, so that a long task delays no

@@ -171,7 +171,7 @@ async def _present(sessions: Sessions, other: OtherTable, places: Collection[str
     the pointer is in `gone` of the result."""
     session = sessions.session()
     pointer = await session.state.pointer(other.entity)
-    metadata = await _metadata_files(sessions.session(), pointer)
+    metadata = await metadata_files(sessions.session(), pointer)
     gone = [] if metadata else [session.state.paths.pointer(other.entity)]
     version = None if pointer is None else pointer.version
     return _Reading(tuple(metadata), version, ComparedFiles(places, other.locations), ReadPosition(), gone, [])
@@ -218,7 +218,7 @@ async def _described(
     return TableRead(None, directories, next(iter(reasons), None))
 
 
-async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence[str]:
+async def metadata_files(session: Session, pointer: Pointer | None) -> Sequence[str]:
     """Returns the location of a table's current metadata file; while a transaction on its pointer is undecided, those
     before and after it. Empty without a pointer."""
     if pointer is None:

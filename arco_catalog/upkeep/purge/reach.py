@@ -32,6 +32,9 @@ _LOG = logging.getLogger(__name__)
 
 MANIFEST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None}
 ENTRY_FIELDS: Fields = {"data_file": {"file_path": None, "file_size_in_bytes": None}}
+LIVE_FIELDS: Fields = {"status": None, **ENTRY_FIELDS}
+REMOVED = 2
+"""The status of a manifest's entry of a file that its snapshot removed."""
 MAX_NAME_LENGTH = 16 << 10
 """Characters of a file's name in a manifest or a list: no store has a longer one."""
 MAX_LIST_BYTES = 64 << 20
@@ -267,17 +270,21 @@ async def manifests_of(
 
 
 async def entries_of(
-    execution: Sessions, manifest: str, gone: list[str] | None = None
+    execution: Sessions, manifest: str, gone: list[str] | None = None, *, live_only: bool = False
 ) -> AsyncGenerator[Sequence[ReachedFile], None]:
-    """Yields the data files and delete files in a manifest, a block at a time, whatever the status of their entries:
-    also of removed ones. A manifest that does not exist is added to `gone`. Raises `TaskFailed` if it can't be read."""
+    """Yields the data files and delete files in a manifest, a block at a time, whatever the status of their entries, or
+    with `live_only` those that were not removed. A manifest that does not exist is added to `gone`. Raises `TaskFailed`
+    if it can't be read."""
+    fields = LIVE_FIELDS if live_only else ENTRY_FIELDS
     async with (
         _range_reader(execution, manifest) as read_range,
-        aclosing(records_of(read_range, manifest, ENTRY_FIELDS, gone)) as blocks,
+        aclosing(records_of(read_range, manifest, fields, gone)) as blocks,
     ):
         async for records in blocks:
             files: list[ReachedFile] = []
             for record in records:
+                if live_only and record.get("status") == REMOVED:
+                    continue
                 named = record.get("data_file")
                 if not isinstance(named, dict):
                     raise CorruptFile(f"the manifest {manifest} can't be read: an entry has no data_file")

@@ -7,10 +7,12 @@ from arco_catalog.operations.lazy_vending import LazyVending
 from arco_catalog.operations.tasks import submitted_purge
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.runtime import Runtime
-from arco_catalog.state.task import TABLE_MAINTENANCE, TABLE_PURGE, Task
+from arco_catalog.state.task import EXPIRY_SWEEP, TABLE_EXPIRY, TABLE_MAINTENANCE, TABLE_PURGE, Task
 from arco_catalog.tasks.execution import Execution, Executor, TaskResult
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
+from arco_catalog.upkeep.expiry.executor import ExpiryExecutor
+from arco_catalog.upkeep.expiry.sweep import SweepExecutor, Sweeps
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.purge.executor import AntiJoin, PurgeExecutor
 
@@ -37,13 +39,16 @@ def task_worker(
     anti_join: AntiJoin | None = None,
 ) -> Worker:
     """Makes a worker of this process for the tasks of a catalog. It hands purges over to the service of `delegate`, as
-    far as they may be, or executes them by `anti_join`; with neither, it purges by itself. It leaves maintenance tasks
-    to the pipeline."""
+    far as they may be, or executes them by `anti_join`; with neither, it purges by itself. It expires snapshots where a
+    policy requires it, and leaves maintenance tasks to the pipeline."""
     executors: Mapping[str, Executor] = {
         TABLE_PURGE: PurgeExecutor(delegate, anti_join),
         TABLE_MAINTENANCE: LeftToThePipeline(),
+        TABLE_EXPIRY: ExpiryExecutor(),
+        EXPIRY_SWEEP: SweepExecutor(),
     }
-    return Worker(catalog, executors, submitted_purge, policies or TaskPolicies())
+    sweeps = Sweeps(catalog.runtime)
+    return Worker(catalog, executors, submitted_purge, policies or TaskPolicies(), sweeps.submit_due)
 
 
 def delegate_from_env(environment: Mapping[str, str], runtime: Runtime) -> Delegate | None:

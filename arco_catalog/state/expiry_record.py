@@ -1,0 +1,67 @@
+"""The record of the snapshots that an expiry removes, written before the commit that removes them. The later deletion
+of files begins with it (docs/design/expiry.md#rule-4)."""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from typing import Self
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.snapshots import Snapshot, StatisticsFile
+from arco_catalog.state.access import State
+from arco_catalog.state.fields import integer, parse_record, texts
+from arco_catalog.state.listing import list_pages
+from storage_backends.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryRecord:
+    """The files that removed snapshots name: the manifest lists, of v1 snapshots without a list the manifests, and the
+    files of statistics. `snapshots` is the number of the snapshots."""
+
+    snapshots: int
+    lists: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, snapshots: Sequence[Snapshot], statistics: Iterable[StatisticsFile]) -> Self:
+        """Returns the record of removed snapshots; `statistics` are those of all snapshots of the table."""
+        removed = {snapshot["snapshot-id"] for snapshot in snapshots}
+        lists = dict.fromkeys(each["manifest-list"] for each in snapshots if "manifest-list" in each)
+        direct = [each.get("manifests", []) for each in snapshots if "manifest-list" not in each]
+        files = dict.fromkeys(each["statistics-path"] for each in statistics if each["snapshot-id"] in removed)
+        return cls(len(snapshots), (*lists,), (*dict.fromkeys(name for names in direct for name in names),), (*files,))
+
+    @classmethod
+    def parse(cls, body: bytes, key: str) -> Self:
+        """Reads a record that is stored under `key`. Raises `InternalError`."""
+        stored = parse_record(body, key)
+        return cls(
+            integer(stored, "snapshots"),
+            texts(stored, "lists"),
+            texts(stored, "manifests"),
+            texts(stored, "statistics"),
+        )
+
+    @property
+    def body(self) -> bytes:
+        """The bytes by which the record is stored."""
+        stored: JsonObject = {
+            "version": 1,
+            "snapshots": self.snapshots,
+            "lists": [*self.lists],
+            "manifests": [*self.manifests],
+            "statistics": [*self.statistics],
+        }
+        return dumps(stored)
+
+
+async def read_expiry_records(state: State, task: str) -> AsyncGenerator[ExpiryRecord, None]:
+    """Yields the records of a task, one for each attempt at its commit, also of those that did not apply. Raises
+    `StoreError`, and `InternalError` for a corrupt record."""
+    async with aclosing(list_pages(state, state.paths.expiry_records(task))) as pages:
+        async for page in pages:
+            for listed in page.entries:
+                found = await state.read(listed.key)
+                if found is not None:
+                    yield ExpiryRecord.parse(found.body, listed.key)

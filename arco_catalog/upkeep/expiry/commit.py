@@ -1,0 +1,105 @@
+"""The commit that removes what has expired of a table (docs/design/expiry.md#rule-3)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from arco_catalog.iceberg.commit import Commit
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.expiry import Expiry, Retention, find_expired, may_be_expired
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.metadata import TableMetadata, complete
+from arco_catalog.iceberg.properties import Properties
+from arco_catalog.iceberg.updates import RemoveSnapshotRef, RemoveSnapshots
+from arco_catalog.operations.commit import CommitRelation
+from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.kinds import TABLES
+from arco_catalog.planning.relation_change import RelationCommit
+from arco_catalog.planning.writes import RecordWrite
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import NoOp, Prerequisite
+from arco_catalog.protocol.planned_commit import PointerCommit
+from arco_catalog.protocol.relation_committer import RelationCommitter
+from arco_catalog.protocol.relation_read_set import RelationReadSet
+from arco_catalog.state.expiry_record import ExpiryRecord
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.paths import commit_key
+from storage_backends.lazy_dataclass import dataclass
+
+ACTIONS = {RemoveSnapshotRef: "remove-snapshot-ref", RemoveSnapshots: "remove-snapshots"}
+
+RetentionOf = Callable[[Properties], Retention]
+"""Returns the retention for a table with these properties. Raises `BadRequest` for an invalid one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedExpiry:
+    """What expires of one state of a table, and the record of it. `held_back` is why nothing may expire, None if it
+    may."""
+
+    expiry: Expiry
+    record: ExpiryRecord
+    held_back: str | None = None
+
+
+def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> PlannedExpiry:
+    """Plans the expiry of a table with this metadata document. A pure function."""
+    metadata: TableMetadata = complete(document)
+    nothing = PlannedExpiry(Expiry(), ExpiryRecord(0))
+    if not may_be_expired(metadata["properties"]):
+        return replace(nothing, held_back="the table's property gc.enabled is not true: its files must not be deleted")
+    try:
+        expiry = find_expired(metadata, retention_of(metadata["properties"]), now_ms)
+    except BadRequest as invalid:
+        return replace(nothing, held_back=invalid.message)
+    statistics = [*metadata["statistics"], *metadata["partition-statistics"]]
+    return PlannedExpiry(expiry, ExpiryRecord.of(expiry.snapshots, statistics))
+
+
+class ExpireSnapshots(CommitRelation):
+    """The commit of an expiry. What expires is planned for each state of the table that the commit may replace, and not
+    once: a branch that was created meanwhile keeps its snapshots. `planned` is the last plan."""
+
+    def __init__(
+        self, session: Session, namespace: Namespace, name: str, *, task: str, entity: str, retention_of: RetentionOf
+    ) -> None:
+        super().__init__(session, RelationCommit(TABLES, namespace, name, Commit((), ())))
+        self._named = namespace, name
+        self._task = task
+        self._entity = entity
+        self._retention_of = retention_of
+        self.planned = PlannedExpiry(Expiry(), ExpiryRecord(0))
+
+    async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
+        """Plans what expires of the table that was read, and a record of it, which is written before the commit.
+        Changes nothing if nothing expires, or if the name has another table by now."""
+        entry, pointer, base = read_set.entry, read_set.pointer, read_set.base
+        if read_set.refusal is not None or entry is None or pointer is None or base is None:
+            return await super().plan(read_set, attempt)
+        location, now_ms, retention_of = pointer.metadata.location, attempt.now_ms, self._retention_of
+        self.planned = await self.session.files.parse(
+            location, base, lambda document: plan_expiry(document, retention_of, now_ms)
+        )
+        updates = self.planned.expiry.updates
+        if entry.entity != self._entity:
+            self.planned = replace(self.planned, held_back="the table's name belongs to another one by now")
+        if not updates or self.planned.held_back is not None:
+            return NoOp(TableState(pointer.entity, location, base, created=False))
+        actions = tuple(action for kind, action in ACTIONS.items() if any(isinstance(each, kind) for each in updates))
+        wanted = RelationCommit(TABLES, *self._named, Commit((), updates, (), actions))
+        self.committer = RelationCommitter(self.session, wanted)
+        planned = await super().plan(read_set, attempt)
+        if not isinstance(planned, PointerCommit):
+            return planned
+        commit = commit_key(self._entity, planned.successor.metadata.location)
+        key = self.session.state.paths.expiry_record(self._task, commit)
+        return replace(planned, first=[*planned.first, RecordWrite(key, self.planned.record.body)])
+
+
+async def expire_snapshots(session: Session, commit: ExpireSnapshots, namespace: Namespace, name: str) -> PlannedExpiry:
+    """Makes the commit of an expiry after the writers of that table in this process that came first, and returns what
+    it removed, or why it removed nothing. Raises the errors of a commit."""
+    async with session.lock_table(namespace, name, lambda: True):
+        await run(session, commit)
+    return commit.planned

@@ -1,0 +1,190 @@
+"""The expiry of one table's snapshots: the commit, the wait, and the deletion of files (docs/design/expiry.md)."""
+
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NoSuchTable
+from arco_catalog.iceberg.expiry import Retention
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import Properties
+from arco_catalog.planning.purge import ClosedCatalog, require_open
+from arco_catalog.planning.upkeep_policy import InvalidPolicy, SnapshotExpiry
+from arco_catalog.protocol.evidence import fence_pointer
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.expiry_record import ExpiryRecord, read_expiry_records
+from arco_catalog.state.fields import mapping
+from arco_catalog.state.locations import Location
+from arco_catalog.state.purge_progress import count_in
+from arco_catalog.state.restoration import describe_copy
+from arco_catalog.state.task import Task
+from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed, TaskResult
+from arco_catalog.upkeep.expiry.commit import ExpireSnapshots, PlannedExpiry, RetentionOf, expire_snapshots
+from arco_catalog.upkeep.expiry.policies import PolicyReader
+from arco_catalog.upkeep.expiry.tables import DAY_MS, LiveTable, find_table
+from arco_catalog.upkeep.expiry.unreferenced import DeletionProgress, Unreferenced
+from arco_catalog.upkeep.neighbours import deletion_obstacle
+from arco_catalog.upkeep.purge.sharing import CHECKED, find_sharer
+
+FILES_AGE_MS = 2 * DAY_MS
+"""How long after the commit files are deleted at the earliest: a plan of a scan lives a day, and its readers longer."""
+CHECK_AGE_MS = DAY_MS
+"""How long the search for other tables that use the files is good for: a deletion that takes longer searches again."""
+COPY_WAIT_MS = 60 * 60_000
+UNTIL, CHECKED_AT, CHECKED_FROM = "files_until_ms", "checked_ms", "checked_from"
+"""Fields of the checkpoint: when files may be deleted; when the search for other tables ended; and the number of the
+task's version from which a round of the search counts."""
+
+
+class ExpiryExecutor:
+    """Expires snapshots of tables, and deletes what only these needed, in this process."""
+
+    def takes(self, task: Task) -> bool:
+        return True
+
+    async def execute(self, execution: Execution) -> TaskResult:
+        """Executes one attempt: the commit, if it is not made, or the deletion once the files are old enough. Raises
+        `NotYet` while they are not, and in a copy; `TaskFailed` if a retry can't help, `LeaseLost`, and for a failed
+        attempt that is retried other errors, such as `StoreError`."""
+        session = execution.session()
+        head = await session.state.head()
+        if head.copy_of is not None:
+            raise NotYet(execution.taken_ms + COPY_WAIT_MS, describe_copy(head.copy_of))
+        try:
+            await carry_out(session.state, head.index, require_open(head.index))
+        except ClosedCatalog as closed:
+            raise TaskFailed(f"The expiry ends: {closed}") from closed
+        until_ms = count_in(execution.checkpoint, UNTIL)
+        if until_ms > execution.taken_ms:
+            raise NotYet(until_ms, _waiting(execution.checkpoint))
+        table = await find_table(execution.session(), execution.task.payload)
+        await execution.start()
+        if until_ms:
+            return await _delete(execution, table)
+        if table is None:
+            return TaskResult("Nothing expires: the table was dropped, or follows another catalog", {})
+        return await _commit(execution, table)
+
+    async def abandon(self, execution: Execution, reason: str) -> None:
+        """Does nothing: snapshots that were removed stay removed, and files that were not deleted are left."""
+
+
+async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
+    """Removes what has expired by one commit, and schedules the deletion of files. Returns the result if nothing was
+    removed. Raises `NotYet`, `TaskFailed`, and `StoreError`."""
+    held_back, planned = await obstacle(execution, table), None
+    if held_back is None:
+        retention_of = await _retention_of(execution, table)
+        if isinstance(retention_of, str):
+            held_back = retention_of
+        else:
+            planned = await _expire(execution, table, retention_of)
+            held_back = planned.held_back
+    records = await _records(execution)  # also of an earlier lease, which died after its commit
+    if not records:
+        return TaskResult("Nothing expires" if held_back is None else f"Nothing expires: {held_back}", {})
+    if planned is None or held_back is not None or not planned.expiry.updates:
+        # This lease has not moved the pointer. After the fence a commit of an earlier lease can't apply any more, so
+        # that what it would remove was not removed at that time.
+        await fence_pointer(execution.session(), table.entry.entity)
+    until_ms = execution.session().now_ms() + FILES_AGE_MS
+    removed = max(record.snapshots for record in records)
+    await execution.save({**execution.checkpoint, UNTIL: until_ms, "snapshots": removed})
+    raise NotYet(until_ms, _waiting(execution.checkpoint))
+
+
+async def _expire(execution: Execution, table: LiveTable, retention_of: RetentionOf) -> PlannedExpiry:
+    commit = ExpireSnapshots(
+        execution.session(),
+        table.namespace,
+        table.name,
+        task=execution.task.id,
+        entity=table.entry.entity,
+        retention_of=retention_of,
+    )
+    try:
+        return await expire_snapshots(commit.session, commit, table.namespace, table.name)
+    except (NoSuchTable, BadRequest, MetadataTooLarge) as refused:
+        raise TaskFailed(f"the commit of the expiry was refused: {refused.message}") from refused
+
+
+def _waiting(checkpoint: JsonObject) -> str:
+    return f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots; the files that only they need are deleted later"
+
+
+async def _retention_of(execution: Execution, table: LiveTable) -> RetentionOf | str:
+    """Returns the retention by which a task expires: that of the policy that applies to the table, or that of an
+    operator's request. Returns the reason why there is none."""
+    payload = mapping(execution.task.payload, "expiry")
+    if payload:
+        return retention_by(
+            SnapshotExpiry(count_in(payload, "max_age_ms") or None, count_in(payload, "min_to_keep") or None)
+        )
+    index = (await execution.session().state.head()).index
+    try:
+        policy = await PolicyReader(execution, index).of(table.namespace, table.name)
+        return "no policy applies to the table" if policy is None else retention_by(SnapshotExpiry.of(policy))
+    except InvalidPolicy as invalid:
+        return str(invalid)
+
+
+def retention_by(settings: SnapshotExpiry) -> RetentionOf:
+    """Returns the function that gives a table's retention by its properties and these settings."""
+
+    def retention_of(properties: Properties) -> Retention:
+        return Retention.of(properties, snapshot_age_ms=settings.max_age_ms, to_keep=settings.min_to_keep)
+
+    return retention_of
+
+
+async def obstacle(execution: Execution, table: LiveTable) -> str | None:
+    """Returns why no file of a table may be deleted, by the registry: another table's locations overlap its own or it
+    borrows files, or lends them. None if nothing prevents it. Raises `StoreError`."""
+    own = Location.of_normal(table.entry.locations[0]).uri  # all locations are compared
+    return await deletion_obstacle(execution.session(), table.entry, own)
+
+
+async def _records(execution: Execution) -> Sequence[ExpiryRecord]:
+    return [each async for each in read_expiry_records(execution.session().state, execution.task.id)]
+
+
+async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
+    """Deletes the files that only expired snapshots need, and returns the counts; none if another table may use files
+    of this one."""
+    checkpoint = execution.checkpoint
+    removed = f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots"
+    if table is None:
+        return TaskResult(f"{removed}; their files stay, since the table was dropped", {})
+    kept_for = await obstacle(execution, table) or await _sharer(execution, table)
+    if kept_for is not None:
+        return TaskResult(f"{removed}; their files stay: {kept_for}", {"kept_for": kept_for})
+    records = await _records(execution)
+    deletion = Unreferenced(execution, table.entry.entity, table.entry.locations, records)
+    return _finished(removed, await deletion.delete())
+
+
+async def _sharer(execution: Execution, table: LiveTable) -> str | None:
+    """Returns a clause that names another table, live or dropped, with a file at this table's locations; None if there
+    is none. The search may take several leases, and is made anew a day after it ended."""
+    if execution.session().settings.purge.trust_locations:
+        return None
+    checkpoint = execution.checkpoint
+    if execution.taken_ms - count_in(checkpoint, CHECKED_AT) < CHECK_AGE_MS:
+        return None
+    if CHECKED_AT in checkpoint or CHECKED_FROM not in checkpoint:
+        begun = {name: value for name, value in checkpoint.items() if name not in (CHECKED, CHECKED_AT)}
+        await execution.save({**begun, CHECKED_FROM: execution.number})
+    beginning = count_in(execution.checkpoint, CHECKED_FROM)
+    sharer = await find_sharer(execution, table.entry.entity, table.entry.locations, beginning)
+    if sharer is None:
+        await execution.save({**execution.checkpoint, CHECKED_AT: execution.taken_ms})
+    return sharer
+
+
+def _finished(removed: str, progress: DeletionProgress) -> TaskResult:
+    counts = progress.removed
+    details: JsonObject = {
+        "files_deleted": counts.files,
+        "bytes_deleted": counts.bytes,
+        "outside": counts.outside,
+        "unaddressable": counts.unaddressable,
+    }
+    return TaskResult(f"{removed} and {counts.files:,} files", details)

@@ -1,0 +1,247 @@
+"""Finds the files that only expired snapshots need, and deletes them (docs/design/expiry.md#rule-6).
+
+The rule is that of Iceberg's `ReachableFileCleanup`. What the table needs is read again before each step.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from zlib import crc32
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.concurrency import batches, for_each
+from arco_catalog.state.expiry_record import ExpiryRecord
+from arco_catalog.state.fields import mapping, optional_text
+from arco_catalog.state.locations import Location
+from arco_catalog.state.purge_progress import Progress, count_in
+from arco_catalog.tasks.execution import Execution, TaskFailed
+from arco_catalog.upkeep.purge.other_table import metadata_files
+from arco_catalog.upkeep.purge.reach import ReachedFile, entries_of, manifests_in, named_by
+from arco_catalog.upkeep.purge.removal import AT_ONCE, Removal
+from storage_backends import StoreUnavailable
+
+READ_AT_ONCE = 8
+"""Manifests or manifest lists that are read concurrently."""
+MAX_MANIFESTS = 500_000
+"""Manifests of the table, and as many that only expired snapshots name: some 200 MB of names."""
+MAX_NAMES = 200_000
+"""Files in memory that are candidates for deletion. More are dealt with in parts, by a digest of their names."""
+MAX_PARTS = 4_096
+DATA, STATISTICS, MANIFESTS, LISTS, DONE = "data", "statistics", "manifests", "lists", "done"
+_NEXT = {DATA: STATISTICS, STATISTICS: MANIFESTS, MANIFESTS: LISTS, LISTS: DONE}
+"""The steps in their order: what names other files is deleted after these (docs/design/purge.md#rule-9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionProgress:
+    """How far the deletion is: its step, and in the first step how many of the `parts` are finished. `removed` has the
+    counts of deleted files."""
+
+    step: str = DATA
+    part: int = 0
+    parts: int = 1
+    removed: Progress = field(default_factory=Progress)
+
+    @classmethod
+    def parse(cls, checkpoint: JsonObject) -> "DeletionProgress":
+        """Reads the progress in a task's checkpoint."""
+        stored = mapping(checkpoint, "deletion")
+        step, parts = optional_text(stored, "step") or DATA, max(1, count_in(stored, "parts"))
+        return cls(step, count_in(stored, "part"), parts, Progress.parse(mapping(stored, "removed")))
+
+    def to_json(self) -> JsonObject:
+        """Returns the progress as a task's checkpoint stores it."""
+        removed = self.removed.to_json()
+        return {"step": self.step, "part": self.part, "parts": self.parts, "removed": removed}
+
+
+@dataclass
+class _Files:
+    """The files of one kind by their locations, in any spelling, with a spelling of each."""
+
+    own: Callable[[str], Location | None]
+    names: dict[Location, ReachedFile] = field(default_factory=dict)
+
+    def add(self, name: str, size: int = 0) -> None:
+        """Adds a file, unless it is outside of the table's locations, where nothing is deleted."""
+        location = self.own(name)
+        if location is not None:
+            self.names[location] = ReachedFile(name, size)
+
+    def remove(self, name: str) -> None:
+        location = self.own(name)
+        if location is not None:
+            self.names.pop(location, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a table names at one time, by its `metadata` files: all `manifests`. And what only expired snapshots name:
+    manifests, manifest lists and statistics."""
+
+    metadata: tuple[str, ...]
+    manifests: Sequence[str]
+    expired_manifests: Sequence[ReachedFile]
+    expired_lists: Sequence[ReachedFile]
+    expired_statistics: Sequence[ReachedFile]
+
+
+class Unreferenced:
+    """Deletes the files inside the table's locations to which the records of removed snapshots lead and the table does
+    not, under a lease."""
+
+    def __init__(
+        self, execution: Execution, entity: str, locations: Sequence[str], records: Sequence[ExpiryRecord]
+    ) -> None:
+        self._execution = execution
+        self._entity = entity
+        self._records = records
+        self.progress = DeletionProgress.parse(execution.checkpoint)
+        self._removal = Removal(execution, locations, self.progress.removed)
+        self._last: _Look | None = None
+
+    async def delete(self) -> DeletionProgress:
+        """Deletes the files step by step from the position in the checkpoint, and returns the counts. Raises
+        `TaskFailed` if a file that names others can't be read, `LeaseLost`, and `StoreError`."""
+        while self.progress.step == DATA and self.progress.part < self.progress.parts:
+            await self._delete_part()
+        while self.progress.step != DONE:
+            look = await self._look()
+            files = {
+                DATA: (),
+                STATISTICS: look.expired_statistics,
+                MANIFESTS: look.expired_manifests,
+                LISTS: look.expired_lists,
+            }[self.progress.step]
+            for batch in batches(files, AT_ONCE):
+                await self._removal.delete(batch)
+                await self._note(self.progress, len(batch))
+            await self._save(replace(self.progress, step=_NEXT[self.progress.step]))
+        return self.progress
+
+    async def _delete_part(self) -> None:
+        """Deletes a part of the data files and delete files. With more names than fit into memory, it divides the files
+        into more parts, and begins with the first."""
+        part, parts = self.progress.part, self.progress.parts
+        look = await self._look()
+        found = _Files(self._removal.own)
+
+        async def collect(manifest: ReachedFile) -> None:
+            async with aclosing(entries_of(self._execution, manifest.location, [], live_only=True)) as blocks:
+                async for files in blocks:
+                    for file in files:
+                        if part_of(self._removal.own(file.location), parts) == part:
+                            found.add(file.location, file.size)
+                    if len(found.names) > MAX_NAMES:
+                        raise _TooMany
+
+        try:
+            await for_each(look.expired_manifests, READ_AT_ONCE, collect)
+        except _TooMany:
+            if parts >= MAX_PARTS:
+                raise TaskFailed(
+                    f"the expired snapshots name more files than {MAX_PARTS:,} parts of {MAX_NAMES:,}: they stay"
+                ) from None
+            await self._save(replace(self.progress, part=0, parts=parts * 4))
+            return
+        if found.names:
+            await self._keep_live(look, found)
+        for batch in batches(found.names.values(), AT_ONCE):
+            await self._removal.delete(batch)
+            await self._note(self.progress, len(batch))
+        await self._save(replace(self.progress, part=part + 1))
+
+    async def _keep_live(self, look: _Look, found: _Files) -> None:
+        """Takes the files out of `found` that are in a manifest of the table. Raises `TaskFailed` if a manifest is
+        missing: it might name them."""
+
+        async def keep(manifest: str) -> None:
+            gone: list[str] = []
+            async with aclosing(entries_of(self._execution, manifest, gone, live_only=True)) as blocks:
+                async for files in blocks:
+                    for file in files:
+                        found.remove(file.location)
+            await self._require_there(look.metadata, gone)
+
+        await for_each(look.manifests, READ_AT_ONCE, keep)
+
+    async def _look(self) -> _Look:
+        """Reads what the table names now, unless its metadata files are those of the last look. Raises `TaskFailed` for
+        a file that is missing or can't be read, and `StoreUnavailable` if the table changed meanwhile."""
+        session = self._execution.session()
+        metadata = (*await metadata_files(session, await session.state.pointer(self._entity)),)
+        if self._last is None or self._last.metadata != metadata:
+            self._last = await self._read(metadata)
+        return self._last
+
+    async def _read(self, metadata: tuple[str, ...]) -> _Look:
+        reached = await named_by(self._execution, metadata)
+        if reached.gone or not metadata:
+            raise StoreUnavailable("the table's metadata file was replaced while it was read: another attempt follows")
+        own = self._removal.own
+        lists, statistics, needed = _Files(own), _Files(own), _Files(own)
+        for record in self._records:
+            for each in record.lists:
+                lists.add(each)
+            for each in record.statistics:
+                statistics.add(each)
+        for each in reached.lists:
+            lists.remove(each)
+        for each in reached.statistics:
+            statistics.remove(each)
+        named, gone = dict.fromkeys(reached.direct), list[str]()
+        await self._manifests_of([*reached.lists], named, gone)
+        await self._require_there(metadata, gone)
+        for each in named:
+            needed.add(each)
+        expired = dict.fromkeys(each for record in self._records for each in record.manifests)
+        await self._manifests_of([each.location for each in lists.names.values()], expired, [])
+        only = _Files(own)
+        for each in expired:
+            location = own(each)
+            if location is not None and location not in needed.names:
+                only.add(each)
+        return _Look(metadata, [*named], *([*each.names.values()] for each in (only, lists, statistics)))
+
+    async def _manifests_of(self, lists: Sequence[str], named: dict[str, None], gone: list[str]) -> None:
+        """Adds the manifests in manifest lists to `named`, and lists that do not exist to `gone`."""
+
+        async def read(location: str) -> None:
+            named.update(dict.fromkeys(await manifests_in(self._execution, location, gone)))
+            if len(named) > MAX_MANIFESTS:
+                raise TaskFailed(
+                    f"the table has more than {MAX_MANIFESTS:,} manifests, too many to find which files only expired "
+                    "snapshots need: rewrite its manifests, and retry this task"
+                )
+
+        await for_each(lists, READ_AT_ONCE, read)
+
+    async def _require_there(self, metadata: tuple[str, ...], gone: Sequence[str]) -> None:
+        """Raises `TaskFailed` if a file of the table is missing, and `StoreUnavailable` if the table has changed by
+        now: another program may have expired the snapshots that named it."""
+        if not gone:
+            return
+        session = self._execution.session()
+        if (*await metadata_files(session, await session.state.pointer(self._entity)),) != metadata:
+            raise StoreUnavailable("the table changed while it was read: another attempt follows")
+        raise TaskFailed(
+            f"{gone[0]} is missing, and which files of the table it names is unknown, so no file is deleted: restore "
+            "it, and retry this task"
+        )
+
+    async def _note(self, progress: DeletionProgress, files: int) -> None:
+        self.progress = replace(progress, removed=self._removal.progress)
+        await self._execution.progress({**self._execution.checkpoint, "deletion": self.progress.to_json()}, files)
+
+    async def _save(self, progress: DeletionProgress) -> None:
+        self.progress = replace(progress, removed=self._removal.progress)
+        await self._execution.save({**self._execution.checkpoint, "deletion": self.progress.to_json()})
+
+
+class _TooMany(Exception):
+    """A part has more files than fit into memory."""
+
+
+def part_of(location: Location | None, parts: int) -> int:
+    """Returns the part to which a file belongs, the same in every process; -1 for no location."""
+    return -1 if location is None else crc32(location.uri.encode()) % parts
