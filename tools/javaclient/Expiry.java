@@ -24,6 +24,7 @@ import org.apache.iceberg.ImmutableGenericPartitionStatisticsFile;
 import org.apache.iceberg.ManageSnapshots;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionStatisticsFile;
+import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.RowDelta;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
@@ -151,7 +152,11 @@ public final class Expiry {
       }
       case "rewrite" -> {
         DataFile added = dataFile();
-        table.newRewrite().deleteFile(file(step, 0)).addFile(added).commit();
+        RewriteFiles rewrite = table.newRewrite().deleteFile(file(step, 0)).addFile(added);
+        if (table.currentSnapshot() != null) {
+          rewrite.validateFromSnapshot(table.currentSnapshot().snapshotId());
+        }
+        rewrite.commit();
         files.add(added);
       }
       case "manifests" -> table.rewriteManifests().clusterBy(file -> "one").commit();
@@ -239,6 +244,10 @@ public final class Expiry {
   private void vectors(JsonNode step) {
     String puffin = name("vectors.puffin");
     RowDelta delta = table.newRowDelta();
+    Snapshot head = step.hasNonNull("branch") ? table.snapshot(step.get("branch").asText()) : table.currentSnapshot();
+    if (head != null) {
+      delta.validateFromSnapshot(head.snapshotId());
+    }
     Map<String, DeleteFile> added = new HashMap<>();
     for (int place = 0; place < step.get("count").asInt(); place++) {
       String data = file(step, place).location();
@@ -257,7 +266,7 @@ public final class Expiry {
               .withContentSizeInBytes(40)
               .build();
       delta.addDeletes(vector);
-      if (vectors.containsKey(data) && step.path("replace").asBoolean()) {
+      if (vectors.containsKey(data)) {
         delta.removeDeletes(vectors.get(data));
       }
       added.put(data, vector);

@@ -14,6 +14,33 @@ AGES_MS = (0, HOUR_MS, DAY_MS, 2 * DAY_MS, 3 * DAY_MS, 5 * DAY_MS, 6 * DAY_MS, 1
 """What settings and snapshots are drawn from, so that many are equal."""
 
 
+SHARED_PUFFIN: JsonObject = {
+    "op": "make",
+    "properties": {"format-version": "3", "history.expire.max-snapshot-age-ms": "1"},
+    "steps": [
+        {"do": "append", "merge": False, "files": 2},
+        {"do": "vectors", "file": 0, "count": 2},
+        {"do": "vectors", "file": 0, "count": 1},
+    ],
+}
+"""Of two vectors in one Puffin file, one is replaced. The manifest that names both is then only of an expired
+snapshot."""
+
+AGES_OF_REFS: JsonObject = {
+    "op": "make",
+    "properties": {"format-version": "2", "history.expire.max-ref-age-ms": "1"},
+    "steps": [
+        {"do": "append", "merge": False, "files": 1},
+        {"do": "tag", "name": "kept", "snapshot": 0},
+        {"do": "tag", "name": "old", "snapshot": 0},
+        {"do": "ref-age", "name": "kept", "ms": 20 * DAY_MS},
+    ],
+}
+"""Two tags, of which one has an age of its own."""
+FOCUSED = (SHARED_PUFFIN, AGES_OF_REFS)
+"""Tables for what is drawn rarely."""
+
+
 def drawn_steps(random: Random) -> JsonObject:
     """A request to make a table."""
     return _Drawing(random).request()
@@ -43,7 +70,7 @@ def set_back(random: Random, metadata: dict[str, Any]) -> dict[str, Any]:
 class _Drawing:
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.format = random.choice((1, 2, 3, 3))
+        self.format = random.choice((1, 2, 3, 3, 3))
         self.branches: list[str] = []
         self.tags: list[str] = []
 
@@ -70,12 +97,12 @@ class _Drawing:
             lambda: self.on_file("overwrite"): 3,
             lambda: self.on_file("rewrite"): 2,
             lambda: self.on_file("positions"): 3 if self.format == 2 else 0,
-            self.vectors: 6 if self.format == 3 else 0,
+            self.vectors: 9 if self.format == 3 else 0,
             lambda: {"do": "manifests"}: 2,
             lambda: self.statistics("statistics"): 2,
             lambda: self.statistics("partition-statistics"): 1,
-            self.new_ref: 3,
-            self.retention: 3 if self.branches or self.tags else 0,
+            self.new_ref: 4,
+            self.retention: 5 if self.branches or self.tags else 0,
             self.move: 2,
             self.upgrade: 1,
         }
@@ -94,8 +121,9 @@ class _Drawing:
         return {"do": what, "file": self.random.randrange(100), "branch": self.branch()}
 
     def vectors(self) -> JsonObject:
-        more: JsonObject = {"count": self.random.randint(1, 3), "replace": self.random.random() < 0.7}
-        return {**self.on_file("vectors"), **more}
+        """Of the first files, so that a later vector often replaces one of a file with several."""
+        step = self.on_file("vectors")
+        return {**step, "file": self.random.randrange(3), "count": self.random.randint(1, 3)}
 
     def statistics(self, what: str) -> JsonObject:
         return {"do": what, "snapshot": self.random.randrange(100), "shared": self.random.random() < 0.4}
