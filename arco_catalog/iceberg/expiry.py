@@ -37,7 +37,7 @@ class Retention:
     def of(
         cls, properties: Properties, *, snapshot_age_ms: int | None = None, to_keep: int | None = None
     ) -> "Retention":
-        """Returns the retention that a table's properties set. The arguments replace those of snapshots. Raises
+        """Returns the retention that a table's properties set. The arguments replace the settings of snapshots. Raises
         `BadRequest` for a property that is not a positive number: a default in place of it could remove too much."""
         age = _number(properties, MAX_SNAPSHOT_AGE, DEFAULT_SNAPSHOT_AGE_MS)
         keep = _number(properties, MIN_SNAPSHOTS_TO_KEEP, DEFAULT_TO_KEEP)
@@ -72,9 +72,9 @@ def find_expired(metadata: TableMetadata, retention: Retention, now_ms: int, lim
     """Returns what expires at `now_ms`, and the oldest `limit` snapshots of it.
 
     The branch main stays. Another branch or a tag goes when its snapshot is older than the age of refs, or is missing.
-    A tag keeps its snapshot. A branch keeps its last snapshots up to their number, and from its head back those that
-    are young enough. A snapshot that no branch contains and no tag names is kept until it is older than the age of
-    snapshots. Settings of a branch or tag replace those of the table. Raises `BadRequest` for branches that would take
+    A tag keeps its snapshot. A branch keeps its last snapshots up to their number, and from its head back all that are
+    young enough. A snapshot that no branch contains and no tag names is kept until it is older than the age of
+    snapshots. Settings of a branch or tag come before the table's. Raises `BadRequest` for branches that would take
     too long to follow.
     """
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in metadata["snapshots"]}

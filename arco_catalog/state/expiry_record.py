@@ -25,7 +25,7 @@ class ExpiryRecord:
 
     @classmethod
     def of(cls, snapshots: Sequence[Snapshot], statistics: Iterable[StatisticsFile]) -> Self:
-        """Returns the record of removed snapshots; `statistics` are those of all snapshots of the table."""
+        """Returns the record of removed snapshots; `statistics` has the files of all snapshots of the table."""
         removed = {snapshot["snapshot-id"] for snapshot in snapshots}
         lists = dict.fromkeys(each["manifest-list"] for each in snapshots if "manifest-list" in each)
         direct = [each.get("manifests", []) for each in snapshots if "manifest-list" not in each]
@@ -57,7 +57,7 @@ class ExpiryRecord:
 
 
 async def read_expiry_records(state: State, task: str) -> AsyncGenerator[ExpiryRecord, None]:
-    """Yields the records of a task, one for each attempt at its commit, also of those that did not apply. Raises
+    """Yields the records of a task, one for each attempt at its commit, also if that did not apply. Raises
     `StoreError`, and `InternalError` for a corrupt record."""
     async with aclosing(list_pages(state, state.paths.expiry_records(task))) as pages:
         async for page in pages:

@@ -11,6 +11,8 @@ from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.bell import Bell
 from arco_catalog.state.checkpoints import Checkpoints
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.expiry_record import ExpiryRecord
 from arco_catalog.state.file_directories import FileDirectories, read_entities, shard_of, write_shard
 from arco_catalog.state.floors import raise_floors, read_floors
 from arco_catalog.state.locations import Location
@@ -22,6 +24,7 @@ from arco_catalog.state.reads import Reads
 from arco_catalog.state.registry import Operation
 from arco_catalog.state.spilling import Limits
 from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.expiry.tables import LiveTable, submit_table
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.purge.worker import task_worker
@@ -89,6 +92,9 @@ async def a_catalog_with_all_kinds() -> CatalogFixture:
     await ProposalStore(session.state).put(proposal)
     await session.state.ring(Bell())
     await session.state.create(session.state.paths.plan_request(64 * "0"), b"")
+    entry = RelationEntry({"entity": GONE, "type": "table", "locations": []})
+    task = await submit_table(session, LiveTable(NS, "gone", entry), "0", {})
+    await session.state.create(session.state.paths.expiry_record(task, 64 * "0"), ExpiryRecord(1).body)
     aside = session.state.paths.kept_aside(fixture.runtime.ulid(), session.state.paths.manifest)
     await session.state.create(aside, b"{}")
     await fixture.another().commit(set_property("p", "z"), "b")

@@ -84,8 +84,8 @@ async def _is_named(run: Run, task: str) -> bool:
 
 
 async def _collect(run: Run, stored: StoredTask) -> None:
-    """Deletes a task: first the inventory of its purge, then its versions in ascending order, so that the task has the
-    last version until the end."""
+    """Deletes a task: first the inventory of its purge, or the records of its expiry. Then its versions in ascending
+    order, so that the task has the last version until the end."""
     versions: dict[int, Listed] = {}
     async with aclosing(run.pages(run.paths.task(stored.task.id))) as pages:
         async for page, _ in pages:
@@ -94,9 +94,10 @@ async def _collect(run: Run, stored: StoredTask) -> None:
                 if name.isdecimal() and int(name) <= stored.task.number:
                     versions[int(name)] = each
     run.stats.collects(Kind.TASK, size=sum(each.size for each in versions.values()), written_ms=stored.written_ms)
-    chunks: list[str] = []
-    async with aclosing(run.pages(run.paths.purge_chunks(stored.task.id))) as pages:
-        async for page, _ in pages:
-            chunks += [each.key for each in page]
-    await run.remove(chunks)
+    records: list[str] = []
+    for prefix in (run.paths.purge_chunks(stored.task.id), run.paths.expiry_records(stored.task.id)):
+        async with aclosing(run.pages(prefix)) as pages:
+            async for page, _ in pages:
+                records += [each.key for each in page]
+    await run.remove(records)
     await run.remove_in_order([versions[number].key for number in sorted(versions)])

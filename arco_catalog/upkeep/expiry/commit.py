@@ -34,7 +34,7 @@ RetentionOf = Callable[[Properties], Retention]
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedExpiry:
+class ExpiryPlan:
     """What expires of one state of a table, and the record of it. `held_back` is why nothing may expire, None if it
     may."""
 
@@ -43,10 +43,10 @@ class PlannedExpiry:
     held_back: str | None = None
 
 
-def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> PlannedExpiry:
+def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> ExpiryPlan:
     """Plans the expiry of a table with this metadata document. A pure function."""
     metadata: TableMetadata = complete(document)
-    nothing = PlannedExpiry(Expiry(), ExpiryRecord(0))
+    nothing = ExpiryPlan(Expiry(), ExpiryRecord(0))
     if not may_be_expired(metadata["properties"]):
         return replace(nothing, held_back="the table's property gc.enabled is not true: its files must not be deleted")
     try:
@@ -54,12 +54,12 @@ def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) ->
     except BadRequest as invalid:
         return replace(nothing, held_back=invalid.message)
     statistics = [*metadata["statistics"], *metadata["partition-statistics"]]
-    return PlannedExpiry(expiry, ExpiryRecord.of(expiry.snapshots, statistics))
+    return ExpiryPlan(expiry, ExpiryRecord.of(expiry.snapshots, statistics))
 
 
 class ExpireSnapshots(CommitRelation):
-    """The commit of an expiry. What expires is planned for each state of the table that the commit may replace, and not
-    once: a branch that was created meanwhile keeps its snapshots. `planned` is the last plan."""
+    """The commit of an expiry. What expires is computed for each state of the table that the commit may replace, and
+    not once: a branch that was created meanwhile keeps its snapshots. `found` is the last plan."""
 
     def __init__(
         self, session: Session, namespace: Namespace, name: str, *, task: str, entity: str, retention_of: RetentionOf
@@ -69,7 +69,7 @@ class ExpireSnapshots(CommitRelation):
         self._task = task
         self._entity = entity
         self._retention_of = retention_of
-        self.planned = PlannedExpiry(Expiry(), ExpiryRecord(0))
+        self.found = ExpiryPlan(Expiry(), ExpiryRecord(0))
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
         """Plans what expires of the table that was read, and a record of it, which is written before the commit.
@@ -78,28 +78,28 @@ class ExpireSnapshots(CommitRelation):
         if read_set.refusal is not None or entry is None or pointer is None or base is None:
             return await super().plan(read_set, attempt)
         location, now_ms, retention_of = pointer.metadata.location, attempt.now_ms, self._retention_of
-        self.planned = await self.session.files.parse(
+        self.found = await self.session.files.parse(
             location, base, lambda document: plan_expiry(document, retention_of, now_ms)
         )
-        updates = self.planned.expiry.updates
+        updates = self.found.expiry.updates
         if entry.entity != self._entity:
-            self.planned = replace(self.planned, held_back="the table's name belongs to another one by now")
-        if not updates or self.planned.held_back is not None:
+            self.found = replace(self.found, held_back="the table's name belongs to another one by now")
+        if not updates or self.found.held_back is not None:
             return NoOp(TableState(pointer.entity, location, base, created=False))
         actions = tuple(action for kind, action in ACTIONS.items() if any(isinstance(each, kind) for each in updates))
         wanted = RelationCommit(TABLES, *self._named, Commit((), updates, (), actions))
         self.committer = RelationCommitter(self.session, wanted)
-        planned = await super().plan(read_set, attempt)
-        if not isinstance(planned, PointerCommit):
-            return planned
-        commit = commit_key(self._entity, planned.successor.metadata.location)
+        change = await super().plan(read_set, attempt)
+        if not isinstance(change, PointerCommit):
+            return change
+        commit = commit_key(self._entity, change.successor.metadata.location)
         key = self.session.state.paths.expiry_record(self._task, commit)
-        return replace(planned, first=[*planned.first, RecordWrite(key, self.planned.record.body)])
+        return replace(change, first=[*change.first, RecordWrite(key, self.found.record.body)])
 
 
-async def expire_snapshots(session: Session, commit: ExpireSnapshots, namespace: Namespace, name: str) -> PlannedExpiry:
+async def expire_snapshots(session: Session, commit: ExpireSnapshots, namespace: Namespace, name: str) -> ExpiryPlan:
     """Makes the commit of an expiry after the writers of that table in this process that came first, and returns what
     it removed, or why it removed nothing. Raises the errors of a commit."""
     async with session.lock_table(namespace, name, lambda: True):
         await run(session, commit)
-    return commit.planned
+    return commit.found

@@ -16,20 +16,20 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.purge_progress import count_in
 from arco_catalog.state.restoration import describe_copy
 from arco_catalog.state.task import Task
-from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed, TaskResult
-from arco_catalog.upkeep.expiry.commit import ExpireSnapshots, PlannedExpiry, RetentionOf, expire_snapshots
+from arco_catalog.tasks.execution import Execution, NotYet, Sessions, TaskFailed, TaskResult
+from arco_catalog.upkeep.expiry.commit import ExpireSnapshots, ExpiryPlan, RetentionOf, expire_snapshots
+from arco_catalog.upkeep.expiry.deletion import DeletionProgress, FileDeletion
 from arco_catalog.upkeep.expiry.policies import PolicyReader
 from arco_catalog.upkeep.expiry.tables import DAY_MS, LiveTable, find_table
-from arco_catalog.upkeep.expiry.unreferenced import DeletionProgress, Unreferenced
 from arco_catalog.upkeep.neighbours import deletion_obstacle
 from arco_catalog.upkeep.purge.sharing import CHECKED, find_sharer
 
 FILES_AGE_MS = 2 * DAY_MS
 """How long after the commit files are deleted at the earliest: a plan of a scan lives a day, and its readers longer."""
-CHECK_AGE_MS = DAY_MS
+SEARCH_AGE_MS = DAY_MS
 """How long the search for other tables that use the files is good for: a deletion that takes longer searches again."""
 COPY_WAIT_MS = 60 * 60_000
-UNTIL, CHECKED_AT, CHECKED_FROM = "files_until_ms", "checked_ms", "checked_from"
+UNTIL, SEARCHED, SEARCHED_FROM = "files_until_ms", "searched_ms", "searched_from"
 """Fields of the checkpoint: when files may be deleted; when the search for other tables ended; and the number of the
 task's version from which a round of the search counts."""
 
@@ -64,24 +64,24 @@ class ExpiryExecutor:
         return await _commit(execution, table)
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Does nothing: snapshots that were removed stay removed, and files that were not deleted are left."""
+        """Does nothing: removed snapshots can't be restored, and the files are left."""
 
 
 async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
     """Removes what has expired by one commit, and schedules the deletion of files. Returns the result if nothing was
     removed. Raises `NotYet`, `TaskFailed`, and `StoreError`."""
-    held_back, planned = await obstacle(execution, table), None
+    held_back, plan = await obstacle(execution, table), None
     if held_back is None:
         retention_of = await _retention_of(execution, table)
         if isinstance(retention_of, str):
             held_back = retention_of
         else:
-            planned = await _expire(execution, table, retention_of)
-            held_back = planned.held_back
+            plan = await _expire(execution, table, retention_of)
+            held_back = plan.held_back
     records = await _records(execution)  # also of an earlier lease, which died after its commit
     if not records:
         return TaskResult("Nothing expires" if held_back is None else f"Nothing expires: {held_back}", {})
-    if planned is None or held_back is not None or not planned.expiry.updates:
+    if plan is None or held_back is not None or not plan.expiry.updates:
         # This lease has not moved the pointer. After the fence a commit of an earlier lease can't apply any more, so
         # that what it would remove was not removed at that time.
         await fence_pointer(execution.session(), table.entry.entity)
@@ -91,7 +91,7 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
     raise NotYet(until_ms, _waiting(execution.checkpoint))
 
 
-async def _expire(execution: Execution, table: LiveTable, retention_of: RetentionOf) -> PlannedExpiry:
+async def _expire(execution: Execution, table: LiveTable, retention_of: RetentionOf) -> ExpiryPlan:
     commit = ExpireSnapshots(
         execution.session(),
         table.namespace,
@@ -115,15 +115,18 @@ async def _retention_of(execution: Execution, table: LiveTable) -> RetentionOf |
     operator's request. Returns the reason why there is none."""
     payload = mapping(execution.task.payload, "expiry")
     if payload:
-        return retention_by(
-            SnapshotExpiry(count_in(payload, "max_age_ms") or None, count_in(payload, "min_to_keep") or None)
-        )
+        return retention_by(SnapshotExpiry(_number(payload, "max_age_ms"), _number(payload, "min_to_keep")))
     index = (await execution.session().state.head()).index
     try:
         policy = await PolicyReader(execution, index).of(table.namespace, table.name)
         return "no policy applies to the table" if policy is None else retention_by(SnapshotExpiry.of(policy))
     except InvalidPolicy as invalid:
         return str(invalid)
+
+
+def _number(payload: JsonObject, name: str) -> int | None:
+    value = payload.get(name)
+    return value if isinstance(value, int) else None
 
 
 def retention_by(settings: SnapshotExpiry) -> RetentionOf:
@@ -135,11 +138,11 @@ def retention_by(settings: SnapshotExpiry) -> RetentionOf:
     return retention_of
 
 
-async def obstacle(execution: Execution, table: LiveTable) -> str | None:
+async def obstacle(sessions: Sessions, table: LiveTable) -> str | None:
     """Returns why no file of a table may be deleted, by the registry: another table's locations overlap its own or it
     borrows files, or lends them. None if nothing prevents it. Raises `StoreError`."""
     own = Location.of_normal(table.entry.locations[0]).uri  # all locations are compared
-    return await deletion_obstacle(execution.session(), table.entry, own)
+    return await deletion_obstacle(sessions.session(), table.entry, own)
 
 
 async def _records(execution: Execution) -> Sequence[ExpiryRecord]:
@@ -152,12 +155,12 @@ async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
     checkpoint = execution.checkpoint
     removed = f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots"
     if table is None:
-        return TaskResult(f"{removed}; their files stay, since the table was dropped", {})
+        return TaskResult(f"{removed}; their files are kept, since the table was dropped", {})
     kept_for = await obstacle(execution, table) or await _sharer(execution, table)
     if kept_for is not None:
-        return TaskResult(f"{removed}; their files stay: {kept_for}", {"kept_for": kept_for})
+        return TaskResult(f"{removed}; their files are kept: {kept_for}", {"kept_for": kept_for})
     records = await _records(execution)
-    deletion = Unreferenced(execution, table.entry.entity, table.entry.locations, records)
+    deletion = FileDeletion(execution, table.entry.entity, table.entry.locations, records)
     return _finished(removed, await deletion.delete())
 
 
@@ -167,15 +170,15 @@ async def _sharer(execution: Execution, table: LiveTable) -> str | None:
     if execution.session().settings.purge.trust_locations:
         return None
     checkpoint = execution.checkpoint
-    if execution.taken_ms - count_in(checkpoint, CHECKED_AT) < CHECK_AGE_MS:
+    if execution.taken_ms - count_in(checkpoint, SEARCHED) < SEARCH_AGE_MS:
         return None
-    if CHECKED_AT in checkpoint or CHECKED_FROM not in checkpoint:
-        begun = {name: value for name, value in checkpoint.items() if name not in (CHECKED, CHECKED_AT)}
-        await execution.save({**begun, CHECKED_FROM: execution.number})
-    beginning = count_in(execution.checkpoint, CHECKED_FROM)
+    if SEARCHED in checkpoint or SEARCHED_FROM not in checkpoint:
+        begun = {name: value for name, value in checkpoint.items() if name not in (CHECKED, SEARCHED)}
+        await execution.save({**begun, SEARCHED_FROM: execution.number})
+    beginning = count_in(execution.checkpoint, SEARCHED_FROM)
     sharer = await find_sharer(execution, table.entry.entity, table.entry.locations, beginning)
     if sharer is None:
-        await execution.save({**execution.checkpoint, CHECKED_AT: execution.taken_ms})
+        await execution.save({**execution.checkpoint, SEARCHED: execution.taken_ms})
     return sharer
 
 

@@ -1,4 +1,4 @@
-"""Finds, once a day, the tables of a catalog whose snapshots expire by a policy (docs/design/expiry.md#rule-2)."""
+"""Looks once a day for the tables of a catalog whose snapshots expire by a policy (docs/design/expiry.md#rule-2)."""
 
 from contextlib import aclosing
 
@@ -26,8 +26,8 @@ MAX_UNREADABLE = 100
 
 
 class SweepExecutor:
-    """Finds the tables to which an enabled policy of snapshot expiry applies, and of which something has expired by it,
-    and makes a task for each."""
+    """Makes a task for each table to which an enabled policy of snapshot expiry applies, and of which something has
+    expired by it."""
 
     def takes(self, task: Task) -> bool:
         return True
@@ -86,11 +86,9 @@ async def _has_expired(session: Session, table: LiveTable, settings: SnapshotExp
         return False
     file, body = found
     now_ms, retention_of = session.now_ms(), retention_by(settings)
-    planned = await session.files.parse(
-        file.location, body, lambda document: plan_expiry(document, retention_of, now_ms)
-    )
+    plan = await session.files.parse(file.location, body, lambda document: plan_expiry(document, retention_of, now_ms))
     session.files.forget(file.location)
-    return bool(planned.expiry.updates)
+    return bool(plan.expiry.updates)
 
 
 class Sweeps:
@@ -104,7 +102,7 @@ class Sweeps:
         """The period whose task this process has made, or has seen."""
 
     async def submit_due(self, session: Session) -> None:
-        """Makes the task of today's sweep, unless it exists, this process has looked within `LOOK_AGAIN_MS`, or no
+        """Makes the task of today's sweep, unless it exists, this process did this within `LOOK_AGAIN_MS`, or no
         policy requires it. Raises `StoreError`, and `CatalogError`."""
         now_ms = self._runtime.boot_ms()
         if self._look_ms is not None and now_ms < self._look_ms:

@@ -36,15 +36,16 @@ class LiveTable:
 
 
 async def own_tables(session: Session, index: Index, after: str = "") -> AsyncGenerator[tuple[str, LiveTable], None]:
-    """Yields the tables of the catalog by their keys in the index, in order, those after the key `after`: without the
-    pipeline's own, those that follow another catalog, and those whose name a transaction has not settled."""
+    """Yields the tables of the catalog by their keys in the index, in order, beginning after the key `after`: without
+    the pipeline's own, tables that follow another catalog, and names that a transaction has not settled."""
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
         async for key, value in entries:
-            if key > after and (table := _own(*name_in(key), RelationEntry(value))) is not None:
+            if key > after and (table := own_table(*name_in(key), RelationEntry(value))) is not None:
                 yield key, table
 
 
-def _own(namespace: Namespace, name: str, entry: RelationEntry) -> LiveTable | None:
+def own_table(namespace: Namespace, name: str, entry: RelationEntry) -> LiveTable | None:
+    """Returns a table by its entry; None if its snapshots may not be expired, as those of `own_tables` may."""
     is_own = entry.kind == "table" and has_pointer(entry.json) and entry.transaction is None
     return LiveTable(namespace, name, entry) if is_own and namespace[0] != NAMESPACE else None
 
@@ -59,7 +60,7 @@ async def find_table(session: Session, payload: JsonObject) -> LiveTable | None:
     index, namespace = (await session.state.head()).index, texts(identity, "namespace_levels")
     entry = await relation_entry(session.state, index, namespace, name)
     if entry is not None and entry.entity == entity:
-        return _own(namespace, name, entry)
+        return own_table(namespace, name, entry)
     async with aclosing(own_tables(session, index)) as tables:  # it was renamed
         async for _, table in tables:
             if table.entry.entity == entity:
@@ -74,8 +75,8 @@ def task_id(kind: str, *parts: str) -> str:
 
 
 def table_payload(table: LiveTable, settings: JsonObject) -> JsonObject:
-    """Returns the payload of a task that expires snapshots of a table; `settings` are those of an operator's request,
-    empty for a task by policy."""
+    """Returns the payload of a task that expires snapshots of a table; `settings` come from an operator's
+    request, and are empty for a task by policy."""
     identity: JsonObject = {
         "table_entity_id": table.entry.entity,
         "namespace_levels": [*table.namespace],

@@ -9,6 +9,7 @@ from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.planning.lineage_names import event_name
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.state import receipt
+from arco_catalog.state.expiry_record import ExpiryRecord
 from arco_catalog.state.fields import integer, parse_record, text
 from arco_catalog.state.file_directories import parse_shard
 from arco_catalog.state.floors import parse_floors
@@ -92,6 +93,9 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
         paths.collector: _readable(Code.FLOOR_UNREADABLE, parse_floors),
         paths.all_file_directories: _readable(Code.CHECKPOINT_UNREADABLE, parse_shard),
         paths.all_purge_chunks: _readable(Code.CHECKPOINT_UNREADABLE, lambda key, found: Chunk.parse(found.body, key)),
+        paths.all_expiry_records: _readable(
+            Code.CHECKPOINT_UNREADABLE, lambda key, found: ExpiryRecord.parse(found.body, key)
+        ),
         paths.operational: _readable(Code.CHECKPOINT_UNREADABLE, lambda key, found: parse_record(found.body, key)),
         paths.proposals: _readable(Code.PROPOSAL_UNREADABLE, lambda key, found: Proposal.parse(found.body, key)),
         paths.bell: _readable(Code.PROPOSAL_UNREADABLE, lambda key, found: text(parse_record(found.body, key), "id")),

@@ -11,7 +11,7 @@ from arco_catalog.iceberg.metadata import TableMetadata
 from arco_catalog.iceberg.snapshots import SnapshotRef
 from arco_catalog.state.expiry_record import ExpiryRecord
 from arco_catalog.tasks.execution import NotYet
-from arco_catalog.upkeep.expiry import commit, executor, unreferenced
+from arco_catalog.upkeep.expiry import commit, deletion, executor
 from arco_catalog.upkeep.purge import reach
 from arco_catalog.upkeep.purge.reach import ReachedFile
 
@@ -98,7 +98,7 @@ def _read_metadata_without(patch: pytest.MonkeyPatch, field: str) -> None:
         setattr(reached, field, {})
         return reached
 
-    patch.setattr(unreferenced, "named_by", changed)
+    patch.setattr(deletion, "named_by", changed)
 
 
 def a_shared_puffin_file_that_one_entry_gives_up(patch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def data_files_of_which_no_manifest_is_read(patch: pytest.MonkeyPatch) -> None:
 
 def _change_live(patch: pytest.MonkeyPatch, change: Callable[[Sequence[ReachedFile]], Sequence[ReachedFile]]) -> None:
     """Changes what the manifests of the table name, and not those of expired snapshots, which are read with sizes."""
-    keep_live = unreferenced.Unreferenced._keep_live
+    keep_live = deletion.FileDeletion._keep_live
 
     async def changed(self: Any, *arguments: Any) -> None:
         async def entries(*named: Any, **options: Any) -> AsyncGenerator[Sequence[ReachedFile], None]:
@@ -119,10 +119,10 @@ def _change_live(patch: pytest.MonkeyPatch, change: Callable[[Sequence[ReachedFi
                 yield change(files)
 
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(unreferenced, "entries_of", entries)
+            inner.setattr(deletion, "entries_of", entries)
             await keep_live(self, *arguments)
 
-    patch.setattr(unreferenced.Unreferenced, "_keep_live", changed)
+    patch.setattr(deletion.FileDeletion, "_keep_live", changed)
 
 
 def removed_entries_that_are_taken_for_live(patch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from tests.support.table_files import append, commit_files, key_of
 from tools.support.catalog_fixture import NS, CatalogFixture
 
 DAY_MS = 86_400_000
+NAMESPACE = Securable(NS)
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Expiries:
         await made.fixture.namespace("db")
         return made
 
-    async def policy(self, on: Securable = Securable(NS), *, enable: bool = True, **config: JsonValue) -> None:
+    async def policy(self, on: Securable = NAMESPACE, *, enable: bool = True, **config: JsonValue) -> None:
         """Attaches a policy of expiry to the namespace, by default of a day."""
         content: JsonObject = {"enable": enable, "config": config or {"max_snapshot_age_days": 1}}
         session = self.fixture.session()

@@ -1,4 +1,4 @@
-"""Finds the files that only expired snapshots need, and deletes them (docs/design/expiry.md#rule-6).
+"""Deletes the files that only expired snapshots need (docs/design/expiry.md#rule-6).
 
 The rule is that of Iceberg's `ReachableFileCleanup`. What the table needs is read again before each step.
 """
@@ -86,7 +86,7 @@ class _Look:
     expired_statistics: Sequence[ReachedFile]
 
 
-class Unreferenced:
+class FileDeletion:
     """Deletes the files inside the table's locations to which the records of removed snapshots lead and the table does
     not, under a lease."""
 
@@ -140,7 +140,7 @@ class Unreferenced:
         except _TooMany:
             if parts >= MAX_PARTS:
                 raise TaskFailed(
-                    f"the expired snapshots name more files than {MAX_PARTS:,} parts of {MAX_NAMES:,}: they stay"
+                    f"the expired snapshots name more files than {MAX_PARTS:,} parts of {MAX_NAMES:,}: they are kept"
                 ) from None
             await self._save(replace(self.progress, part=0, parts=parts * 4))
             return
@@ -166,7 +166,7 @@ class Unreferenced:
         await for_each(look.manifests, READ_AT_ONCE, keep)
 
     async def _look(self) -> _Look:
-        """Reads what the table names now, unless its metadata files are those of the last look. Raises `TaskFailed` for
+        """Reads what the table names now, unless it has the metadata files of the last look. Raises `TaskFailed` for
         a file that is missing or can't be read, and `StoreUnavailable` if the table changed meanwhile."""
         session = self._execution.session()
         metadata = (*await metadata_files(session, await session.state.pointer(self._entity)),)

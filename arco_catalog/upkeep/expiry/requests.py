@@ -1,0 +1,84 @@
+"""An operator's request to expire a table, and the preview of one."""
+
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import BadRequest, NoSuchTable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.names import dotted
+from arco_catalog.planning.upkeep_policy import InvalidPolicy, SnapshotExpiry
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.current_file import current_file
+from arco_catalog.protocol.lookup import relation_entry
+from arco_catalog.state.index import Namespace
+from arco_catalog.upkeep.expiry.commit import plan_expiry
+from arco_catalog.upkeep.expiry.executor import obstacle, retention_by
+from arco_catalog.upkeep.expiry.policies import PolicyReader
+from arco_catalog.upkeep.expiry.tables import LiveTable, own_table, submit_table
+
+
+@dataclass(frozen=True, slots=True)
+class _OneSession:
+    """The one session of a request, where code takes a fresh one each time."""
+
+    shared: Session
+
+    def session(self) -> Session:
+        return self.shared
+
+
+async def request_expiry(session: Session, namespace: Namespace, name: str, settings: SnapshotExpiry) -> str:
+    """Stores a task that expires a table by the settings, else by its policy, else by its properties, and returns its
+    id. Raises `NoSuchTable`, and `BadRequest` for a table that is not to be expired, or an invalid policy."""
+    table = await _table(session, namespace, name)
+    merged = await _merged(session, table, settings)
+    request: JsonObject = {"requested": True}
+    if merged.max_age_ms is not None:
+        request["max_age_ms"] = merged.max_age_ms
+    if merged.min_to_keep is not None:
+        request["min_to_keep"] = merged.min_to_keep
+    return await submit_table(session, table, session.runtime.ulid(), request)
+
+
+async def preview(session: Session, namespace: Namespace, name: str, settings: SnapshotExpiry) -> JsonObject:
+    """Returns the snapshots by id, and the branches and tags by name, that `request_expiry` would remove now, or in
+    `held_back` why it would remove nothing. Raises as `request_expiry` does. Writes nothing."""
+    table = await _table(session, namespace, name)
+    retention_of = retention_by(await _merged(session, table, settings))
+    found = await current_file(session, table.entry.entity)
+    if found is None:
+        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+    file, body = found
+    now_ms = session.now_ms()
+    plan = await session.files.parse(file.location, body, lambda document: plan_expiry(document, retention_of, now_ms))
+    held_back = await obstacle(_OneSession(session), table) or plan.held_back
+    return {
+        "snapshots": [snapshot["snapshot-id"] for snapshot in plan.expiry.snapshots],
+        "refs": [*plan.expiry.refs],
+        "held_back": held_back,
+    }
+
+
+async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable:
+    entry = await relation_entry(session.state, (await session.state.head()).index, namespace, name)
+    if entry is None or entry.kind != "table":
+        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+    table = own_table(namespace, name, entry)
+    if table is None:
+        raise BadRequest(
+            f"{dotted(namespace, name)} can't be expired: it follows another catalog, belongs to the pipeline, or a "
+            "transaction is changing its name"
+        )
+    return table
+
+
+async def _merged(session: Session, table: LiveTable, settings: SnapshotExpiry) -> SnapshotExpiry:
+    index = (await session.state.head()).index
+    try:
+        policy = await PolicyReader(_OneSession(session), index).of(table.namespace, table.name)
+        required = SnapshotExpiry() if policy is None else SnapshotExpiry.of(policy)
+    except InvalidPolicy as invalid:
+        raise BadRequest(str(invalid)) from invalid
+    return SnapshotExpiry(
+        required.max_age_ms if settings.max_age_ms is None else settings.max_age_ms,
+        required.min_to_keep if settings.min_to_keep is None else settings.min_to_keep,
+    )
