@@ -168,7 +168,7 @@ test-hostile: .venv/.dev ## The worst documents of every format at real servers,
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 # Slow tests of one thing: `make test` has a share of each.
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose test-scans
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose test-scans test-expiry
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m slow $(TESTED)
@@ -185,8 +185,9 @@ test-upgrade: TESTED = -s tests/upgrade ## Servers of an earlier commit and of t
 test-oidc: TESTED = tests/authentication/test_keycloak*.py ## Keycloak as the identity provider: logins, the console in a browser, groups and roles, keys that are replaced, clocks, what is refused
 test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spark as the compose files start them, at the servers of these files
 test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
+test-expiry: TESTED = -s tests/engines/expiry ## 1,000 expiries of drawn tables, by the worker and by Iceberg's ExpireSnapshots in Java (ARCO_EXPIRY_TABLES=1000)
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
-test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans: $(JARS)
+test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans test-expiry: $(JARS)
 test-sparks: $(OLDER_SPARKS) $(OLDEST_ICEBERG) $(RETRYING) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)
