@@ -177,7 +177,8 @@ FORMATS: Sequence[Format] = (
     Format(
         "Manifest of a scan",
         "writers",
-        f"{size_of(manifest_entries.LIMITS.file_bytes)} unpacked, a block "
+        f"{size_of(manifest_entries.LIMITS.file_bytes)} unpacked, a header "
+        f"{size_of(manifest_entries.LIMITS.header_bytes)}, a block "
         f"{size_of(manifest_entries.LIMITS.block_bytes)}, an entry {size_of(manifest_entries.LIMITS.record_bytes)}; "
         "all that a process reads at one time "
         f"{size_of(manifest_source.READING_BYTES)}; delete files in the memory of a plan "

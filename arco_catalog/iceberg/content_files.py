@@ -86,6 +86,7 @@ class ContentFile(NamedTuple):
         items = sum(len(values) for values in (*counts, *bounds) if values)
         size = sum(len(value) for values in bounds if values for value in values.values())
         size += len(self.path) + len(self.referenced_data_file or "") + len(self.key_metadata or b"")
+        size += sum(len(value) for value in self.partition if isinstance(value, str | bytes))
         return FILE_BYTES + ITEM_BYTES * (items + len(self.split_offsets or ()) + len(self.equality_ids or ())) + size
 
     @property

@@ -58,12 +58,14 @@ raises as the functions of `avro_values` do."""
 @dataclass(frozen=True, slots=True)
 class AvroLimits:
     """The limits of one Avro file: the bytes of a block, as stored and unpacked, the bytes and records of all blocks,
-    unpacked, and the bytes of a record."""
+    unpacked, the bytes of a record and of the header, and those of records that are decoded at a time."""
 
     block_bytes: int = MAX_BLOCK_BYTES
     file_bytes: int = MAX_FILE_BYTES
     file_records: int = MAX_FILE_RECORDS
     record_bytes: int = MAX_RECORD_BYTES
+    header_bytes: int = MAX_HEADER_BYTES
+    slice_bytes: int = SLICE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ class _Parser(Generic[T]):
         `missing` to their number and returns the records before them, perhaps none. Raises `Unreadable` if the file is
         corrupt or beyond a bound, and what parsing raises."""
         found: list[T] = []
-        steps, max_bytes = SLICE_RECORDS, SLICE_BYTES
+        steps, max_bytes = SLICE_RECORDS, self._limits.slice_bytes
         while steps > 0 and max_bytes > 0:
             mark = self._buffer.mark()
             try:
@@ -267,8 +269,9 @@ class _Parser(Generic[T]):
             metadata = self._read_metadata()
             self._sync = self._buffer.take(SYNC_SIZE)
         except _NeedsBytes as error:
-            if start + error.missing > MAX_HEADER_BYTES:
-                raise Unreadable(f"the header of the Avro file has more than {MAX_HEADER_BYTES:,} bytes") from error
+            if start + error.missing > self._limits.header_bytes:
+                reason = f"the header of the Avro file has more than {self._limits.header_bytes:,} bytes"
+                raise UnpacksTooLong(reason) from error
             raise
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
         header = AvroHeader(metadata, _check_schemas(metadata, self._fields))
@@ -301,7 +304,8 @@ class _Parser(Generic[T]):
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
-            raise Unreadable(f"an Avro block has {count} records in {size} bytes, expected 0 to {max_bytes:,} bytes")
+            error = UnpacksTooLong if size > max_bytes else Unreadable
+            raise error(f"an Avro block has {count} records in {size} bytes, expected 0 to {max_bytes:,} bytes")
         data = self._buffer.take(size)
         if self._buffer.take(SYNC_SIZE) != self._sync:
             raise Unreadable("an Avro block is not followed by the sync marker of its file, where its stated size ends")

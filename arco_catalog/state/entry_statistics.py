@@ -24,7 +24,7 @@ from arco_catalog.state.avro_values import (
 T = TypeVar("T")
 
 
-MAX_COLUMNS: Final = 20_000
+MAX_COLUMNS: Final = 10_000
 """Columns of which an entry has statistics."""
 MAX_MATCHED: Final = 64
 """Columns that are found by one regular expression."""

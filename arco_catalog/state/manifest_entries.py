@@ -23,8 +23,17 @@ from arco_catalog.state.entry_statistics import bounds_reader, counts_reader
 from arco_catalog.state.partition_values import PartitionReader
 from storage_backends.lazy_dataclass import dataclass
 
-LIMITS: Final = AvroLimits(block_bytes=16 << 20, file_bytes=512 << 20, record_bytes=2 << 20)
-"""The limits of a manifest. An entry with all statistics of 10,000 columns has 700 KB."""
+USUAL: Final = AvroLimits(
+    block_bytes=256 << 10, file_bytes=512 << 20, record_bytes=256 << 10, header_bytes=1 << 20, slice_bytes=128 << 10
+)
+"""The limits of a manifest as most writers write them: Iceberg's Java library ends a block at 64 KB."""
+LIMITS: Final = AvroLimits(
+    block_bytes=8 << 20, file_bytes=512 << 20, record_bytes=2 << 20, header_bytes=8 << 20, slice_bytes=128 << 10
+)
+"""The limits of a manifest. An entry with all statistics of 10,000 columns has 700 KB. One takes a hundred bytes of
+memory for each of its own, decoded, so few are decoded at a time."""
+MAX_FORMAT_LENGTH: Final = 100
+"""Characters of the name of a file's format."""
 MAX_PATH_LENGTH: Final = 16 << 10
 """Characters of a file's name: no store has a longer one."""
 MAX_JUDGED: Final = 4_096
@@ -68,12 +77,19 @@ class EntrySelection:
     added_only: bool = False
     may_match: Callable[[Partition], bool] = _always
 
+    def beginning_at(self, first: int) -> "EntrySelection":
+        """Returns the selection without the entries before this position."""
+        from dataclasses import replace  # few manifests need it
+
+        return replace(self, first=first)
+
 
 async def read_entries(
-    read_range: ReadRange, manifest: ManifestFile, selection: EntrySelection
+    read_range: ReadRange, manifest: ManifestFile, selection: EntrySelection, limits: AvroLimits = LIMITS
 ) -> AsyncGenerator[Sequence[ContentFile], None]:
-    """Yields the selected entries of a manifest, some thousands at a time, in their order. Raises `Unreadable` for a
-    file that is corrupt or beyond a bound, and what `read_range` and `may_match` raise."""
+    """Yields the selected entries of a manifest, some hundreds at a time, in their order. Raises `Unreadable` for a
+    file that is corrupt or beyond the limits (`UnpacksTooLong` for a block or header), and what `read_range` and
+    `may_match` raise."""
     decoders: list[_EntryDecoder] = []
 
     def decoder_for(header: AvroHeader) -> Decode[ContentFile]:
@@ -83,7 +99,7 @@ async def read_entries(
     def skips(count: int) -> bool:
         return decoders[0].skips(count)
 
-    async with aclosing(decode_blocks(read_range, {}, decoder_for, LIMITS, skips)) as blocks:
+    async with aclosing(decode_blocks(read_range, {}, decoder_for, limits, skips)) as blocks:
         async for files in blocks:
             yield files
             if selection.end is not None and decoders[0].position >= selection.end:
@@ -186,7 +202,7 @@ class _EntryDecoder:
         return ContentFile(
             _CONTENTS[content],
             _path(values["file_path"]),
-            values["file_format"].lower(),
+            _format(values["file_format"]),
             manifest.partition_spec_id,
             partition,
             _statistics(values),
@@ -261,6 +277,12 @@ def _number(value: int | None) -> int:
     if value is None or not 0 <= value <= MAX_LONG:
         raise Unreadable("an entry of the manifest has a number below zero, or no sequence number")
     return value
+
+
+def _format(value: str) -> str:
+    if len(value) > MAX_FORMAT_LENGTH:
+        raise Unreadable(f"an entry of the manifest has a format with a name of {len(value):,} characters")
+    return value.lower()
 
 
 def _path(value: str) -> str:

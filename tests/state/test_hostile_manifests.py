@@ -109,3 +109,33 @@ async def test_a_partition_spec_of_a_thousand_fields_is_within_the_bounds() -> N
     body = entry_file([entry(0, partition=values)], entry_schema(partition))
     [file] = await read(body, EntrySelection(of, ["string"] * len(numbers)))
     assert file.partition == ("x",) * len(numbers)
+
+
+async def test_the_name_of_a_format_is_short() -> None:
+    with pytest.raises(Unreadable, match="format"):
+        await read(entry_file([entry(0, file_format="x" * 1_000)]))
+
+
+async def test_the_values_of_a_partition_count_as_memory() -> None:
+    """A file of five thousand entries had a gigabyte of them."""
+    of: PartitionSpec = {
+        "spec-id": 0,
+        "fields": [{"source-id": 1, "field-id": 1_000, "name": "p", "transform": "identity"}],
+    }
+    body = entry_file([entry(0, partition={"p": "x" * 100_000})], entry_schema([field(1_000, "p", "string")]))
+    [file] = await read(body, EntrySelection(of, ["string"]))
+    assert file.memory > 100_000
+
+
+async def test_few_entries_are_decoded_at_a_time() -> None:
+    """Their statistics take some forty times as much memory as they have bytes."""
+    counts = dict.fromkeys(range(1, 65), 1)
+    entries = [entry(number, value_counts=counts, null_value_counts=counts) for number in range(3_000)]
+    body = entry_file(entries)
+
+    async def read_range(start: int, length: int) -> bytes:
+        return body[start : start + length]
+
+    sizes = [sum(file.memory for file in files) async for files in read_entries(read_range, listed(body), EVERY)]
+    assert len(sizes) > 5
+    assert max(sizes) < 8 << 20

@@ -89,6 +89,8 @@ class DeleteFiles:
         self._scan = scan
         self._partitions = PartitionKeys(scan.specs, scan.dropped)
         self._memory = DeletesMemory(session.hold)
+        self._decoded: list[list[ContentFile]] = []
+        """The delete files for which there is memory, which an error's traceback would hold beyond that."""
         self._index: DeleteIndex | None = None
         self._parts: list[_Part] = []
         self.column_ids: frozenset[int] = frozenset()
@@ -116,7 +118,18 @@ class DeleteFiles:
 
     def close(self) -> None:
         """Gives back the memory of the delete files. No index is used any more."""
+        self._free()
         self._memory.close()
+
+    def _free(self) -> None:
+        for files in self._decoded:
+            files.clear()
+        self._decoded.clear()
+        self._memory.clear()
+
+    def _new_list(self) -> list[ContentFile]:
+        self._decoded.append([])
+        return self._decoded[-1]
 
     @property
     def manifests_at_once(self) -> int:
@@ -129,8 +142,8 @@ class DeleteFiles:
         if self._index is not None:
             return self._index
         keys = await off_loop(FILE_BYTES * len(data), partial(lookup_hashes, data, self._partitions))
-        self._memory.clear()
-        found: list[ContentFile] = []
+        self._free()
+        found = self._new_list()
         for batch in batches(self._parts, AT_ONCE):
             for deletes in await gather(*(self._select(part, keys) for part in batch)):
                 found += deletes
@@ -168,8 +181,7 @@ class DeleteFiles:
         """Reads the delete files of a part from their manifests, and stores the part if the catalog may be written."""
         files = await self._entries(part.run, self._selection_of_all)
         body = await off_loop(FILE_BYTES * len(files), partial(encode_part, self._checked(files), self._partitions))
-        del files
-        self._memory.clear()
+        self._free()
         held = await self._session.hold.take(len(body))
         part.header, part.body = read_header(body), body
         if len(body) <= MAX_PART_BYTES and self._session.settings.read_only_because is None:
@@ -206,7 +218,7 @@ class DeleteFiles:
 
     async def _selected(self, header: PartHeader, body: bytes, keys: Set[bytes]) -> Sequence[ContentFile]:
         """Returns the delete files in the body of a part that these keys find. Raises `InvalidPart`."""
-        found: list[ContentFile] = []
+        found = self._new_list()
         reader = PartReader(body, keys, self._session.check_deadline)
         while not reader.ended:
             files = await off_loop(ROW_WORK * header.files, partial(reader.read, STEP_BYTES))
@@ -221,14 +233,14 @@ class DeleteFiles:
     async def _entries(
         self, manifests: Sequence[ManifestFile], selection_of: Callable[[ManifestFile], EntrySelection]
     ) -> Sequence[ContentFile]:
-        found: list[ContentFile] = []
+        found = self._new_list()
         for batch in batches(manifests, AT_ONCE):
             for files in await gather(*(self._entries_of(manifest, selection_of(manifest)) for manifest in batch)):
                 found += files
         return found
 
     async def _entries_of(self, manifest: ManifestFile, selection: EntrySelection) -> Sequence[ContentFile]:
-        found: list[ContentFile] = []
+        found = self._new_list()
         async with aclosing(self._source.entries(manifest, selection)) as blocks:
             async for files in blocks:
                 await self._memory.add(files)

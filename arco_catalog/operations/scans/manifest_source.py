@@ -20,7 +20,7 @@ from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, Manife
 from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.avro import (
-    SLICE_BYTES,
+    CHUNK,
     AvroLimits,
     Composite,
     Fields,
@@ -30,7 +30,7 @@ from arco_catalog.state.avro import (
     parse_blocks,
 )
 from arco_catalog.state.locations import Location
-from arco_catalog.state.manifest_entries import EntrySelection, read_entries
+from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
 from arco_catalog.state.memory import Memory
 from storage_backends import InvalidKey, StoreDenied
 
@@ -47,7 +47,11 @@ AT_ONCE: Final = 8
 AHEAD_BYTES: Final = 8 << 20
 """Bytes of a manifest that are read at a time."""
 READ_WEIGHT: Final = 2
-"""Bytes of memory for each byte of a manifest that is read at a time: its own, and what is decompressed of it."""
+"""Bytes of memory for each byte of a manifest that is read at a time: as it was read, and what is left of that."""
+BLOCK_WEIGHT: Final = 4
+"""Bytes of memory for each byte that a block may have: as it was read, decompressed in parts, and whole."""
+DECODED_BYTES: Final = 1 << 20
+"""Bytes of memory of the files that are decoded at a time."""
 READING_BYTES: Final = 32 << 20
 """Bytes of memory of all manifests that a process reads at one time."""
 CACHED_BYTES: Final = 512 << 10
@@ -180,12 +184,32 @@ class ManifestSource:
             raise _encrypted()
         location = manifest.manifest_path
         self._check_place(location)
-        ahead = min(manifest.manifest_length + 1, AHEAD_BYTES)
-        with reading_memory().hold() as hold, _readable(location):
+        with _readable(location):
+            first = selection.first
+            try:
+                async with aclosing(self._entries(manifest, selection, USUAL)) as blocks:
+                    async for files in blocks:
+                        yield files
+                        first = files[-1].position + 1 if files else first
+                return
+            except UnpacksTooLong:  # most manifests are no such
+                pass
+            async with aclosing(self._entries(manifest, selection.beginning_at(first), LIMITS)) as blocks:
+                async for files in blocks:
+                    yield files
+
+    async def _entries(
+        self, manifest: ManifestFile, selection: EntrySelection, limits: AvroLimits
+    ) -> AsyncGenerator[Sequence[ContentFile], None]:
+        """Yields the selected entries of a manifest within these limits, in memory for them. Raises `UnpacksTooLong`
+        for one beyond the usual limits, or longer than its list states. Such a one is read alone, in its turn."""
+        length = manifest.manifest_length if limits is USUAL else None
+        ahead = CHUNK if length is None else min(length + 1, AHEAD_BYTES)
+        with reading_memory().hold() as hold:
             hold.owner = self._session.hold.owner
-            await hold.take(READ_WEIGHT * ahead + SLICE_BYTES)
-            read_range = _read_ahead(partial(self._read, location), ahead)
-            async with aclosing(read_entries(read_range, manifest, selection)) as blocks:
+            await hold.take(READ_WEIGHT * ahead + BLOCK_WEIGHT * limits.block_bytes + DECODED_BYTES)
+            read_range = _read_ahead(partial(self._read, manifest.manifest_path), ahead, length)
+            async with aclosing(read_entries(read_range, manifest, selection, limits)) as blocks:
                 async for files in blocks:
                     self._session.check_deadline()
                     yield files
@@ -210,9 +234,9 @@ class ManifestSource:
             raise BadRequest(f"The table's manifest {location[:200]} is outside of its locations: {ADVICE}")
 
 
-def _read_ahead(read: ReadRange, size: int) -> ReadRange:
+def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:
     """Returns a function that reads ranges of a file in the order of their places, and reads at least `size` bytes of
-    it at a time."""
+    it at a time. Raises `UnpacksTooLong` if the file has more bytes than `stated`, unless that is None."""
     start, body, ended = 0, b"", False
 
     async def read_range(place: int, length: int) -> bytes:
@@ -222,6 +246,8 @@ def _read_ahead(read: ReadRange, size: int) -> ReadRange:
             missing = max(size, length - len(left))
             part = await read(place + len(left), missing)
             body, ended = left + part, len(part) < missing
+            if stated is not None and start + len(body) > stated:
+                raise UnpacksTooLong(f"it has more than the {stated:,} bytes that its list states")
         return body[place - start : place - start + length]
 
     return read_range

@@ -16,7 +16,7 @@ from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.operations.scans import manifest_source
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
 from arco_catalog.state.manifest_entries import EntrySelection
-from arco_catalog.state.memory import Memory
+from arco_catalog.state.memory import Allocation, Hold, Memory
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tools.support.appended_files import list_schema
@@ -212,3 +212,43 @@ async def test_manifests_that_are_read_at_one_time_share_the_memory_of_the_proce
     assert [len(each) for each in found] == [100] * 6
     assert len(used) >= 4  # so many had to wait
     assert reading_memory().used == 0
+
+
+@pytest.mark.parametrize("stated", [None, 1], ids=["long_blocks", "a_wrong_length"])
+async def test_an_unusual_manifest_is_read_alone_from_where_it_was_noticed(
+    table: Table, stated: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block of kilobytes unpacked to 16 MB, of which nothing was counted."""
+    usual = [entry(number) for number in range(1_000)]
+    long = [entry(number, file_path=f"{number}" + "x" * 10_000) for number in range(1_000, 1_100)]
+    body = entry_file([*usual, *long], block=1_000_000)
+    await table.write(f"{FOLDER}/a", body)
+    used: list[int] = []
+    take = Hold.take
+
+    async def observed(self: Hold, size: int) -> Allocation:
+        taken = await take(self, size)
+        used.append(reading_memory().used)
+        return taken
+
+    monkeypatch.setattr(Hold, "take", observed)
+    found = await table.entries(manifest("a", len(body) if stated is None else stated))
+    assert [each.position for each in found] == [*range(1_100)]
+    assert used[0] < 3 << 20
+    assert used[-1] == reading_memory().max_bytes
+    assert reading_memory().used == 0
+
+
+async def test_a_usual_manifest_takes_little_memory(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = entry_file([entry(number) for number in range(5_000)])
+    await table.write(f"{FOLDER}/a", body)
+    sizes: list[int] = []
+    take = Hold.take
+
+    async def observed(self: Hold, size: int) -> Allocation:
+        sizes.append(size)
+        return await take(self, size)
+
+    monkeypatch.setattr(Hold, "take", observed)
+    assert len(await table.entries(manifest("a", len(body)))) == 5_000
+    assert max(sizes) < 3 << 20
