@@ -70,6 +70,6 @@ final class LocalFiles implements FileIO {
   }
 
   private static File path(String location) {
-    return new File(location.replaceFirst("^file://", ""));
+    return new File(location.replaceFirst("^file:(//)?", ""));
   }
 }

@@ -41,8 +41,9 @@ import org.apache.iceberg.types.Types;
 /**
  * Iceberg's own scan planner, and what makes tables for it: reads a request a line, a JSON object, from its standard input
  * and prints a JSON object a line for each. {@code make} writes a table into a folder by the steps that {@link Tables}
- * reads; {@code plan} plans a scan of a metadata file on local disk; {@code matches} evaluates a filter and residuals on rows. A request
- * that fails is answered by {@code error}, the exception's class and message.
+ * reads, {@code delete-equal} commits what {@link EqualityDeletes} writes; {@code plan} plans a scan of a metadata file on
+ * local disk; {@code matches} evaluates a filter and residuals on rows. A request that fails is answered by {@code error},
+ * the exception's class and message.
  */
 public final class Planner {
   static final ObjectMapper JSON = new ObjectMapper();
@@ -68,6 +69,7 @@ public final class Planner {
       case "make" -> Tables.make(request);
       case "plan" -> plan(request);
       case "matches" -> matches(request);
+      case "delete-equal" -> EqualityDeletes.commit(request);
       default -> throw new IllegalArgumentException("no such op: " + request.get("op"));
     };
   }
@@ -160,7 +162,7 @@ public final class Planner {
   }
 
   /** For each file's rows whether the filter matches, and whether the residual does, by the schema of the scan. */
-  private static ObjectNode matches(JsonNode request) {
+  private static ObjectNode matches(JsonNode request) throws IOException {
     Table table = table(request);
     Schema schema = table.schemas().get(request.get("schema-id").asInt());
     boolean caseSensitive = request.get("case-sensitive").asBoolean();
@@ -169,14 +171,23 @@ public final class Planner {
     ArrayNode files = answer.putArray("files");
     for (JsonNode file : request.get("files")) {
       RowFilter residual = new RowFilter(schema, expression(file.get("residual")), caseSensitive);
-      Schema written = table.schemas().get(file.get("schema-id").asInt());
       ArrayNode rows = files.addArray();
-      for (JsonNode row : file.get("rows")) {
-        StructLike read = Rows.read(Rows.row(written.asStruct(), row), written.asStruct(), schema.asStruct());
-        rows.addArray().add(filter.matches(read)).add(residual.matches(read));
+      for (StructLike row : rows(table, file, schema)) {
+        rows.addArray().add(filter.matches(row)).add(residual.matches(row));
       }
     }
     return answer;
+  }
+
+  /** The rows of a file by a schema: those that the request names, or those that a Parquet file has. */
+  private static List<StructLike> rows(Table table, JsonNode file, Schema schema) throws IOException {
+    if (!file.has("rows")) {
+      return ParquetRows.of(file.get("path").asText(), schema);
+    }
+    Types.StructType written = table.schemas().get(file.get("schema-id").asInt()).asStruct();
+    List<StructLike> rows = new ArrayList<>();
+    file.get("rows").forEach(row -> rows.add(Rows.read(Rows.row(written, row), written, schema.asStruct())));
+    return rows;
   }
 
   static Expression expression(JsonNode filter) {

@@ -50,6 +50,8 @@ VALUES: dict[str, list[JsonValue]] = {
         "b",
         "iceberg",
         "Iceberg",
+        "abcdefghijklmnopqrst",  # longer than the 16 characters of a bound
+        "abcdefghijklmnopqrsu",
         "ä",
         "\uffff",
         "\U0001f600",

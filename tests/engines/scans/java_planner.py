@@ -8,7 +8,19 @@ from pathlib import Path
 from tools.support.java_programs import JavaProgram, compile_programs, running
 
 RELEASE = "1.11.0"
-SOURCES = ("Evolution.java", "LocalFiles.java", "Planner.java", "RowFilter.java", "Rows.java", "Tables.java")
+SOURCES = [
+    f"{name}.java"
+    for name in (
+        "EqualityDeletes",
+        "Evolution",
+        "LocalFiles",
+        "ParquetRows",
+        "Planner",
+        "RowFilter",
+        "Rows",
+        "Tables",
+    )
+]
 
 
 @contextmanager

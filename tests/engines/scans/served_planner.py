@@ -15,40 +15,45 @@ from storage_backends.local.store import LocalStore
 from tests.engines.scans.tasks import ScanPlan, ScanTask
 from tools.support.asgi_client import Answer, Client
 
-TABLES = "/v1/wh/namespaces/db/tables"
-
 
 @dataclass(frozen=True)
 class ServedPlanner:
-    """A process that serves a catalog in a folder."""
+    """A process that serves a catalog in a folder. The tables are in one of its namespaces."""
 
     folder: Path
     client: Client
+    warehouse: str = "wh"
+    namespace: str = "db"
 
     @classmethod
-    def of(cls, folder: Path) -> "ServedPlanner":
+    def of(cls, folder: Path, warehouse: str = "wh", namespace: str = "db") -> "ServedPlanner":
         """A new process, which remembers nothing."""
         store = LocalStore(folder)
-        catalog = build_catalog(Settings("wh"), store, f"file://{folder}", (), SystemRuntime())
-        return cls(folder, Client(create_app({"wh": catalog}, HttpOptions())))
+        catalog = build_catalog(Settings(warehouse), store, f"file://{folder}", (), SystemRuntime())
+        return cls(folder, Client(create_app({warehouse: catalog}, HttpOptions())), warehouse, namespace)
+
+    @property
+    def url(self) -> str:
+        """The path of the namespace."""
+        return f"/v1/{self.warehouse}/namespaces/{self.namespace}"
 
     @property
     def tables(self) -> Path:
         """The folder in which tables may have their files."""
-        return self.folder / "wh" / "warehouse"
+        return self.folder / self.warehouse / "warehouse"
 
     async def make_namespace(self) -> None:
-        made = await self.client.post("/v1/wh/namespaces", {"namespace": ["db"]})
+        made = await self.client.post(f"/v1/{self.warehouse}/namespaces", {"namespace": [self.namespace]})
         assert made.status == 200, made.body
 
     async def register(self, name: str, metadata_location: str) -> None:
         body = {"name": name, "metadata-location": metadata_location}
-        made = await self.client.post("/v1/wh/namespaces/db/register", body)
+        made = await self.client.post(f"{self.url}/register", body)
         assert made.status == 200, made.body
 
     async def plan(self, name: str, request: Mapping[str, JsonValue]) -> ScanPlan | Answer:
         """The tasks of a plan, or the first answer that is no success."""
-        answer = await self.client.post(f"{TABLES}/{name}/plan", request)
+        answer = await self.client.post(f"{self.url}/tables/{name}/plan", request)
         if answer.status != 200:
             return answer
         assert answer.json["status"] == "completed", answer.json
@@ -56,7 +61,7 @@ class ServedPlanner:
         waiting: list[Any] = _read(answer.json, tasks)
         seen = set(waiting)
         while waiting:
-            answer = await self.client.post(f"{TABLES}/{name}/tasks", {"plan-task": waiting.pop(0)})
+            answer = await self.client.post(f"{self.url}/tables/{name}/tasks", {"plan-task": waiting.pop(0)})
             if answer.status != 200:
                 return answer
             further = _read(answer.json, tasks)

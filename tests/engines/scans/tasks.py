@@ -12,6 +12,7 @@ STATISTICS = ("column-sizes", "value-counts", "null-value-counts", "nan-value-co
 MISSING = "missing"
 NOT_PRUNED = "not pruned"
 HAS_DELETES = "has the deletes of"
+EQUALITY_LACKING = "lacks the equality deletes of"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ def _differences(
     if "content" in expected.data_file and statistics(expected.data_file) != statistics(found.data_file):
         differences.append(f"{path} has {statistics(found.data_file)}, not {statistics(expected.data_file)}")
     theirs, ours, every = map(_names, (expected.deletes, found.deletes, every_delete))
-    differences += [f"{path} lacks the deletes of {name}" for name in sorted(theirs.keys() - ours.keys())]
+    for name in sorted(theirs.keys() - ours.keys()):
+        lacking = EQUALITY_LACKING if every[name].get("content") == "equality-deletes" else "lacks the deletes of"
+        differences.append(f"{path} {lacking} {name}")
     differences += [f"{path} {HAS_DELETES} {name}" for name in sorted(ours.keys() - every.keys())]
     for name in sorted(every.keys() & ours.keys()):
         if not _same(every[name], ours[name]):

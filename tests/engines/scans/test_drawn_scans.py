@@ -11,6 +11,7 @@ import pytest
 from tests.engines.scans import planted, planted_requests
 from tests.engines.scans.comparison import Comparison, compare, notices
 from tests.engines.scans.oracle import Case, Oracle, drawn_case
+from tests.engines.scans.second_opinion import agrees, opinions
 from tests.engines.scans.served_planner import ServedPlanner
 from tests.engines.scans.smallest import smallest
 
@@ -35,7 +36,7 @@ def cases(oracle: Oracle, folder: Path) -> list[Case]:
 async def registered(folder: Path, cases: Iterable[Case]) -> None:
     """Registers the tables, once."""
     served = ServedPlanner.of(folder)
-    if (await served.client.head("/v1/wh/namespaces/db")).status == 404:
+    if (await served.client.head(served.url)).status == 404:
         await served.make_namespace()
         for case in cases:
             await served.register(case.name, case.table.metadata_location)
@@ -75,6 +76,28 @@ async def test_a_fault_is_shown_by_a_small_table_and_filter(
     steps = description["steps"]
     assert isinstance(steps, list)
     assert len(steps) == 2, "rows, and deletes of some"
+
+
+@pytest.mark.usefixtures("registered")
+async def test_pyiceberg_finds_the_files_of_nearly_every_plan(folder: Path, cases: list[Case]) -> None:
+    assert agrees(await _opinions_of_pyiceberg(folder, cases))
+
+
+@pytest.mark.usefixtures("registered")
+async def test_pyiceberg_finds_fewer_files_than_a_planner_without_bounds(
+    folder: Path, cases: list[Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted.bounds_without_effect(monkeypatch)
+    assert not agrees(await _opinions_of_pyiceberg(folder, cases))
+
+
+async def _opinions_of_pyiceberg(folder: Path, cases: Iterable[Case]) -> Counter[str]:
+    served, counted = ServedPlanner.of(folder), Counter[str]()
+    for case in cases:
+        of_case, faults = await opinions(served, case)
+        assert faults == []
+        counted += of_case
+    return counted
 
 
 @pytest.mark.slow
