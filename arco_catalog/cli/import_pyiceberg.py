@@ -15,7 +15,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError
 from arco_catalog.cli.errors import CliError
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.index import Namespace
-from arco_catalog.upkeep.importing import SourceTable
+from arco_catalog.upkeep.source_tables import SourceTable
 
 T = TypeVar("T")
 

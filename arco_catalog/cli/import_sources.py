@@ -11,7 +11,7 @@ from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import report_slow_store
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
-from arco_catalog.upkeep.importing import SourceTable
+from arco_catalog.upkeep.source_tables import SourceTable
 from storage_backends import Cursor, Found, ObjectStore
 
 _LINE = re.compile(r'(?P<name>(?:"(?:[^"]|"")*"|[^"\s])+)\s+(?P<location>\S.*)')

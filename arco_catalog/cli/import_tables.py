@@ -21,8 +21,9 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.recorded_locations import record_locations
 from arco_catalog.planning.names import format_identifier
 from arco_catalog.state.index import Namespace
-from arco_catalog.upkeep.importing import Importer, ImportResult, Outcome, SourceTable
+from arco_catalog.upkeep.importing import Importer
 from arco_catalog.upkeep.pace import Pace
+from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable
 from storage_backends.open import canonical_url, opener_in
 
 HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.loopback import browser_tokens
-from arco_catalog.cli.oauth import Tokens, device_tokens, discover, request_tokens
+from arco_catalog.cli.oauth import TokenFailure, Tokens, device_tokens, discover, request_tokens
 from arco_catalog.cli.saved_logins import SavedLogin, forget_login, locked, login_path, read_login, write_login
 from arco_catalog.cli.session import carry_out
 from arco_catalog.cli.small_files import read_text
@@ -16,6 +16,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.wire.fetch import checked_url
 
 TOKENS = "/v1/oauth/tokens"
+POLARIS_TOKENS = "/api/catalog/v1/oauth/tokens"
 RENEWAL_MS = 60_000
 """A token is renewed this time before it expires, so that it does not expire during a command."""
 MAX_SECRET_BYTES = 4 << 10
@@ -64,13 +65,25 @@ async def _tokens(request: LoginRequest) -> tuple[str, Tokens]:
     """Returns the token endpoint, and the tokens of the login."""
     issuer = None if request.issuer is None else await discover(request.issuer)
     client, scope, runtime = request.client_id, request.scope, SystemRuntime()
-    if issuer is None or request.secret_file:
-        endpoint = request.url + TOKENS if issuer is None else issuer.token_endpoint
+    if issuer is None:
+        return await _tokens_of_server(request.url, _client_form(client, scope, request.secret_file))
+    if request.secret_file:
+        endpoint = issuer.token_endpoint
         return endpoint, await request_tokens(endpoint, _client_form(client, scope, request.secret_file))
     if request.browser:
         return issuer.token_endpoint, await browser_tokens(issuer, client, scope, _show, runtime.entropy)
     tokens = await device_tokens(issuer, client, scope, _show, runtime.sleep, runtime.entropy)
     return issuer.token_endpoint, tokens
+
+
+async def _tokens_of_server(url: str, form: Mapping[str, str]) -> tuple[str, Tokens]:
+    """Returns the token endpoint of a catalog's server, and the tokens: Polaris has the endpoint elsewhere."""
+    try:
+        return url + TOKENS, await request_tokens(url + TOKENS, form)
+    except TokenFailure as failure:
+        if failure.has_code:
+            raise
+    return url + POLARIS_TOKENS, await request_tokens(url + POLARIS_TOKENS, form)
 
 
 def _show(text: str) -> None:

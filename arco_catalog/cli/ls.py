@@ -96,6 +96,13 @@ async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[
         yield "namespace", texts({"levels": item}, "levels")[-1]
 
 
+async def entries_below(session: Session) -> AsyncIterator[tuple[str, Namespace]]:
+    """Yields the type and the levels of the name of each object of a catalog."""
+    async with aclosing(_entries(partial(_level, session), (), recursive=True)) as entries:
+        async for entry in entries:
+            yield str(entry["type"]), (*texts(entry, "namespace"), str(entry["name"]))
+
+
 async def _refuse_relation(session: Session, levels: Namespace) -> None:
     """Raises `CliError` if the levels are the name of a table, view, generic table or semantic model that there is now;
     returns otherwise."""

@@ -40,17 +40,17 @@ Exchange = Callable[[str, str, Mapping[str, str], bytes], Awaitable[tuple[int, b
 
 
 class ApiClient:
-    """A client of an API, whose paths begin with `base`: by default the management API."""
+    """A client of an API, whose paths begin with `base`: by default the management API. `foreign` is the message about
+    an answer of another form."""
 
-    def __init__(self, exchange: Exchange, base: str = BASE) -> None:
-        self._exchange = exchange
-        self._base = base
+    def __init__(self, exchange: Exchange, base: str = BASE, foreign: str = FOREIGN) -> None:
+        self._exchange, self._base, self._foreign = exchange, base, foreign
 
     async def get(self, *path: str) -> JsonObject:
         """Returns the document at a path. Raises as `send` does, and `CliError` for a document without fields."""
         document = await self._request("GET", path)
         if not document:
-            raise CliError(FOREIGN)
+            raise CliError(self._foreign)
         return document
 
     async def change(
@@ -59,7 +59,7 @@ class ApiClient:
         """Sends a request with the segments of a path and a query, which is answered without a body. Raises as `send`
         does, and `CliError` for a success with a body."""
         if await self._request(method, path, body, query, empty=(201, 204)):
-            raise CliError(FOREIGN)
+            raise CliError(self._foreign)
 
     async def send(
         self,
@@ -75,7 +75,7 @@ class ApiClient:
         have it and servers of something else."""
         document = await self._request(method, path, body, query)
         if has not in document:
-            raise CliError(FOREIGN)
+            raise CliError(self._foreign)
         return document
 
     async def _request(
@@ -101,10 +101,12 @@ class ApiClient:
                 "--token-file names a file with a token"
             )
         if status < 300:
-            raise CliError(FOREIGN)
+            raise CliError(self._foreign)
         error = mapping(document, "error")
         reason = optional_text(error, "message") or f"the server answered status {status}"
-        raise NotThere(reason) if error.get("type") == "NotFoundException" else CliError(reason)
+        # Of management, only what the path names is missing by this type; what a grant names has others.
+        missing = error.get("type") == "NotFoundException" or (self._base != BASE and status == 404)
+        raise NotThere(reason) if missing else CliError(reason)
 
 
 def _document(body: bytes) -> JsonObject:
@@ -125,7 +127,7 @@ async def open_management(options: ManagementOptions, command: str, *, writes: b
             yield client
         return
     async with open_session(options.catalog, command, find_realm, writes=writes) as (realm, _):
-        yield ApiClient(_in_process(realm))
+        yield ApiClient(in_process(realm))
 
 
 @asynccontextmanager
@@ -159,7 +161,7 @@ class _Operator:
         return AuthenticationResult(self._realm, Identity(OPERATOR), OPERATOR)
 
 
-def _in_process(realm: Realm) -> Exchange:
+def in_process(realm: Realm) -> Exchange:
     """Returns the exchange with an app over a realm that checks no grants."""
     entropy = SystemRuntime().entropy
     authentication = Authentication([_Operator(realm.name)])

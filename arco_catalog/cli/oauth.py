@@ -35,11 +35,12 @@ MAX_INTERVAL_S = 60
 
 
 class TokenFailure(CliError):
-    """An error answer of a token endpoint, with the error code `reason` of RFC 6749, section 5.2."""
+    """An error answer of a token endpoint, with the error code `reason` of RFC 6749, section 5.2; the status if it
+    has none, as the answers of other endpoints."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, has_code: bool) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.has_code = reason, has_code
 
 
 class LostAnswer(CliError):
@@ -95,8 +96,9 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
     answer = _object(response)
     if response.status != 200:
         status = f"status {response.status}"
-        reason = optional_text(answer, "error") or status
-        raise TokenFailure(reason, f"{endpoint} answered: {error_reason(answer, status)}")
+        code = optional_text(answer, "error")
+        message = f"{endpoint} answered: {error_reason(answer, status)}"
+        raise TokenFailure(code or status, message, has_code=bool(code))
     token, seconds = optional_text(answer, "access_token"), _whole(answer.get("expires_in", 300))
     if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token) or seconds is None:
         raise CliError(f"the answer of {endpoint} has no bearer token of at most {MAX_TOKEN:,} printable characters")

@@ -32,12 +32,20 @@ GAP = 2
 STYLES = {
     "ok": "green",
     "registered": "green",
+    "made": "green",
+    "replaced": "green",
     "would register": "cyan",
+    "would make": "cyan",
+    "would replace": "cyan",
     "namespace": "blue",
     "warning": "yellow",
     "skipped": "dim",
     "already registered": "dim",
     "failed": "bold red",
+    "missing": "bold red",
+    "differs": "bold red",
+    "no counterpart": "yellow",
+    "only here": "yellow",
 }
 """The colours of cells, by their texts: types of objects, results of checks and outcomes of an import."""
 

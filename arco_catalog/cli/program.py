@@ -14,6 +14,7 @@ from arco_catalog.cli import (
     expire_command,
     governance_command,
     grant_commands,
+    import_command,
     lineage_command,
     login_command,
     operator_commands,
@@ -48,6 +49,7 @@ EXTRAS = {
 COMMANDS = (
     serve_command.COMMAND,
     *table_commands.COMMANDS,
+    import_command.COMMAND,
     diff_command.COMMAND,
     plan_command.COMMAND,
     expire_command.COMMAND,

@@ -62,27 +62,6 @@ examples:
 """
 KINDS = ("namespace", "table", "view", "generic-table", "semantic-model")
 """The types of objects, as a search takes them."""
-IMPORT_EXAMPLES = """\
-Registers tables of another catalog. Without --apply it only prints what it
-would do. A table that is registered from the same metadata file already is left
-as it is, so a run that was stopped goes on where it was. Files are neither
-copied nor moved: no client may commit through the other catalog any more. The
-exit code is 1 if some table could not be registered.
-
-sources:
-  folder LOCATION   a warehouse of Hadoop's catalog (version-hint.text)
-  list FILE         lines NAMESPACE.TABLE METADATA_LOCATION; - is standard input
-  catalog NAME      a catalog that PyIceberg reads (Hive, Glue, SQL, and REST,
-                    which Nessie and Polaris speak), as PyIceberg's settings and
-                    the options -P KEY=VALUE describe it
-
-examples:
-  arco import folder s3://old/warehouse --allowed-location s3://old/warehouse \\
-      --store s3://bucket/catalog
-  arco import list tables.txt --apply --store file:/var/lib/arco
-  arco import catalog hive -P type=hive -P uri=thrift://metastore:9083 \\
-      --only sales --json --store s3://bucket/catalog
-"""
 
 
 def _add_ls(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -191,50 +170,11 @@ def _rename(parsed: argparse.Namespace) -> int:
     return rename.run(CatalogOptions.of(parsed), parsed.table, parsed.to, as_json=parsed.json)
 
 
-def _add_import(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    parser.add_argument("kind", choices=("folder", "list", "catalog"), help="what to import from")
-    parser.add_argument("source", metavar="SOURCE", help="its location, file or name")
-    parser.add_argument(
-        "-P",
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="KEY=VALUE",
-        help="a property of the catalog that PyIceberg reads; several times",
-    )
-    add_catalog(parser, environment)
-    parser.add_argument("--apply", action="store_true", help="register the tables, rather than say what would be done")
-    parser.add_argument("--only", metavar="NAMESPACE", help="leave out what lies in no such namespace of the source")
-    parser.add_argument("--into", metavar="NAMESPACE", help="put the namespaces of the source below this one")
-    parser.add_argument("--limit", type=positive, metavar="N", help="show this many lines of each kind [default all]")
-    add_json(parser, "the report, as a JSON object")
-
-
-def _import(parsed: argparse.Namespace) -> int:
-    from arco_catalog.cli import import_tables
-
-    return import_tables.run(
-        CatalogOptions.of(parsed),
-        import_tables.ImportOptions(
-            parsed.kind,
-            parsed.source,
-            parsed.properties,
-            apply=parsed.apply,
-            only=parsed.only,
-            into=parsed.into,
-            limit=parsed.limit,
-            as_json=parsed.json,
-        ),
-    )
-
-
 COMMANDS = (
     Command("ls", "list namespaces, tables and views", LS_EXAMPLES, _add_ls, _ls),
     Command("search", "search for namespaces, tables and views", SEARCH_EXAMPLES, _add_search, _search),
     Command("info", "show a table's schema, snapshots, size and health", INFO_EXAMPLES, _add_info, _info),
     Command("register", "give a metadata file a name", REGISTER_EXAMPLES, _add_register, _register),
-    Command("import", "register the tables of another catalog", IMPORT_EXAMPLES, _add_import, _import),
     Command("rename", "give a table or view another name", RENAME_EXAMPLES, _add_rename, _rename),
     Command("drop", "drop a table or view; no file is deleted", DROP_EXAMPLES, _add_drop, _drop),
 )

@@ -51,16 +51,22 @@ async def register_table(
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
-def table_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> NamedChange:
-    """Returns `register_table` without `overwrite` as a mutation that can be planned without a write, for a rehearsal
-    of an import."""
-    return _Register(session, TABLES, namespace, name, metadata_location, overwrite=False)
+def table_registration(
+    session: Session, namespace: Namespace, name: str, metadata_location: str, *, overwrite: bool = False
+) -> NamedChange:
+    """Returns `register_table` as a mutation that can be planned without a write, for a rehearsal of an import."""
+    return _Register(session, TABLES, namespace, name, metadata_location, overwrite)
 
 
 async def register_view(session: Session, namespace: Namespace, name: str, metadata_location: str) -> Answer:
     """Registers a view, as a new entity, with an existing metadata file, and returns the view's state. Raises the
     errors of `register_table` without `overwrite`."""
     return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))
+
+
+def view_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> NamedChange:
+    """Returns `register_view` as a mutation that can be planned without a write, as `table_registration`."""
+    return _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False)
 
 
 class _Register(NamedChange):

@@ -5,58 +5,24 @@ left as it is, so a run may be interrupted and started again."""
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, Refusal
+from arco_catalog.iceberg.errors import AlreadyExists, CatalogError, Refusal
 from arco_catalog.iceberg.properties import may_be_set
+from arco_catalog.operations.named_change import NamedChange
 from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
-from arco_catalog.operations.register import register_table, table_registration
+from arco_catalog.operations.register import register_table, register_view, table_registration, view_registration
 from arco_catalog.planning.names import Identifier, dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
-from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import namespace_entry, relation_entry
-from arco_catalog.state.entries import RelationEntry
-from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.locations import Location
-from arco_catalog.state.pointer import missing_pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.upkeep.rehearsal import Rehearsal
+from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable, file_of, files_of
 from storage_backends import StoreError
 
 AT_ONCE = 8
 """Tables that are read and registered concurrently. Their commits to the registry are grouped."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTable:
-    """A table in the source of an import. For a table that can't be imported, `problem` is the reason, and
-    `metadata_location` may be None."""
-
-    namespace: Namespace
-    name: str
-    metadata_location: str | None
-    problem: str | None = None
-
-
-class Outcome(StrEnum):
-    """The outcome of the import of one table: registered, to be registered, registered already, or failed."""
-
-    REGISTERED = "registered"
-    WOULD_REGISTER = "would register"
-    ALREADY = "already registered"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class ImportResult:
-    """The outcome of the import of one table. `reason` is why it failed, or another note for the user."""
-
-    table: SourceTable
-    outcome: Outcome
-    reason: str | None = None
 
 
 PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
@@ -65,9 +31,13 @@ PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
 class Importer:
     """One run of an import. `session` returns a new session for each step. `properties_of` returns the properties that
     a namespace to create has in the source. Its location is left out, so that tables created in it later lie in this
-    catalog's own folder."""
+    catalog's own folder. With `refresh` a table to which the source has committed since its import, and this catalog
+    has not, is registered again from its present metadata file, as a new table."""
 
-    def __init__(self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool) -> None:
+    def __init__(
+        self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool, refresh: bool = False
+    ) -> None:
+        self._refresh = refresh
         self._session = session
         self._properties_of = properties_of
         self._apply = apply
@@ -119,21 +89,34 @@ class Importer:
             return ImportResult(table, Outcome.FAILED, str(failure)), failure
 
     async def _register(self, table: SourceTable) -> ImportResult:
-        location = _file_of(table)
+        location = file_of(table)
         known = await self._already_registered(table, location)
         if known is not None:
             return known
+        again = await self._is_outdated(table, location)
         try:
             if table.namespace not in self._known_namespaces:
                 await self._rehearse(table)
                 await self._create_namespaces(table.namespace)
-            await register_table(self._session(), table.namespace, table.name, location, overwrite=False)
+            if table.view:
+                await register_view(self._session(), table.namespace, table.name, location)
+            else:
+                await register_table(self._session(), table.namespace, table.name, location, overwrite=again)
         except AlreadyExists:
             known = await self._already_registered(table, location)
             if known is None:
                 raise
             return known
-        return ImportResult(table, Outcome.REGISTERED)
+        return ImportResult(table, Outcome.REGISTERED_AGAIN if again else Outcome.REGISTERED)
+
+    async def import_namespace(self, namespace: Namespace) -> None:
+        """Creates a namespace with those around it, or only plans that without `apply`, as for a table in it. Raises
+        the errors of `create_namespace`."""
+        if self._apply:
+            await self._create_namespaces(namespace)
+            return
+        for depth in range(1, len(namespace) + 1):
+            await self._plan_namespace(namespace[:depth])
 
     async def _rehearse(self, table: SourceTable) -> None:
         """Plans the registration of a table without writing, before a namespace is created for it. Raises the error
@@ -172,7 +155,7 @@ class Importer:
 
         async def prepare(table: SourceTable) -> Rehearsal | CatalogError | StoreError:
             try:
-                registration = table_registration(self._session(), table.namespace, table.name, _file_of(table))
+                registration = await self._registration(table)
                 rehearsal = Rehearsal(registration, head)
                 await rehearsal.prepare()
             except (CatalogError, StoreError) as failure:
@@ -181,8 +164,14 @@ class Importer:
 
         return await gather(*map(prepare, batch))
 
+    async def _registration(self, table: SourceTable) -> NamedChange:
+        location, place = file_of(table), (self._session(), table.namespace, table.name)
+        if table.view:
+            return view_registration(*place, location)
+        return table_registration(*place, location, overwrite=await self._is_outdated(table, location))
+
     async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> ImportResult:
-        location, name = _file_of(table), (table.namespace, table.name)
+        location, name = file_of(table), (table.namespace, table.name)
         known = await self._already_registered(table, location)
         if known is None and self._planned_files.get(name) == location:
             known = ImportResult(table, Outcome.ALREADY, "the source lists it twice")
@@ -200,7 +189,8 @@ class Importer:
             del self.namespaces[count:]
             raise
         self._planned_files[name] = location
-        return ImportResult(table, Outcome.WOULD_REGISTER)
+        again = await self._is_outdated(table, location)
+        return ImportResult(table, Outcome.WOULD_REGISTER_AGAIN if again else Outcome.WOULD_REGISTER)
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
         session, head = self._session(), await self._planned_head()
@@ -217,45 +207,32 @@ class Importer:
 
     async def _already_registered(self, table: SourceTable, location: str) -> ImportResult | None:
         """Returns the result for a table that this catalog has registered from the same file already, or that has it as
-        the current file; None if no table here has the name. A view with the name makes the registration fail later.
-        Raises `AlreadyExists` if another table has the name."""
+        the current file; None if no table here has the name, of a view if no view has it. Another kind of object with
+        the name makes the registration fail later. Raises `AlreadyExists` if another table has the name."""
         session = self._session()
         head = await session.state.head()
         entry = await relation_entry(session.state, head.index, table.namespace, table.name)
-        if entry is None or entry.kind != "table":
+        if entry is None or entry.kind != table.kind:
             return None
-        current, registered = await self._files_of(session, entry)
+        current, registered = await files_of(session, entry)
         if location == current:
             return ImportResult(table, Outcome.ALREADY)
         if location == registered:
             return ImportResult(table, Outcome.ALREADY, "this catalog has committed to it since")
+        if await self._is_outdated(table, location):
+            return None
         raise AlreadyExists(
-            f"this catalog has another table {dotted(table.namespace, table.name)}, whose metadata file is {current}. "
-            "Drop or rename that table, then import again"
+            f"this catalog has another {table.kind} {dotted(table.namespace, table.name)}, whose metadata file is "
+            f"{current}. Drop or rename that {table.kind}, then import again"
         )
 
-    async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
-        """Returns the current metadata file of a table in this catalog, and the file from which it was registered; None
-        for the latter if the table was created here or is followed. Raises `InternalError` if the table has no pointer.
-        """
-        followed = FollowedTable.of(entry.json)
-        if followed is not None:
-            return followed.metadata.location, None
-        pointer = await session.state.pointer(entry.entity)
-        if pointer is None:
-            raise missing_pointer(session.state.paths.pointer(entry.entity))
-        read = await resolve_for_read(session.state, pointer)
-        return read.metadata.location, read.registered_from
-
-
-def _file_of(table: SourceTable) -> str:
-    """Returns the URI of the metadata file of a source table, in this catalog's spelling. Raises `BadRequest` for a
-    table that can't be imported."""
-    if table.problem is not None:
-        raise BadRequest(table.problem)
-    if table.metadata_location is None:
-        raise BadRequest("The source catalog names no metadata file for the table")
-    if not table.namespace:
-        raise BadRequest("The table is in no namespace: choose one with --into")
-    text = table.metadata_location
-    return Location.parse(f"file://{text}" if text.startswith("/") else text).uri
+    async def _is_outdated(self, table: SourceTable, location: str) -> bool:
+        """Whether this run refreshes tables, and the table is here by an import, of an earlier metadata file, and
+        without a commit since. False for views."""
+        session = self._session()
+        head = await session.state.head()
+        entry = await relation_entry(session.state, head.index, table.namespace, table.name)
+        if not self._refresh or table.view or entry is None or entry.kind != "table":
+            return False
+        current, registered = await files_of(session, entry)
+        return current == registered != location and table.uuid is not None and table.uuid == entry.uuid

@@ -19,7 +19,8 @@ from arco_catalog.cli.import_sources import FolderSource, parse_list
 from arco_catalog.cli.program import main
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.upkeep.importing import AT_ONCE, Importer, Outcome, SourceTable
+from arco_catalog.upkeep.importing import AT_ONCE, Importer
+from arco_catalog.upkeep.source_tables import Outcome, SourceTable
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome as WriteOutcome
 from storage_backends.local.store import LocalStore

@@ -1,0 +1,184 @@
+"""What an object of a foreign realm would be here: its counterpart, as far as there is one, and what can't be taken
+over of it, with the reason. Nothing is read or written here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from arco_catalog.cli.realm_objects import Kind, RealmObject
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.catalogs import (
+    BASE_LOCATION,
+    STORAGE_SCHEMES,
+    check_storage,
+    locations_of,
+    with_base,
+)
+from arco_catalog.operations.management.entities import (
+    CATALOG_CONFIG,
+    MAX_PROPERTIES_BYTES,
+    check_entity_name,
+    check_entity_properties,
+)
+from arco_catalog.planning.privileges import GRANTABLE
+from arco_catalog.state.fields import mapping, text, texts
+from arco_catalog.state.locations import Location
+from arco_catalog.vending.storage_config import parse_storage_config
+
+TYPES = ("INTERNAL", "EXTERNAL")
+FIELDS: Mapping[str, frozenset[str]] = {
+    "S3": frozenset(
+        {"roleArn", "externalId", "region", "endpoint", "endpointInternal", "stsEndpoint", "stsUnavailable"}
+        | {"pathStyleAccess", "currentKmsKey", "allowedKmsKeys", "kmsUnavailable"}
+    ),
+    "GCS": frozenset({"gcsServiceAccount"}),
+    "AZURE": frozenset({"tenantId", "hierarchical"}),
+    "FILE": frozenset(),
+}
+"""The fields of a storage configuration that have a meaning here, besides its type and locations."""
+OWN_FIELDS: Mapping[str, str] = {
+    "userArn": "it names the user by which the other server assumes the role: let this server's role do so",
+    "multiTenantAppName": "it is the other server's application: this server has its own",
+    "consentUrl": "it is of the other server's application: this server has its own",
+    "storageName": "it names a configuration at the other server",
+}
+SERVED = ("name", "type", "properties", "createTimestamp", "lastUpdateTimestamp", "entityVersion", "storageConfigInfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """What an object would be here, None if there can't be such an object; and `left_out`, what of it would be missing:
+    each the name of a field, empty for the object itself, and the reason."""
+
+    object: RealmObject | None
+    left_out: Sequence[tuple[str, str]] = ()
+
+
+def counterpart(source: RealmObject) -> Counterpart:
+    """Returns what an object of a foreign realm would be here."""
+    try:
+        match source.kind:
+            case Kind.PRINCIPAL | Kind.PRINCIPAL_ROLE | Kind.CATALOG_ROLE:
+                check_entity_name(source.names[-1], source.kind)
+                return _entity(source)
+            case Kind.CATALOG:
+                check_entity_name(source.names[0], "catalog")
+                return _catalog(source)
+            case Kind.GRANT:
+                return _grant(source)
+            case _:
+                return Counterpart(source)
+    except BadRequest as error:
+        return Counterpart(None, [("", error.message)])
+
+
+def _entity(source: RealmObject) -> Counterpart:
+    properties, left_out = _properties(source.document, source.kind)
+    document: JsonObject = {"properties": properties}
+    if source.kind is Kind.PRINCIPAL_ROLE:
+        document["federated"] = source.document.get("federated") is True
+    return Counterpart(replace(source, document=document), left_out)
+
+
+def _properties(document: JsonObject, what: str) -> tuple[JsonObject, list[tuple[str, str]]]:
+    """Returns the properties that an object can have here, and those that it can't, with the reason."""
+    kept: JsonObject = {}
+    left_out: list[tuple[str, str]] = []
+    size = 0
+    for name, value in mapping(document, "properties").items():
+        label = f"property {name}"
+        if not isinstance(value, str):
+            left_out.append((label, "its value is no text"))
+            continue
+        size += len(name.encode()) + len(value.encode())
+        try:
+            check_entity_properties({name: value}, what)
+        except BadRequest as error:
+            left_out.append((label, error.message))
+            continue
+        if size > MAX_PROPERTIES_BYTES:
+            left_out.append((label, f"the properties of a {what} may take {MAX_PROPERTIES_BYTES:,} bytes together"))
+            continue
+        if name.startswith(CATALOG_CONFIG):
+            left_out.append((label, "it is a setting of Polaris: it is stored, and has no effect"))
+        kept[name] = value
+    return kept, left_out
+
+
+def _catalog(source: RealmObject) -> Counterpart:
+    document = source.document
+    kind = document.get("type", "INTERNAL")
+    if kind not in TYPES:
+        raise BadRequest(f"there are no catalogs of the type {kind!r}")
+    if document.get("connectionConfigInfo") is not None:
+        raise BadRequest("it is federated: its tables are another server's; import them from there, or let it notify")
+    properties, left_out = _properties(document, "catalog")
+    storage = mapping(document, "storageConfigInfo")
+    of_type = storage.get("storageType")
+    if not isinstance(of_type, str) or of_type not in STORAGE_SCHEMES:
+        raise BadRequest(f"there is no storage of the type {of_type!r}: {', '.join(STORAGE_SCHEMES)} are there")
+    kept: JsonObject = {"storageType": of_type, "allowedLocations": [*texts(storage, "allowedLocations")]}
+    for name, value in storage.items():
+        if name in FIELDS[of_type]:
+            kept[name] = value
+        elif name not in kept and value is not None:
+            left_out.append((f"storage field {name}", OWN_FIELDS.get(name, "it has no meaning here")))
+    left_out += [(f"field {name}", "it has no meaning here") for name in document if name not in SERVED]
+    parse_storage_config(kept)
+    locations = locations_of(properties, kept)
+    check_storage(locations, kept)
+    made: JsonObject = {"type": kind, "properties": properties, "storageConfigInfo": _normal(properties, kept)}
+    return Counterpart(replace(source, document=made), left_out)
+
+
+def _normal(properties: JsonObject, storage: JsonObject) -> JsonObject:
+    """Returns a storage configuration with its locations, the base location among them, in one spelling and order."""
+    listed = texts(with_base(properties, storage), "allowedLocations")
+    locations: list[JsonValue] = [*dict.fromkeys(Location.parse(each).uri for each in listed)]
+    return {**storage, "allowedLocations": locations}
+
+
+def _grant(source: RealmObject) -> Counterpart:
+    _, _, kind, privilege, *levels = source.names
+    grantable = GRANTABLE.get(kind)
+    if grantable is None:
+        raise BadRequest(f"no privilege can be granted on the type {kind!r}: {', '.join(GRANTABLE)} are there")
+    if privilege not in grantable:
+        raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
+    lowest = {"catalog": 0, "namespace": 1}.get(kind, 2)
+    if len(levels) < lowest or (kind == "catalog" and levels) or not all(levels):
+        raise BadRequest(f"the grant does not name a {kind}")
+    namespace: list[JsonValue] = [*(levels if kind == "namespace" else levels[:-1])]
+    grant: JsonObject = {"type": kind, "privilege": privilege}
+    if kind != "catalog":
+        grant["namespace"] = namespace
+    if kind not in ("catalog", "namespace"):
+        grant[f"{kind}Name"] = levels[-1]
+    return Counterpart(replace(source, document=grant))
+
+
+def differences(there: RealmObject, here: RealmObject) -> Iterator[str]:
+    """Yields in which fields an object here differs from the counterpart of one at the source, as texts. More allowed
+    locations here are no difference."""
+    ours, theirs = mapping(here.document, "properties"), mapping(there.document, "properties")
+    for name in sorted({*ours, *theirs}):
+        if ours.get(name) != theirs.get(name) and not _is_same_base(name, ours, theirs):
+            yield f"property {name}"
+    if there.kind is not Kind.CATALOG:
+        if there.document.get("federated") != here.document.get("federated"):
+            yield "federated"
+        return
+    if text(there.document, "type") != text(here.document, "type"):
+        yield "type"
+    ours, theirs = mapping(here.document, "storageConfigInfo"), mapping(there.document, "storageConfigInfo")
+    for location in sorted({*texts(theirs, "allowedLocations")} - {*texts(ours, "allowedLocations")}):
+        yield f"allowed location {location}"
+    for name in sorted({*ours, *theirs} - {"allowedLocations"}):
+        if ours.get(name) != theirs.get(name):
+            yield f"storage field {name}"
+
+
+def _is_same_base(name: str, ours: JsonObject, theirs: JsonObject) -> bool:
+    if name != BASE_LOCATION or not isinstance(ours.get(name), str) or not isinstance(theirs.get(name), str):
+        return False
+    return Location.parse(str(ours[name])).normal == Location.parse(str(theirs[name])).normal

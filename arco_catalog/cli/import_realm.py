@@ -1,0 +1,135 @@
+"""`arco import realm`: copies the catalogs, principals, roles, grants and tables of a server of Polaris's management
+API, or without --apply only plans that; or compares both sides."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_realm
+from arco_catalog.cli.foreign_server import ForeignServer, open_foreign_server
+from arco_catalog.cli.management import Management, in_process
+from arco_catalog.cli.realm_copy import Destination, RealmCopy
+from arco_catalog.cli.realm_natives import BASE, NativeCopy
+from arco_catalog.cli.realm_objects import Kind, RealmObject, read_catalogs, read_realm
+from arco_catalog.cli.realm_report import NewSecret, RealmReport, as_document, as_text
+from arco_catalog.cli.realm_tables import TableCopy, compare_tables, copy_tables
+from arco_catalog.cli.rest_source import RestSource
+from arco_catalog.cli.secrets_file import SecretsFile
+from arco_catalog.cli.session import DAY_MS, carry_out, open_session
+from arco_catalog.upkeep.pace import Pace
+
+IN_CATALOGS = (Kind.CATALOG_ROLE, Kind.USE, Kind.GRANT)
+FOREIGN = "the answer is none of Polaris's management API: does --from name the server's root?"
+
+
+@dataclass(frozen=True, slots=True)
+class RealmOptions:
+    """The options of `arco import realm`: the `url` of the source, a file with its token, the `catalogs` to import (all
+    if empty), a file for secrets; whether to `apply` the plan, only to `compare`, and to `refresh` tables to which the
+    source has committed since; the `limit` of printed lines for each result."""
+
+    url: str
+    token_file: str | None
+    catalogs: Sequence[str]
+    secrets: str | None
+    apply: bool
+    compare: bool
+    refresh: bool
+    limit: int | None
+    as_json: bool
+
+
+def run(catalog: CatalogOptions, options: RealmOptions) -> int:
+    """Imports a realm, or reports what an import would do, or compares, and prints the report. Returns 1 if something
+    failed or differs, in a comparison also if something is missing; else 0. Raises `CliError`, after having printed the
+    secrets of principals that were made."""
+    report = RealmReport(options.apply, options.compare, secrets_file=options.secrets if options.apply else None)
+    file = SecretsFile(options.secrets) if options.apply and options.secrets is not None else None
+
+    def keep(secret: NewSecret) -> None:
+        if file is None:
+            report.secrets.append(secret)
+        else:
+            file.add(secret)
+
+    try:
+        carry_out(lambda: _work(catalog, options, report, keep))
+    except BaseException:
+        for each in report.secrets:
+            print(json_text(each.to_json()))
+        raise
+    finally:
+        if file is not None:
+            file.close()
+    print(json_text(as_document(report)) if options.as_json else as_text(report, options.limit))
+    return report.code
+
+
+async def _work(
+    catalog: CatalogOptions, options: RealmOptions, report: RealmReport, keep: Callable[[NewSecret], None]
+) -> None:
+    async with (
+        open_session(catalog, "import", find_realm, DAY_MS, writes=options.apply) as (realm, session),
+        open_foreign_server(options.url, options.token_file, catalog.environment) as server,
+    ):
+        source, api = Management(server.exchange, foreign=FOREIGN), Management(in_process(realm))
+        catalogs = await read_catalogs(source, options.catalogs)
+        there = await read_realm(source, catalogs)
+        here = await _read_here(api, catalogs)
+        place = Destination(realm, session, api, catalog.environment)
+        copy = RealmCopy(place, report, keep, apply=options.apply, compare=options.compare)
+        await copy.go_over([each for each in there if each.kind not in IN_CATALOGS], here)
+        # A new catalog has a role already, with grants.
+        here = await _read_here(api, catalogs) if options.apply else here
+        await copy.go_over([each for each in there if each.kind in (Kind.CATALOG_ROLE, Kind.USE)], here)
+        pace = Pace(session.runtime.now_ms)
+
+        def progress() -> None:
+            if pace.is_due():
+                print(
+                    f"arco: objects so far: {len(report.lines):,}, requests to the source: {server.requests:,}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+        for each in catalogs:
+            await _tables(place, server, each, copy, options, report, progress)
+        # What was registered again is another table, and has lost its grants.
+        here = await _read_here(api, catalogs) if options.apply else here
+        await copy.go_over([each for each in there if each.kind is Kind.GRANT], here)
+        if options.compare:
+            copy.add_only_here(there, here)
+
+
+async def _read_here(api: Management, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
+    names = {each.names for each in catalogs}
+    return await read_realm(api, [each for each in await read_catalogs(api, ()) if each.names in names])
+
+
+async def _tables(
+    place: Destination,
+    server: ForeignServer,
+    source: RealmObject,
+    copy: RealmCopy,
+    options: RealmOptions,
+    report: RealmReport,
+    progress: Callable[[], None],
+) -> None:
+    """Imports or compares the tables of one catalog, unless there is no such catalog here."""
+    session = await copy.session_of(source)
+    if session is None:
+        return
+    tables = RestSource(server.exchange, source.names[0])
+    work = TableCopy(source.names[0], tables, apply=options.apply, refresh=options.refresh)
+    if options.compare:
+        await compare_tables(session, source.names[0], tables, report, progress)
+    else:
+        await copy_tables(session, work, report, progress)
+    natives = Management(in_process(place.realm), BASE)
+    await NativeCopy(natives, work, report, compare=options.compare).go_over(
+        progress, exists=session.catalog.entry is not None
+    )
+    copy.failed |= work.failed
+    copy.seen |= work.seen

@@ -1,0 +1,226 @@
+"""Makes the objects of a foreign realm in a realm here: principals, roles, catalogs and grants. What is here already is
+left as it is, so a run that was stopped is begun again by the same command."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from arco_catalog.cli.counterparts import counterpart, differences
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.management import Management
+from arco_catalog.cli.realm_objects import AT_ONCE, Kind, RealmObject, by_name
+from arco_catalog.cli.realm_report import NewSecret, RealmReport, Result
+from arco_catalog.cli.session import another, operator_request
+from arco_catalog.iceberg.errors import CatalogError, InternalError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.environment import key_policy_from_env
+from arco_catalog.operations.management.catalogs import (
+    CatalogRequest,
+    list_catalogs,
+    locations_of,
+    overlaps,
+)
+from arco_catalog.operations.realms import Realm, make_catalog
+from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.state.fields import mapping, string_map, text
+from arco_catalog.vending.storage_config import parse_storage_config
+from arco_catalog.vending.storage_policy import StoragePolicy
+
+EXTERNAL = "EXTERNAL"
+Key = tuple[Kind, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The realm into which an import writes, with a session of its registry and a client of its management API."""
+
+    realm: Realm
+    session: Session
+    api: Management
+    environment: Mapping[str, str]
+
+
+class RealmCopy:
+    """One run of an import of a realm, which adds the result for each object to a report. `keep` takes the secret of
+    each principal that is made."""
+
+    def __init__(
+        self,
+        place: Destination,
+        report: RealmReport,
+        keep: Callable[[NewSecret], None],
+        *,
+        apply: bool,
+        compare: bool,
+    ) -> None:
+        self._place, self._report, self._keep = place, report, keep
+        self._apply, self._compare = apply, compare
+        self._absent: dict[Key, str] = {}
+        """What will not be here, with the reason."""
+        self.failed: set[tuple[str, ...]] = set()
+        """The securables that were not imported, each as the catalog, the type and the levels of its name."""
+        self.seen: set[tuple[str, ...]] = set()
+        """The securables that the source has."""
+
+    async def go_over(self, there: Sequence[RealmObject], here: Sequence[RealmObject]) -> None:
+        """Compares objects of the source with those here, and makes those that are missing; or plans that."""
+        known = by_name(here)
+        for kind, group in groupby(there, lambda each: each.kind):
+            step = 1 if kind is Kind.CATALOG else AT_ONCE
+            objects = [*group]
+            for start in range(0, len(objects), step):
+                await gather(*(self._one(each, known) for each in objects[start : start + step]))
+
+    async def _one(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
+        for key in _needed(source):
+            if key in self._absent:
+                self._report.add(source.kind, str(source), Result.SKIPPED, self._absent[key])
+                return
+        found = counterpart(source)
+        for field, reason in found.left_out:
+            self._report.add(source.kind, f"{source}{': ' if field else ''}{field}", Result.NO_COUNTERPART, reason)
+        if found.object is None:
+            self._absent[source.kind, source.names] = f"{source.kind} {source} has no counterpart"
+            return
+        here = known.get((source.kind, source.names))
+        if here is not None:
+            self._compare_with(found.object, here)
+        elif self._compare:
+            self._report.add(source.kind, str(source), Result.MISSING)
+        else:
+            await self._make(found.object)
+
+    def _compare_with(self, there: RealmObject, here: RealmObject) -> None:
+        ours = counterpart(here).object or here
+        unequal = [*differences(there, ours)] if there.kind in _DESCRIBED else []
+        if "type" in unequal:
+            self._absent[there.kind, there.names] = f"the catalog {there} here is of another type"
+        result = Result.DIFFERS if unequal else Result.EQUAL
+        self._report.add(there.kind, str(there), result, f"here differ: {', '.join(unequal)}" if unequal else None)
+
+    async def _make(self, there: RealmObject) -> None:
+        """Makes an object, or only checks, as far as that is possible without making it, that it can be made."""
+        try:
+            if there.kind is Kind.CATALOG:
+                await self._check_catalog(there)
+            reason = self._check_securable(there) if there.kind is Kind.GRANT else None
+            if self._apply:
+                await self._send(there)
+        except (CatalogError, CliError) as error:
+            self._report.add(there.kind, str(there), Result.FAILED, str(error))
+            if there.kind is not Kind.GRANT:
+                self._absent[there.kind, there.names] = f"{there.kind} {there} was not made"
+            return
+        result = Result.MADE if self._apply else Result.WOULD_MAKE
+        self._report.add(there.kind, str(there), result, None if self._apply else reason)
+
+    def _check_securable(self, grant: RealmObject) -> str | None:
+        """Returns a doubt about a grant: the source does not list its securable. Raises `CliError` if the securable was
+        not imported."""
+        catalog, _, kind, _, *levels = grant.names
+        if (catalog, kind, *levels) in self.failed:
+            raise CliError(f"its {kind} was not imported")
+        return (
+            None
+            if kind == "catalog" or (catalog, kind, *levels) in self.seen
+            else f"if it can be: the source lists no such {kind}"
+        )
+
+    async def _send(self, there: RealmObject) -> None:
+        api, names, name = self._place.api, there.names, there.names[-1]
+        entity: JsonObject = {"name": name, **there.document}
+        match there.kind:
+            case Kind.PRINCIPAL:
+                made = await api.send("POST", "principals", has="credentials", body={"principal": entity})
+                secret = mapping(made, "credentials")
+                self._keep(NewSecret(name, text(secret, "clientId"), text(secret, "clientSecret")))
+            case Kind.PRINCIPAL_ROLE:
+                await api.send("POST", "principal-roles", has="name", body={"principalRole": entity})
+            case Kind.ASSIGNMENT:
+                role: JsonObject = {"principalRole": {"name": name}}
+                await api.change("PUT", "principals", names[0], "principal-roles", body=role)
+            case Kind.CATALOG:
+                place, policy = self._place, key_policy_from_env(self._place.environment)
+                await make_catalog(place.realm, another(place.session), _request(there), key_policy=policy)
+            case Kind.CATALOG_ROLE:
+                path = ("catalogs", names[0], "catalog-roles")
+                await api.send("POST", *path, has="name", body={"catalogRole": entity})
+            case Kind.USE:
+                used: JsonObject = {"catalogRole": {"name": names[1]}}
+                await api.change("PUT", "principal-roles", name, "catalog-roles", names[0], body=used)
+            case Kind.GRANT:
+                grants = ("catalogs", names[0], "catalog-roles", names[1], "grants")
+                await api.change("PUT", *grants, body={"grant": there.document})
+
+    async def _check_catalog(self, there: RealmObject) -> None:
+        """Raises `CatalogError` for a catalog that this realm may not have: by the operator's policy, by the locations
+        that are allowed, or because another catalog has them."""
+        request, place = _request(there), self._place
+        StoragePolicy.from_environment(place.environment).check(parse_storage_config(request.storage))
+        locations = locations_of(request.properties, request.storage)
+        place.realm.check_locations(locations, request.storage)
+        if place.session.settings.allow_catalog_overlap:
+            return
+        for other in await list_catalogs(another(place.session)):
+            for ours, theirs in overlaps(locations, other):
+                raise CliError(
+                    f"its location {ours.uri} overlaps {theirs.uri}, a location of the catalog {other.name} here: take "
+                    "it from that catalog by `arco catalogs update`, or drop that catalog if nobody needs it"
+                )
+
+    async def session_of(self, source: RealmObject) -> Session | None:
+        """Returns a session with the catalog for the tables of a catalog of the source: in a plan of a catalog that is
+        not here with an empty one. None if no tables are to be registered."""
+        [name] = source.names
+        found = counterpart(source).object
+        if found is None or (source.kind, source.names) in self._absent:
+            return None
+        if text(found.document, "type") == EXTERNAL:
+            why = "they follow another catalog's: let that one send notifications to this server"
+            self._report.add("tables", name, Result.NO_COUNTERPART, why)
+            return None
+        place = self._place
+        request = operator_request(place.session.runtime, "import")
+        here = {entry.name: entry for entry in await list_catalogs(another(place.session))}
+        if name in here:
+            return place.realm.catalog(here[name]).session(request, ALLOW_ALL)
+        if self._apply or self._compare:
+            return None
+        root = place.realm.root_of(place.session.runtime.ulid())
+        return place.realm.unnamed(_request(found), root).session(request, ALLOW_ALL)
+
+    def add_only_here(self, there: Sequence[RealmObject], here: Sequence[RealmObject]) -> None:
+        """Adds to the report what is here and not at the source."""
+        known = by_name(there)
+        for each in here:
+            if (each.kind, each.names) not in known:
+                self._report.add(each.kind, str(each), Result.ONLY_HERE)
+
+
+_DESCRIBED = (Kind.PRINCIPAL, Kind.PRINCIPAL_ROLE, Kind.CATALOG, Kind.CATALOG_ROLE)
+
+
+def _needed(source: RealmObject) -> Iterator[Key]:
+    """Yields what an object needs: who has it, and in what it is."""
+    names = source.names
+    match source.kind:
+        case Kind.ASSIGNMENT:
+            yield Kind.PRINCIPAL, names[:1]
+            yield Kind.PRINCIPAL_ROLE, names[1:]
+        case Kind.CATALOG_ROLE | Kind.USE | Kind.GRANT:
+            yield Kind.CATALOG, names[:1]
+            if source.kind is not Kind.CATALOG_ROLE:
+                yield Kind.CATALOG_ROLE, names[:2]
+            if source.kind is Kind.USE:
+                yield Kind.PRINCIPAL_ROLE, names[2:]
+
+
+def _request(there: RealmObject) -> CatalogRequest:
+    try:
+        properties = string_map(there.document, "properties")
+    except InternalError as error:
+        raise CliError("its properties are no texts") from error
+    storage = mapping(there.document, "storageConfigInfo")
+    return CatalogRequest(there.names[0], text(there.document, "type"), properties, storage)

@@ -1,0 +1,97 @@
+"""Copies, or compares, the policies and generic tables of one catalog for `arco import realm`, by Polaris's own API,
+which both sides have."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.management import Management
+from arco_catalog.cli.realm_report import RealmReport, Result
+from arco_catalog.cli.realm_tables import TableCopy
+from arco_catalog.http.options import UNIT_SEPARATOR
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.names import format_identifier
+from arco_catalog.state.fields import mapping
+from arco_catalog.state.index import Namespace
+
+BASE = "/polaris/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How the API names one kind: its name in grants and reports, the last segment of its paths, the field of answers,
+    and the fields that a copy has, by their names in a request."""
+
+    kind: str
+    collection: str
+    field: str
+    copied: Sequence[tuple[str, str]]
+    note: str | None = None
+
+
+FORMS = (
+    _Form(
+        "policy",
+        "policies",
+        "policy",
+        (("type", "policy-type"), ("description", "description"), ("content", "content")),
+        "attach it: Polaris's API does not list to what a policy is attached",
+    ),
+    _Form(
+        "generic table",
+        "generic-tables",
+        "table",
+        (("format", "format"), ("doc", "doc"), ("base-location", "base-location"), ("properties", "properties")),
+    ),
+)
+
+
+class NativeCopy:
+    """The import of the policies and generic tables of a catalog. `api` is the client of Polaris's API here."""
+
+    def __init__(self, api: Management, work: TableCopy, report: RealmReport, *, compare: bool) -> None:
+        self._api, self._work, self._report, self._compare = api, work, report, compare
+
+    async def go_over(self, progress: Callable[[], None], *, exists: bool) -> None:
+        """Copies what there is in each namespace of the source, or plans that. `exists` is whether the catalog is
+        here."""
+        try:
+            async for namespace in self._work.source.namespaces():
+                for form in FORMS:
+                    for name in await self._work.source.native_names(namespace, form.collection):
+                        await self._one(form, namespace, name, exists)
+                        progress()
+        except CliError as error:
+            name = format_identifier((self._work.name,))
+            self._report.add("policies and generic tables", name, Result.FAILED, str(error))
+
+    async def _one(self, form: _Form, namespace: Namespace, name: str, exists: bool) -> None:
+        path = (self._work.name, "namespaces", UNIT_SEPARATOR.join(namespace), form.collection)
+        failed, reason = False, None
+        try:
+            there = await self._work.source.native(namespace, form.collection, name, form.field)
+            body: JsonObject = {"name": name}
+            body |= {ours: there[theirs] for ours, theirs in form.copied if there.get(theirs) is not None}
+            here = await self._here(form, path, name) if exists else None
+            if here is not None:
+                unequal = [
+                    theirs for _, theirs in form.copied if (here.get(theirs) or None) != (there.get(theirs) or None)
+                ]
+                result = Result.DIFFERS if unequal else Result.EQUAL
+                reason = f"here differ: {', '.join(unequal)}" if unequal else None
+            elif self._compare:
+                result = Result.MISSING
+            else:
+                if self._work.apply:
+                    await self._api.send("POST", *path, has=form.field, body=body)
+                result, reason = Result.MADE if self._work.apply else Result.WOULD_MAKE, form.note
+        except CliError as error:
+            failed, result, reason = True, Result.FAILED, str(error)
+        self._work.note(form.kind.removeprefix("generic "), (*namespace, name), failed=failed)
+        self._report.add(form.kind, format_identifier((self._work.name, *namespace, name)), result, reason)
+
+    async def _here(self, form: _Form, path: Sequence[str], name: str) -> JsonObject | None:
+        try:
+            return mapping(await self._api.send("GET", *path, name, has=form.field), form.field)
+        except NotThere:
+            return None

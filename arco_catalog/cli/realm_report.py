@@ -1,0 +1,145 @@
+"""The report of `arco import realm`: the result for each object, by kind, as text or JSON."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from arco_catalog.cli.output import facts, table
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.characters import escaped
+
+HEADINGS = ("RESULT", "KIND", "NAME", "WHY")
+
+
+class Result(StrEnum):
+    """The result for one object of the source."""
+
+    EQUAL = "equal"
+    WOULD_MAKE = "would make"
+    WOULD_REPLACE = "would replace"
+    MADE = "made"
+    REPLACED = "replaced"
+    COMMITTED_HERE = "committed here"
+    ONLY_HERE = "only here"
+    MISSING = "missing"
+    SKIPPED = "skipped"
+    NO_COUNTERPART = "no counterpart"
+    DIFFERS = "differs"
+    FAILED = "failed"
+
+
+AT_FAULT = (Result.DIFFERS, Result.FAILED)
+"""The results for which an import ends with 1."""
+UNEQUAL = (*AT_FAULT, Result.MISSING)
+"""The results for which a comparison ends with 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The result for one object, with the reason if it has one."""
+
+    kind: str
+    name: str
+    result: Result
+    reason: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return {"kind": self.kind, "name": self.name, "result": self.result, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class NewSecret:
+    """The credentials of a principal that was made: they are shown once."""
+
+    principal: str
+    client_id: str
+    client_secret: str
+
+    def to_json(self) -> JsonObject:
+        return {"principal": self.principal, "clientId": self.client_id, "clientSecret": self.client_secret}
+
+
+@dataclass(slots=True)
+class RealmReport:
+    """The report of one run, and the secrets to show: none if they were written to a file. `compared` is whether the
+    run compared only."""
+
+    apply: bool
+    compared: bool
+    lines: list[Line] = field(default_factory=list)
+    secrets: list[NewSecret] = field(default_factory=list)
+    secrets_file: str | None = None
+
+    def add(self, kind: str, name: str, result: Result, reason: str | None = None) -> None:
+        """Adds the result for an object."""
+        self.lines.append(Line(kind, name, result, reason))
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        bad = UNEQUAL if self.compared else AT_FAULT
+        return int(any(line.result in bad for line in self.lines))
+
+    def count(self, *results: Result) -> int:
+        """The number of objects with one of these results."""
+        return sum(line.result in results for line in self.lines)
+
+
+def as_text(report: RealmReport, limit: int | None) -> str:
+    """Formats the lines by result, at most `limit` of each (None: all), without those of equal objects; then the counts
+    by kind, the secrets and the next step."""
+    parts: list[str] = []
+    for result in Result:
+        lines = [line for line in report.lines if line.result is result]
+        if lines and (result is not Result.EQUAL or any(line.reason for line in lines)):
+            shown = [line for line in lines if result is not Result.EQUAL or line.reason]
+            cells = [(line.result, line.kind, line.name, line.reason or "") for line in shown[:limit]]
+            more = len(shown) - len(cells)
+            parts.append(table(HEADINGS, cells) + (f"\n... and {more:,} more" if more else ""))
+    parts.append(_counts(report))
+    parts += _secrets(report)
+    parts += _next(report)
+    return "\n\n".join(parts)
+
+
+def _counts(report: RealmReport) -> str:
+    counts = Counter((line.kind, line.result) for line in report.lines)
+    kinds = dict.fromkeys(line.kind for line in report.lines)
+    results = [each for each in Result if report.count(each)]
+    if not kinds:
+        return "The source has nothing to import."
+    headings = ("", *(each.upper() for each in results))
+    return table(headings, [(kind, *(f"{counts[kind, each]:,}" for each in results)) for kind in kinds])
+
+
+def _secrets(report: RealmReport) -> Sequence[str]:
+    if report.secrets_file is not None and report.count(Result.MADE):
+        return [escaped(f"New secrets of principals are in {report.secrets_file}.")]
+    if not report.secrets:
+        return []
+    shown = [facts([("client id", each.client_id), ("client secret", each.client_secret)]) for each in report.secrets]
+    blocks = (f"{escaped(each.principal)}\n{text}" for each, text in zip(report.secrets, shown, strict=True))
+    return ["New secrets of principals, which are shown this once:\n" + "\n".join(blocks)]
+
+
+def _next(report: RealmReport) -> Sequence[str]:
+    if report.compared and report.code:
+        moved = "Once nobody commits at the source any more, run again with --apply --refresh, in place of --compare."
+        return [moved] if report.count(Result.DIFFERS, Result.MISSING) else []
+    if report.compared:
+        return ["All that has a counterpart is here, and equal."]
+    if not report.apply and report.count(Result.WOULD_MAKE, Result.WOULD_REPLACE):
+        return ["Nothing was written. To make it, add --apply."]
+    if report.apply and report.count(Result.FAILED):
+        return ["Run the same command again to retry what failed."]
+    return []
+
+
+def as_document(report: RealmReport) -> JsonObject:
+    """Returns the report as JSON: counts by result, each object with its result, and the secrets."""
+    lines: list[JsonValue] = [line.to_json() for line in report.lines]
+    secrets: list[JsonValue] = [each.to_json() for each in report.secrets]
+    counts: JsonObject = {result: report.count(result) for result in Result}
+    run: JsonObject = {"dry_run": not report.apply, "compared": report.compared, "counts": counts}
+    return {**run, "objects": lines, "secrets": secrets, "secrets_file": report.secrets_file}

@@ -1,0 +1,129 @@
+"""Imports, or compares, the namespaces, tables and views of one catalog for `arco import realm`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.ls import entries_below
+from arco_catalog.cli.realm_report import RealmReport, Result
+from arco_catalog.cli.rest_source import RestSource
+from arco_catalog.cli.session import another
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.planning.names import format_identifier
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import namespace_entry
+from arco_catalog.state.index import Namespace
+from arco_catalog.upkeep.comparing import Standing, compare
+from arco_catalog.upkeep.importing import Importer
+from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable
+
+OUTCOMES = {
+    Outcome.REGISTERED: Result.MADE,
+    Outcome.WOULD_REGISTER: Result.WOULD_MAKE,
+    Outcome.REGISTERED_AGAIN: Result.REPLACED,
+    Outcome.WOULD_REGISTER_AGAIN: Result.WOULD_REPLACE,
+    Outcome.ALREADY: Result.EQUAL,
+    Outcome.FAILED: Result.FAILED,
+}
+STANDINGS = {
+    Standing.EQUAL: Result.EQUAL,
+    Standing.AHEAD_HERE: Result.COMMITTED_HERE,
+    Standing.MOVED: Result.DIFFERS,
+    Standing.DIVERGED: Result.DIFFERS,
+    Standing.OTHER: Result.DIFFERS,
+    Standing.MISSING: Result.MISSING,
+    Standing.UNREADABLE: Result.FAILED,
+}
+COMPARED = ("namespace", "table", "view")
+
+
+@dataclass(slots=True)
+class TableCopy:
+    """The import of what is in the catalog `name`, from `source`: whether to `apply` the plan, and to `refresh` tables
+    to which the source has committed since. `seen` is what the source has, and `failed` what was not imported, each as
+    the catalog, the type and the levels of its name."""
+
+    name: str
+    source: RestSource
+    apply: bool
+    refresh: bool
+    seen: set[tuple[str, ...]] = field(default_factory=set)
+    failed: set[tuple[str, ...]] = field(default_factory=set)
+
+    def note(self, kind: str, levels: Namespace, *, failed: bool) -> None:
+        """Notes what the source has, and whether its import failed."""
+        self.seen.add((self.name, kind, *levels))
+        if failed:
+            self.failed.add((self.name, kind, *levels))
+
+
+async def copy_tables(session: Session, work: TableCopy, report: RealmReport, progress: Callable[[], None]) -> None:
+    """Registers the tables and views of the source in a catalog, and makes its namespaces; or plans that. Adds the
+    result for each to the report."""
+    importer = Importer(lambda: another(session), work.source.properties_of, apply=work.apply, refresh=work.refresh)
+    try:
+        async for namespace in work.source.namespaces():
+            made = await _copy_namespace(importer, namespace, work, report)
+            work.note("namespace", namespace, failed=not made)
+            progress()
+        async for imported in importer.run(work.source.tables()):
+            _add(imported, work.name, report)
+            table = imported.table
+            work.note(table.kind, (*table.namespace, table.name), failed=imported.outcome is Outcome.FAILED)
+            progress()
+    except CliError as error:
+        report.add("tables", format_identifier((work.name,)), Result.FAILED, str(error))
+
+
+async def _copy_namespace(importer: Importer, namespace: Namespace, work: TableCopy, report: RealmReport) -> bool:
+    """Makes a namespace, or plans it, and returns whether that can be."""
+    name, made = format_identifier((work.name, *namespace)), len(importer.namespaces)
+    try:
+        await importer.import_namespace(namespace)
+    except CatalogError as error:
+        report.add("namespace", name, Result.FAILED, str(error))
+        return False
+    new = Result.MADE if work.apply else Result.WOULD_MAKE
+    report.add("namespace", name, new if len(importer.namespaces) > made else Result.EQUAL)
+    return True
+
+
+def _add(imported: ImportResult, catalog: str, report: RealmReport) -> None:
+    result = OUTCOMES[imported.outcome]
+    if result is Result.EQUAL and imported.reason is not None:
+        result = Result.COMMITTED_HERE
+    report.add(imported.table.kind, _name(catalog, imported.table), result, imported.reason)
+
+
+def _name(catalog: str, table: SourceTable) -> str:
+    return format_identifier((catalog, *table.namespace, table.name))
+
+
+async def compare_tables(
+    session: Session, name: str, source: RestSource, report: RealmReport, progress: Callable[[], None]
+) -> None:
+    """Compares the namespaces, tables and views of a catalog with those of the source, and adds the result for each to
+    the report, also for those that are only here."""
+    there: set[tuple[str, tuple[str, ...]]] = set()
+    try:
+        async for namespace in source.namespaces():
+            there.add(("namespace", namespace))
+            known = another(session)
+            head = await known.state.head()
+            found = await namespace_entry(known.state, head.index, namespace)
+            result = Result.MISSING if found is None else Result.EQUAL
+            report.add("namespace", format_identifier((name, *namespace)), result)
+        async for table in source.tables():
+            there.add((table.kind, (*table.namespace, table.name)))
+            compared = await compare(another(session), table)
+            reason = compared.reason
+            if compared.here is not None and compared.standing is not Standing.EQUAL:
+                reason = f"{reason}: {table.metadata_location} there, {compared.here} here"
+            report.add(table.kind, _name(name, table), STANDINGS[compared.standing], reason)
+            progress()
+    except CliError as error:
+        report.add("tables", format_identifier((name,)), Result.FAILED, str(error))
+        return
+    async for kind, levels in entries_below(session):
+        if kind in COMPARED and (kind, levels) not in there:
+            report.add(kind, format_identifier((name, *levels)), Result.ONLY_HERE)

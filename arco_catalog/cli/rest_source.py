@@ -1,0 +1,177 @@
+"""Finds the tables and views of a catalog for `arco import` by Iceberg's REST API. Pages, names and numbers of a server
+are bounded, whatever it sends."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.management import Exchange, Management
+from arco_catalog.http.options import UNIT_SEPARATOR
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.state.fields import mapping, objects, optional_text, sequence, texts
+from arco_catalog.state.index import Namespace
+from arco_catalog.upkeep.source_tables import SourceTable
+
+BASE = "/api/catalog/v1"
+"""Where Polaris has Iceberg's API, and this catalog too."""
+FOREIGN = "the answer is none of Iceberg's REST API: does the URL name a catalog's server?"
+POLARIS_BASE = "/api/catalog/polaris/v1"
+"""Where both have Polaris's API of policies and generic tables."""
+AT_ONCE = 4
+"""Tables that are loaded concurrently: the metadata of each may take many megabytes."""
+PAGE_SIZE = "1000"
+MAX_PAGES = 10_000
+"""Maximum number of pages of one list."""
+MAX_NAMES = 1_000_000
+"""Maximum number of names of one list, and of all namespaces."""
+MAX_LEVELS = 64
+MAX_TOKEN = 16 << 10
+"""Maximum number of characters of a page token."""
+
+
+class RestSource:
+    """The tables and views of the catalog that clients call `warehouse`, in the namespace `only` and below; () means
+    all."""
+
+    def __init__(self, exchange: Exchange, warehouse: str, only: Namespace = (), base: str = BASE) -> None:
+        self._exchange, self._warehouse, self._only, self._base = exchange, warehouse, only, base
+        self._api: Management | None = None
+        self._prefix: str | None = None
+        self.endpoints: Sequence[str] = ()
+        """The endpoints that the server says it has; empty before the first request, and if it names none."""
+
+    async def tables(self) -> AsyncIterator[SourceTable]:
+        """Yields all tables and views. One that can't be loaded has a problem in place of a location; if those of a
+        namespace can't be listed, yields an entry with the name `*` and the problem. Raises `CliError` if the server,
+        the catalog or the list of namespaces can't be read."""
+        async for namespace in self.namespaces():
+            for kind in ("tables", "views"):
+                try:
+                    names = await self._names(namespace, kind, await self._client())
+                except NotThere as error:
+                    if kind == "views":
+                        continue  # a server without views
+                    yield SourceTable(namespace, "*", None, f"its tables can't be listed: {error}")
+                    continue
+                except CliError as error:
+                    yield SourceTable(namespace, "*", None, f"its {kind} can't be listed: {error}", kind == "views")
+                    continue
+                for start in range(0, len(names), AT_ONCE):
+                    batch = names[start : start + AT_ONCE]
+                    for found in await gather(*(self._load(namespace, name, kind) for name in batch)):
+                        yield found
+
+    async def namespaces(self) -> AsyncIterator[Namespace]:
+        """Yields all namespaces, each before those in it. Raises `CliError`, also if there are too many."""
+        pending: list[Namespace] = [self._only] if self._only else [*reversed(await self._inner(()))]
+        count = 0
+        while pending:
+            namespace = pending.pop()
+            count += 1
+            if count > MAX_NAMES or len(pending) > MAX_NAMES:
+                raise CliError(f"the catalog {self._warehouse!r} has more than {MAX_NAMES:,} namespaces")
+            yield namespace
+            if len(namespace) < MAX_LEVELS:
+                pending += reversed(await self._inner(namespace))
+
+    async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
+        """Returns the properties of a namespace, as far as they are texts. Raises `CliError`."""
+        api = await self._client()
+        found = mapping(await api.get("namespaces", UNIT_SEPARATOR.join(namespace)), "properties")
+        return {name: value for name, value in found.items() if isinstance(value, str)}
+
+    async def _client(self) -> Management:
+        """Returns the client of the catalog's API, whose prefix the server's configuration has. Raises `CliError`."""
+        if self._api is None:
+            named = {"warehouse": self._warehouse} if self._warehouse else {}
+            api = Management(self._exchange, self._base, FOREIGN)
+            config = await api.send("GET", "config", has="defaults", query=named)
+            prefix = optional_text(mapping(config, "overrides"), "prefix") or optional_text(
+                mapping(config, "defaults"), "prefix"
+            )
+            self.endpoints = texts(config, "endpoints")
+            self._prefix = prefix
+            self._api = Management(self._exchange, _below(self._base, prefix), FOREIGN)
+        return self._api
+
+    async def client(self) -> Management:
+        """Returns the client of the catalog's API. Raises `CliError`."""
+        return await self._client()
+
+    async def native_names(self, namespace: Namespace, collection: str) -> Sequence[str]:
+        """Returns the names of the policies or generic tables of a namespace, sorted, by Polaris's own API; none of a
+        server without it. Raises `CliError`."""
+        try:
+            return await self._names(namespace, collection, await self._native())
+        except NotThere:
+            return ()
+
+    async def native(self, namespace: Namespace, collection: str, name: str, field: str) -> JsonObject:
+        """Returns a policy or generic table. Raises `CliError`."""
+        path = ("namespaces", UNIT_SEPARATOR.join(namespace), collection, name)
+        return mapping(await (await self._native()).send("GET", *path, has=field), field)
+
+    async def _native(self) -> Management:
+        await self._client()
+        return Management(self._exchange, _below(POLARIS_BASE, self._prefix), FOREIGN)
+
+    async def _inner(self, namespace: Namespace) -> list[Namespace]:
+        """Returns the namespaces directly in a namespace, sorted."""
+        query = {"parent": UNIT_SEPARATOR.join(namespace)} if namespace else {}
+        depth = len(namespace) + 1
+        found: set[Namespace] = set()
+        async for page in self._pages(await self._client(), ("namespaces",), query, "namespaces"):
+            listed = (texts({"levels": each}, "levels") for each in sequence(page, "namespaces"))
+            found |= {each for each in listed if len(each) == depth and each[:-1] == namespace and all(each)}
+            self._check_count(len(found))
+        return sorted(found)
+
+    async def _names(self, namespace: Namespace, kind: str, api: Management) -> Sequence[str]:
+        found: set[str] = set()
+        path = ("namespaces", UNIT_SEPARATOR.join(namespace), kind)
+        async for page in self._pages(api, path, {}, "identifiers"):
+            found |= {name for each in objects(page, "identifiers") if (name := optional_text(each, "name"))}
+            self._check_count(len(found))
+        return sorted(found)
+
+    def _check_count(self, count: int) -> None:
+        if count > MAX_NAMES:
+            raise CliError(f"a list of the catalog {self._warehouse!r} has more than {MAX_NAMES:,} names")
+
+    async def _pages(
+        self, api: Management, path: Sequence[str], query: Mapping[str, str], has: str
+    ) -> AsyncIterator[JsonObject]:
+        """Yields the pages of a list. Raises `CliError` if there are too many, and for a token that is malformed or
+        came before, with which the list would have no end."""
+        token = ""
+        seen: set[str] = set()
+        for _ in range(MAX_PAGES):
+            page = await api.send("GET", *path, has=has, query={**query, "pageToken": token, "pageSize": PAGE_SIZE})
+            yield page
+            following = page.get("next-page-token")
+            if following is None or following == "":
+                return
+            if not isinstance(following, str) or len(following) > MAX_TOKEN or following in seen:
+                raise CliError(f"the server repeats a page token of {'/'.join(path)}, or it is malformed")
+            seen.add(token := following)
+        raise CliError(f"the list {'/'.join(path)} has more than {MAX_PAGES:,} pages")
+
+    async def _load(self, namespace: Namespace, name: str, kind: str) -> SourceTable:
+        """Loads a table or view; one that can't be loaded has the problem."""
+        view = kind == "views"
+        path = ("namespaces", UNIT_SEPARATOR.join(namespace), kind, name)
+        try:
+            api = await self._client()
+            query = {} if view else {"snapshots": "refs"}
+            loaded = await api.send("GET", *path, has="metadata", query=query)
+        except CliError as error:
+            return SourceTable(namespace, name, None, f"it can't be loaded: {error}", view)
+        metadata = mapping(loaded, "metadata")
+        uuid = optional_text(metadata, "view-uuid" if view else "table-uuid")
+        return SourceTable(namespace, name, optional_text(loaded, "metadata-location"), None, view, uuid)
+
+
+def _below(base: str, prefix: str | None) -> str:
+    from urllib.parse import quote
+
+    return base if not prefix else f"{base}/{quote(prefix, safe='/')}"

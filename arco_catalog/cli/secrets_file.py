@@ -1,0 +1,37 @@
+"""The file to which `arco import realm` adds the credentials of the principals that it makes."""
+
+import os
+import stat
+
+from arco_catalog.cli.errors import CliError, describe_os_error
+from arco_catalog.cli.realm_report import NewSecret
+from arco_catalog.iceberg.json import dumps
+
+
+class SecretsFile:
+    """A file with a JSON object on each line, which its owner alone may read. Lines that are there stay."""
+
+    def __init__(self, path: str) -> None:
+        """Opens the file, and makes it with mode 0600. Raises `CliError` if it can't be opened, and if others than its
+        owner, who must be the user, may read or write it."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            self._descriptor = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise CliError(f"the file for secrets was not opened: {describe_os_error(error)}") from error
+        found = os.fstat(self._descriptor)
+        others = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or others:
+            os.close(self._descriptor)
+            raise CliError(f"secrets were not written to {path}: it must be a regular file that only you may read")
+
+    def add(self, secret: NewSecret) -> None:
+        """Adds a line, and returns when it is on the disk. Raises `OSError`."""
+        line = dumps(secret.to_json()) + b"\n"
+        if os.write(self._descriptor, line) != len(line):
+            raise OSError("the disk took a part of the line only")
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._descriptor)
