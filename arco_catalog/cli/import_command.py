@@ -19,9 +19,9 @@ sources:
   catalog NAME      a catalog that PyIceberg reads (Hive, Glue, SQL, and REST,
                     which Nessie and Polaris speak), as PyIceberg's settings and
                     the options -P KEY=VALUE describe it
-  realm --from URL  a server of Polaris's management API: its catalogs with their
-                    tables and views, principals with new secrets, roles, grants;
-                    --compare says how both sides differ
+  realm --from URL  a server of Polaris's management API: catalogs with tables
+                    and views, principals with new secrets, roles, grants;
+                    --compare shows how both sides differ
 
 examples:
   arco import folder s3://old/warehouse --allowed-location s3://old/warehouse \\
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         help="a property of the catalog that PyIceberg reads; several times",
     )
     add_catalog(parser, environment)
-    parser.add_argument("--apply", action="store_true", help="make the changes, rather than say what would be done")
+    parser.add_argument("--apply", action="store_true", help="make the changes, rather than print what would be done")
     parser.add_argument("--only", metavar="NAMESPACE", help="leave out what lies in no such namespace of the source")
     parser.add_argument("--into", metavar="NAMESPACE", help="put the namespaces of the source below this one")
     _add_realm(parser)
@@ -80,7 +80,7 @@ def _add_realm(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="of a realm: add new secrets to this file, which you alone may read, rather than print them",
     )
-    parser.add_argument("--compare", action="store_true", help="of a realm: change nothing, and say what differs")
+    parser.add_argument("--compare", action="store_true", help="of a realm: change nothing, and show what differs")
     parser.add_argument(
         "--refresh",
         action="store_true",

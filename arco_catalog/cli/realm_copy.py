@@ -167,7 +167,7 @@ class RealmCopy:
             for ours, theirs in overlaps(locations, other):
                 raise CliError(
                     f"its location {ours.uri} overlaps {theirs.uri}, a location of the catalog {other.name} here: take "
-                    "it from that catalog by `arco catalogs update`, or drop that catalog if nobody needs it"
+                    "it from that catalog by `arco catalogs update`, or drop that catalog"
                 )
 
     async def session_of(self, source: RealmObject) -> Session | None:

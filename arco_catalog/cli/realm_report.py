@@ -125,7 +125,7 @@ def _secrets(report: RealmReport) -> Sequence[str]:
 
 def _next(report: RealmReport) -> Sequence[str]:
     if report.compared and report.code:
-        moved = "Once nobody commits at the source any more, run again with --apply --refresh, in place of --compare."
+        moved = "When commits at the source have ended, run again with --apply --refresh, in place of --compare."
         return [moved] if report.count(Result.DIFFERS, Result.MISSING) else []
     if report.compared:
         return ["All that has a counterpart is here, and equal."]

@@ -38,7 +38,7 @@ class RestSource:
         self._api: Management | None = None
         self._prefix: str | None = None
         self.endpoints: Sequence[str] = ()
-        """The endpoints that the server says it has; empty before the first request, and if it names none."""
+        """The endpoints that the server lists; empty before the first request, and if it names none."""
 
     async def tables(self) -> AsyncIterator[SourceTable]:
         """Yields all tables and views. One that can't be loaded has a problem in place of a location; if those of a

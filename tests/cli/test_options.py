@@ -326,7 +326,7 @@ def test_a_mistyped_word_is_answered_with_the_nearest_one(
 @pytest.mark.parametrize(
     ("arguments", "missing"),
     [
-        (["import"], "kind (folder, list, catalog), SOURCE"),
+        (["import"], "kind (folder, list, catalog, realm)"),
         (["completion"], "shell (bash, zsh, fish)"),
         (["rename", "a.b"], "NEW_NAMESPACE.TABLE"),
     ],
