@@ -9,7 +9,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_realm
 from arco_catalog.cli.foreign_server import ForeignServer, open_foreign_server
-from arco_catalog.cli.management import Management, in_process
+from arco_catalog.cli.management import ApiClient, in_process
 from arco_catalog.cli.realm_copy import Destination, RealmCopy
 from arco_catalog.cli.realm_natives import BASE, NativeCopy
 from arco_catalog.cli.realm_objects import Kind, RealmObject, read_catalogs, read_realm
@@ -74,7 +74,7 @@ async def _work(
         open_session(catalog, "import", find_realm, DAY_MS, writes=options.apply) as (realm, session),
         open_foreign_server(options.url, options.token_file, catalog.environment) as server,
     ):
-        source, api = Management(server.exchange, foreign=FOREIGN), Management(in_process(realm))
+        source, api = ApiClient(server.exchange, foreign=FOREIGN), ApiClient(in_process(realm))
         catalogs = await read_catalogs(source, options.catalogs)
         there = await read_realm(source, catalogs)
         here = await _read_here(api, catalogs)
@@ -103,7 +103,7 @@ async def _work(
             copy.add_only_here(there, here)
 
 
-async def _read_here(api: Management, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
+async def _read_here(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
     names = {each.names for each in catalogs}
     return await read_realm(api, [each for each in await read_catalogs(api, ()) if each.names in names])
 
@@ -127,7 +127,7 @@ async def _tables(
         await compare_tables(session, source.names[0], tables, report, progress)
     else:
         await copy_tables(session, work, report, progress)
-    natives = Management(in_process(place.realm), BASE)
+    natives = ApiClient(in_process(place.realm), BASE)
     await NativeCopy(natives, work, report, compare=options.compare).go_over(
         progress, exists=session.catalog.entry is not None
     )

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from arco_catalog.cli.counterparts import counterpart, differences
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.management import Management
+from arco_catalog.cli.management import ApiClient
 from arco_catalog.cli.realm_objects import AT_ONCE, Kind, RealmObject, by_name
 from arco_catalog.cli.realm_report import NewSecret, RealmReport, Result
 from arco_catalog.cli.session import another, operator_request
@@ -38,7 +38,7 @@ class Destination:
 
     realm: Realm
     session: Session
-    api: Management
+    api: ApiClient
     environment: Mapping[str, str]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.cli.errors import CliError, NotThere
-from arco_catalog.cli.management import Management
+from arco_catalog.cli.management import ApiClient
 from arco_catalog.cli.realm_report import RealmReport, Result
 from arco_catalog.cli.realm_tables import TableCopy
 from arco_catalog.http.options import UNIT_SEPARATOR
@@ -49,7 +49,7 @@ FORMS = (
 class NativeCopy:
     """The import of the policies and generic tables of a catalog. `api` is the client of Polaris's API here."""
 
-    def __init__(self, api: Management, work: TableCopy, report: RealmReport, *, compare: bool) -> None:
+    def __init__(self, api: ApiClient, work: TableCopy, report: RealmReport, *, compare: bool) -> None:
         self._api, self._work, self._report, self._compare = api, work, report, compare
 
     async def go_over(self, progress: Callable[[], None], *, exists: bool) -> None:

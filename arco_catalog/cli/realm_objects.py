@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from arco_catalog.cli.errors import CliError, NotThere
-from arco_catalog.cli.management import FOREIGN, Management
+from arco_catalog.cli.management import FOREIGN, ApiClient
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import format_identifier
@@ -70,7 +70,7 @@ def grant_of(catalog: str, role: str, grant: JsonObject) -> RealmObject:
     return RealmObject(Kind.GRANT, (catalog, role, kind, text(grant, "privilege"), *levels), grant)
 
 
-async def read_catalogs(api: Management, chosen: Collection[str]) -> Sequence[RealmObject]:
+async def read_catalogs(api: ApiClient, chosen: Collection[str]) -> Sequence[RealmObject]:
     """Returns the catalogs of a realm, with names those that are `chosen`. Raises `CliError`, also if a chosen one is
     missing."""
     listed = _named(await api.send("GET", "catalogs", has="catalogs"), "catalogs", Kind.CATALOG)
@@ -81,7 +81,7 @@ async def read_catalogs(api: Management, chosen: Collection[str]) -> Sequence[Re
     return found
 
 
-async def read_realm(api: Management, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
+async def read_realm(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
     """Returns the objects of a realm, of these catalogs, in the order in which they are made. Raises `CliError`, also
     if an answer has another form than the management API's, and if there are too many objects."""
     found: list[RealmObject] = []
@@ -97,7 +97,7 @@ async def read_realm(api: Management, catalogs: Sequence[RealmObject]) -> Sequen
     return found
 
 
-async def _read(api: Management, catalogs: Sequence[RealmObject]) -> AsyncIterator[RealmObject]:
+async def _read(api: ApiClient, catalogs: Sequence[RealmObject]) -> AsyncIterator[RealmObject]:
     principals = _named(await api.send("GET", "principals", has="principals"), "principals", Kind.PRINCIPAL)
     roles = _named(await api.send("GET", "principal-roles", has="roles"), "roles", Kind.PRINCIPAL_ROLE)
     for each in (*principals, *roles):
@@ -116,7 +116,7 @@ async def _read(api: Management, catalogs: Sequence[RealmObject]) -> AsyncIterat
             yield each
 
 
-async def _read_roles(api: Management, catalog: str) -> AsyncIterator[RealmObject]:
+async def _read_roles(api: ApiClient, catalog: str) -> AsyncIterator[RealmObject]:
     path = ("catalogs", catalog, "catalog-roles")
     listed = _named(await api.send("GET", *path, has="roles"), "roles", Kind.CATALOG_ROLE, catalog)
     for each in listed:

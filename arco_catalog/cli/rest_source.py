@@ -4,7 +4,7 @@ are bounded, whatever it sends."""
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from arco_catalog.cli.errors import CliError, NotThere
-from arco_catalog.cli.management import Exchange, Management
+from arco_catalog.cli.management import ApiClient, Exchange
 from arco_catalog.http.options import UNIT_SEPARATOR
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.concurrency import gather
@@ -35,7 +35,7 @@ class RestSource:
 
     def __init__(self, exchange: Exchange, warehouse: str, only: Namespace = (), base: str = BASE) -> None:
         self._exchange, self._warehouse, self._only, self._base = exchange, warehouse, only, base
-        self._api: Management | None = None
+        self._api: ApiClient | None = None
         self._prefix: str | None = None
         self.endpoints: Sequence[str] = ()
         """The endpoints that the server lists; empty before the first request, and if it names none."""
@@ -80,21 +80,21 @@ class RestSource:
         found = mapping(await api.get("namespaces", UNIT_SEPARATOR.join(namespace)), "properties")
         return {name: value for name, value in found.items() if isinstance(value, str)}
 
-    async def _client(self) -> Management:
+    async def _client(self) -> ApiClient:
         """Returns the client of the catalog's API, whose prefix the server's configuration has. Raises `CliError`."""
         if self._api is None:
             named = {"warehouse": self._warehouse} if self._warehouse else {}
-            api = Management(self._exchange, self._base, FOREIGN)
+            api = ApiClient(self._exchange, self._base, FOREIGN)
             config = await api.send("GET", "config", has="defaults", query=named)
             prefix = optional_text(mapping(config, "overrides"), "prefix") or optional_text(
                 mapping(config, "defaults"), "prefix"
             )
             self.endpoints = texts(config, "endpoints")
             self._prefix = prefix
-            self._api = Management(self._exchange, _below(self._base, prefix), FOREIGN)
+            self._api = ApiClient(self._exchange, _below(self._base, prefix), FOREIGN)
         return self._api
 
-    async def client(self) -> Management:
+    async def client(self) -> ApiClient:
         """Returns the client of the catalog's API. Raises `CliError`."""
         return await self._client()
 
@@ -111,9 +111,9 @@ class RestSource:
         path = ("namespaces", UNIT_SEPARATOR.join(namespace), collection, name)
         return mapping(await (await self._native()).send("GET", *path, has=field), field)
 
-    async def _native(self) -> Management:
+    async def _native(self) -> ApiClient:
         await self._client()
-        return Management(self._exchange, _below(POLARIS_BASE, self._prefix), FOREIGN)
+        return ApiClient(self._exchange, _below(POLARIS_BASE, self._prefix), FOREIGN)
 
     async def _inner(self, namespace: Namespace) -> list[Namespace]:
         """Returns the namespaces directly in a namespace, sorted."""
@@ -126,7 +126,7 @@ class RestSource:
             self._check_count(len(found))
         return sorted(found)
 
-    async def _names(self, namespace: Namespace, kind: str, api: Management) -> Sequence[str]:
+    async def _names(self, namespace: Namespace, kind: str, api: ApiClient) -> Sequence[str]:
         found: set[str] = set()
         path = ("namespaces", UNIT_SEPARATOR.join(namespace), kind)
         async for page in self._pages(api, path, {}, "identifiers"):
@@ -139,7 +139,7 @@ class RestSource:
             raise CliError(f"a list of the catalog {self._warehouse!r} has more than {MAX_NAMES:,} names")
 
     async def _pages(
-        self, api: Management, path: Sequence[str], query: Mapping[str, str], has: str
+        self, api: ApiClient, path: Sequence[str], query: Mapping[str, str], has: str
     ) -> AsyncIterator[JsonObject]:
         """Yields the pages of a list. Raises `CliError` if there are too many, and for a token that is malformed or
         came before, with which the list would have no end."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from arco_catalog.cli import realm_objects, rest_source
 from arco_catalog.cli.counterparts import counterpart, differences
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.management import Management
+from arco_catalog.cli.management import ApiClient
 from arco_catalog.cli.realm_objects import Kind, RealmObject, read_catalogs, read_realm
 from arco_catalog.cli.rest_source import RestSource
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -77,7 +77,7 @@ async def found_in(source: RestSource) -> list[SourceTable]:
 
 @given(ANSWERS)
 async def test_any_answers_of_management_are_read_or_refused(answers: Sequence[tuple[int, bytes]]) -> None:
-    api = Management(Answers(answers))
+    api = ApiClient(Answers(answers))
     try:
         objects = await read_realm(api, await read_catalogs(api, ()))
     except CliError:
@@ -166,4 +166,4 @@ async def test_a_realm_with_too_many_objects_is_refused(monkeypatch: pytest.Monk
         return 200, json.dumps({"principals": names, "roles": names, "catalogs": [], "grants": []}).encode()
 
     with pytest.raises(CliError, match="more than 5 objects"):
-        await read_realm(Management(many), [])
+        await read_realm(ApiClient(many), [])
