@@ -81,7 +81,7 @@ def _entity(source: RealmObject) -> Counterpart:
 
 
 def _properties(document: JsonObject, what: str) -> tuple[JsonObject, list[tuple[str, str]]]:
-    """Returns the properties that an object can have here, and those that it can't, with the reason."""
+    """Returns the properties that an object can have here, and what it can't, with the reason."""
     kept: JsonObject = {}
     left_out: list[tuple[str, str]] = []
     size = 0
@@ -134,7 +134,7 @@ def _catalog(source: RealmObject) -> Counterpart:
 def _normal(properties: JsonObject, storage: JsonObject) -> JsonObject:
     """Returns a storage configuration with its locations, the base location among them, in one spelling and order."""
     listed = texts(with_base(properties, storage), "allowedLocations")
-    locations: list[JsonValue] = [*dict.fromkeys(Location.parse(each).uri for each in listed)]
+    locations: list[JsonValue] = [*dict.fromkeys(Location.parse(item).uri for item in listed)]
     return {**storage, "allowedLocations": locations}
 
 

@@ -40,7 +40,7 @@ class ForeignServer:
 
     async def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         """Sends a request, and returns the status and the body of the answer; it follows no redirects. Sends a GET
-        again, after a pause, if no complete answer came or the server was busy. Raises `CliError` without an answer,
+        again, after a pause, if no complete answer arrived or the server was busy. Raises `CliError` without an answer,
         and beyond the limits of requests and bytes."""
         for pause in PAUSES_S if method == "GET" else ():
             try:
@@ -56,7 +56,7 @@ class ForeignServer:
             answer = await self._once(method, target, headers, body)
         except (NeverSent, AnswerLost) as error:
             unknown = "" if method == "GET" else ": it is unknown whether the change was made"
-            raise CliError(f"no complete answer of {self._host} came: {error}{unknown}") from error
+            raise CliError(f"no complete answer of {self._host} arrived: {error}{unknown}") from error
         return answer.status, answer.body
 
     async def _once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:

@@ -21,7 +21,7 @@ sources:
                     the options -P KEY=VALUE describe it
   realm --from URL  a server of Polaris's management API: catalogs with tables
                     and views, principals with new secrets, roles, grants;
-                    --compare shows how both sides differ
+                    --compare shows how both sides compare
 
 examples:
   arco import folder s3://old/warehouse --allowed-location s3://old/warehouse \\
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--only", metavar="NAMESPACE", help="leave out what lies in no such namespace of the source")
     parser.add_argument("--into", metavar="NAMESPACE", help="put the namespaces of the source below this one")
     _add_realm(parser)
-    parser.add_argument("--limit", type=positive, metavar="N", help="show this many lines of each kind [default all]")
+    parser.add_argument("--limit", type=positive, metavar="N", help="show this many lines of a kind [default all]")
     add_json(parser, "the report, as a JSON object")
 
 
@@ -80,7 +80,7 @@ def _add_realm(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="of a realm: add new secrets to this file, which you alone may read, rather than print them",
     )
-    parser.add_argument("--compare", action="store_true", help="of a realm: change nothing, and show what differs")
+    parser.add_argument("--compare", action="store_true", help="of a realm: change nothing, and show the differences")
     parser.add_argument(
         "--refresh",
         action="store_true",
@@ -118,7 +118,7 @@ def _run_realm(parsed: argparse.Namespace) -> int:
     if parsed.from_url is None or parsed.source is not None:
         parsed.parser.error("import realm takes --from URL, and no SOURCE")
     if parsed.properties or parsed.only or parsed.into:
-        parsed.parser.error("-P, --only and --into are not for a realm, whose names stay as they are")
+        parsed.parser.error("-P, --only and --into are not for a realm, whose names remain as they are")
     if parsed.compare and (parsed.apply or parsed.secrets or parsed.refresh):
         parsed.parser.error("--compare changes nothing: leave out --apply, --refresh and --secrets")
     from arco_catalog.cli import import_realm

@@ -28,7 +28,7 @@ FOREIGN = "the answer is none of Polaris's management API: does --from name the 
 class RealmOptions:
     """The options of `arco import realm`: the `url` of the source, a file with its token, the `catalogs` to import (all
     if empty), a file for secrets; whether to `apply` the plan, only to `compare`, and to `refresh` tables to which the
-    source has committed since; the `limit` of printed lines for each result."""
+    source has committed since; the `limit` of printed lines of one result."""
 
     url: str
     token_file: str | None
@@ -43,8 +43,8 @@ class RealmOptions:
 
 def run(catalog: CatalogOptions, options: RealmOptions) -> int:
     """Imports a realm, or reports what an import would do, or compares, and prints the report. Returns 1 if something
-    failed or differs, in a comparison also if something is missing; else 0. Raises `CliError`, after having printed the
-    secrets of principals that were made."""
+    failed or is different, in a comparison also if something is missing; else 0. Raises `CliError`,
+    after having printed the secrets of principals that were made."""
     report = RealmReport(options.apply, options.compare, secrets_file=options.secrets if options.apply else None)
     file = SecretsFile(options.secrets) if options.apply and options.secrets is not None else None
 
@@ -57,8 +57,8 @@ def run(catalog: CatalogOptions, options: RealmOptions) -> int:
     try:
         carry_out(lambda: _work(catalog, options, report, keep))
     except BaseException:
-        for each in report.secrets:
-            print(json_text(each.to_json()))
+        for item in report.secrets:
+            print(json_text(item.to_json()))
         raise
     finally:
         if file is not None:
@@ -80,10 +80,10 @@ async def _work(
         here = await _read_here(api, catalogs)
         place = Destination(realm, session, api, catalog.environment)
         copy = RealmCopy(place, report, keep, apply=options.apply, compare=options.compare)
-        await copy.go_over([each for each in there if each.kind not in IN_CATALOGS], here)
+        await copy.go_over([item for item in there if item.kind not in IN_CATALOGS], here)
         # A new catalog has a role already, with grants.
         here = await _read_here(api, catalogs) if options.apply else here
-        await copy.go_over([each for each in there if each.kind in (Kind.CATALOG_ROLE, Kind.USE)], here)
+        await copy.go_over([item for item in there if item.kind in (Kind.CATALOG_ROLE, Kind.USE)], here)
         pace = Pace(session.runtime.now_ms)
 
         def progress() -> None:
@@ -94,18 +94,18 @@ async def _work(
                     flush=True,
                 )
 
-        for each in catalogs:
-            await _tables(place, server, each, copy, options, report, progress)
+        for item in catalogs:
+            await _tables(place, server, item, copy, options, report, progress)
         # What was registered again is another table, and has lost its grants.
         here = await _read_here(api, catalogs) if options.apply else here
-        await copy.go_over([each for each in there if each.kind is Kind.GRANT], here)
+        await copy.go_over([item for item in there if item.kind is Kind.GRANT], here)
         if options.compare:
             copy.add_only_here(there, here)
 
 
 async def _read_here(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
-    names = {each.names for each in catalogs}
-    return await read_realm(api, [each for each in await read_catalogs(api, ()) if each.names in names])
+    names = {item.names for item in catalogs}
+    return await read_realm(api, [item for item in await read_catalogs(api, ()) if item.names in names])
 
 
 async def _tables(

@@ -43,7 +43,7 @@ STYLES = {
     "already registered": "dim",
     "failed": "bold red",
     "missing": "bold red",
-    "differs": "bold red",
+    "different": "bold red",
     "no counterpart": "yellow",
     "only here": "yellow",
 }

@@ -43,8 +43,8 @@ class Destination:
 
 
 class RealmCopy:
-    """One run of an import of a realm, which adds the result for each object to a report. `keep` takes the secret of
-    each principal that is made."""
+    """One run of an import of a realm, which adds its results to a report. `keep` takes the secret of a
+    principal that is made."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class RealmCopy:
         self._absent: dict[Key, str] = {}
         """What will not be here, with the reason."""
         self.failed: set[tuple[str, ...]] = set()
-        """The securables that were not imported, each as the catalog, the type and the levels of its name."""
+        """The securables that were not imported, by the catalog, the type and the levels of its name."""
         self.seen: set[tuple[str, ...]] = set()
         """The securables that the source has."""
 
     async def go_over(self, there: Sequence[RealmObject], here: Sequence[RealmObject]) -> None:
-        """Compares objects of the source with those here, and makes those that are missing; or plans that."""
+        """Compares objects of the source with what is here, and makes what is missing; or plans that."""
         known = by_name(here)
-        for kind, group in groupby(there, lambda each: each.kind):
+        for kind, group in groupby(there, lambda item: item.kind):
             step = 1 if kind is Kind.CATALOG else AT_ONCE
             objects = [*group]
             for start in range(0, len(objects), step):
-                await gather(*(self._one(each, known) for each in objects[start : start + step]))
+                await gather(*(self._one(item, known) for item in objects[start : start + step]))
 
     async def _one(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
         for key in _needed(source):
@@ -97,7 +97,7 @@ class RealmCopy:
         unequal = [*differences(there, ours)] if there.kind in _DESCRIBED else []
         if "type" in unequal:
             self._absent[there.kind, there.names] = f"the catalog {there} here is of another type"
-        result = Result.DIFFERS if unequal else Result.EQUAL
+        result = Result.DIFFERENT if unequal else Result.EQUAL
         self._report.add(there.kind, str(there), result, f"here differ: {', '.join(unequal)}" if unequal else None)
 
     async def _make(self, there: RealmObject) -> None:
@@ -194,9 +194,9 @@ class RealmCopy:
     def add_only_here(self, there: Sequence[RealmObject], here: Sequence[RealmObject]) -> None:
         """Adds to the report what is here and not at the source."""
         known = by_name(there)
-        for each in here:
-            if (each.kind, each.names) not in known:
-                self._report.add(each.kind, str(each), Result.ONLY_HERE)
+        for item in here:
+            if (item.kind, item.names) not in known:
+                self._report.add(item.kind, str(item), Result.ONLY_HERE)
 
 
 _DESCRIBED = (Kind.PRINCIPAL, Kind.PRINCIPAL_ROLE, Kind.CATALOG, Kind.CATALOG_ROLE)

@@ -53,7 +53,7 @@ class NativeCopy:
         self._api, self._work, self._report, self._compare = api, work, report, compare
 
     async def go_over(self, progress: Callable[[], None], *, exists: bool) -> None:
-        """Copies what there is in each namespace of the source, or plans that. `exists` is whether the catalog is
+        """Copies what there is in the namespaces of the source, or plans that. `exists` is whether the catalog is
         here."""
         try:
             async for namespace in self._work.source.namespaces():
@@ -77,7 +77,7 @@ class NativeCopy:
                 unequal = [
                     theirs for _, theirs in form.copied if (here.get(theirs) or None) != (there.get(theirs) or None)
                 ]
-                result = Result.DIFFERS if unequal else Result.EQUAL
+                result = Result.DIFFERENT if unequal else Result.EQUAL
                 reason = f"here differ: {', '.join(unequal)}" if unequal else None
             elif self._compare:
                 result = Result.MISSING

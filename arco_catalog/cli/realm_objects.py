@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RealmObject:
-    """An object of a realm. `names` identify it among those of its kind: of a principal, principal role or catalog its
+    """An object of a realm. `names` identify it among others of its kind: of a principal, principal role or catalog its
     name; of a catalog role the catalog and the role; of an assignment the principal and the role; of a use the catalog,
     the catalog role and the principal role; of a grant the catalog, the role, the type, the privilege and the levels of
     the securable. `document` has the other fields, as the management API shows them."""
@@ -70,12 +70,12 @@ def grant_of(catalog: str, role: str, grant: JsonObject) -> RealmObject:
     return RealmObject(Kind.GRANT, (catalog, role, kind, text(grant, "privilege"), *levels), grant)
 
 
-async def read_catalogs(api: ApiClient, chosen: Collection[str]) -> Sequence[RealmObject]:
-    """Returns the catalogs of a realm, with names those that are `chosen`. Raises `CliError`, also if a chosen one is
+async def read_catalogs(api: ApiClient, names: Collection[str]) -> Sequence[RealmObject]:
+    """Returns the catalogs of a realm, by default all, else with these `names`. Raises `CliError`, also if one is
     missing."""
     listed = _named(await api.send("GET", "catalogs", has="catalogs"), "catalogs", Kind.CATALOG)
-    found = [each for each in listed if not chosen or each.names[0] in chosen]
-    missing = {*chosen} - {each.names[0] for each in found}
+    found = [item for item in listed if not names or item.names[0] in names]
+    missing = {*names} - {item.names[0] for item in found}
     if missing:
         raise CliError(f"there is no catalog {', '.join(map(repr, sorted(missing)))} at the source: check --catalog")
     return found
@@ -86,8 +86,8 @@ async def read_realm(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequenc
     if an answer has another form than the management API's, and if there are too many objects."""
     found: list[RealmObject] = []
     try:
-        async for each in _read(api, catalogs):
-            found.append(each)
+        async for item in _read(api, catalogs):
+            found.append(item)
             if len(found) > MAX_OBJECTS:
                 raise CliError(f"the realm has more than {MAX_OBJECTS:,} objects: choose some catalogs by --catalog")
     except InternalError as error:
@@ -100,27 +100,27 @@ async def read_realm(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequenc
 async def _read(api: ApiClient, catalogs: Sequence[RealmObject]) -> AsyncIterator[RealmObject]:
     principals = _named(await api.send("GET", "principals", has="principals"), "principals", Kind.PRINCIPAL)
     roles = _named(await api.send("GET", "principal-roles", has="roles"), "roles", Kind.PRINCIPAL_ROLE)
-    for each in (*principals, *roles):
-        yield each
+    for item in (*principals, *roles):
+        yield item
 
     async def assigned(principal: RealmObject) -> Sequence[RealmObject]:
         [name] = principal.names
         listed = await api.send("GET", "principals", name, "principal-roles", has="roles")
         return [RealmObject(Kind.ASSIGNMENT, (name, text(role, "name"))) for role in objects(listed, "roles")]
 
-    async for each in _each(principals, assigned):
-        yield each
+    async for item in _each(principals, assigned):
+        yield item
     for catalog in catalogs:
         yield catalog
-        async for each in _read_roles(api, catalog.names[0]):
-            yield each
+        async for item in _read_roles(api, catalog.names[0]):
+            yield item
 
 
 async def _read_roles(api: ApiClient, catalog: str) -> AsyncIterator[RealmObject]:
     path = ("catalogs", catalog, "catalog-roles")
     listed = _named(await api.send("GET", *path, has="roles"), "roles", Kind.CATALOG_ROLE, catalog)
-    for each in listed:
-        yield each
+    for item in listed:
+        yield item
 
     async def users(role: RealmObject) -> Sequence[RealmObject]:
         name = role.names[1]
@@ -133,18 +133,18 @@ async def _read_roles(api: ApiClient, catalog: str) -> AsyncIterator[RealmObject
         return [grant_of(catalog, name, grant) for grant in held]
 
     for read in (users, grants):
-        async for each in _each(listed, read):
-            yield each
+        async for item in _each(listed, read):
+            yield item
 
 
 def _named(answer: JsonObject, name: str, kind: Kind, *within: str) -> Sequence[RealmObject]:
     """Returns the objects that an answer lists, each name once. Raises `CliError` for one without a name."""
     found: dict[str, RealmObject] = {}
-    for each in objects(answer, name):
-        own = optional_text(each, "name")
+    for item in objects(answer, name):
+        own = optional_text(item, "name")
         if not own:
             raise CliError(FOREIGN)
-        found.setdefault(own, RealmObject(kind, (*within, own), each))
+        found.setdefault(own, RealmObject(kind, (*within, own), item))
     return [*found.values()]
 
 
@@ -158,10 +158,10 @@ async def _each(
 
     for start in range(0, len(items), AT_ONCE):
         for found in await gather(*(one(item) for item in items[start : start + AT_ONCE])):
-            for each in found:
-                yield each
+            for item in found:
+                yield item
 
 
 def by_name(found: Sequence[RealmObject]) -> Mapping[tuple[Kind, tuple[str, ...]], RealmObject]:
     """Returns the objects by kind and names."""
-    return {(each.kind, each.names): each for each in found}
+    return {(item.kind, item.names): item for item in found}

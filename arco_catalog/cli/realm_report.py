@@ -1,4 +1,4 @@
-"""The report of `arco import realm`: the result for each object, by kind, as text or JSON."""
+"""The report of `arco import realm`: results by kind and object, as text or JSON."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ class Result(StrEnum):
     MISSING = "missing"
     SKIPPED = "skipped"
     NO_COUNTERPART = "no counterpart"
-    DIFFERS = "differs"
+    DIFFERENT = "different"
     FAILED = "failed"
 
 
-AT_FAULT = (Result.DIFFERS, Result.FAILED)
+AT_FAULT = (Result.DIFFERENT, Result.FAILED)
 """The results for which an import ends with 1."""
 UNEQUAL = (*AT_FAULT, Result.MISSING)
 """The results for which a comparison ends with 1."""
@@ -87,7 +87,7 @@ class RealmReport:
 
 
 def as_text(report: RealmReport, limit: int | None) -> str:
-    """Formats the lines by result, at most `limit` of each (None: all), without those of equal objects; then the counts
+    """Formats the lines by result, at most `limit` of one result (None: all), without equal objects; then the counts
     by kind, the secrets and the next step."""
     parts: list[str] = []
     for result in Result:
@@ -106,11 +106,11 @@ def as_text(report: RealmReport, limit: int | None) -> str:
 def _counts(report: RealmReport) -> str:
     counts = Counter((line.kind, line.result) for line in report.lines)
     kinds = dict.fromkeys(line.kind for line in report.lines)
-    results = [each for each in Result if report.count(each)]
+    results = [item for item in Result if report.count(item)]
     if not kinds:
         return "The source has nothing to import."
-    headings = ("", *(each.upper() for each in results))
-    return table(headings, [(kind, *(f"{counts[kind, each]:,}" for each in results)) for kind in kinds])
+    headings = ("", *(item.upper() for item in results))
+    return table(headings, [(kind, *(f"{counts[kind, item]:,}" for item in results)) for kind in kinds])
 
 
 def _secrets(report: RealmReport) -> Sequence[str]:
@@ -118,15 +118,15 @@ def _secrets(report: RealmReport) -> Sequence[str]:
         return [escaped(f"New secrets of principals are in {report.secrets_file}.")]
     if not report.secrets:
         return []
-    shown = [facts([("client id", each.client_id), ("client secret", each.client_secret)]) for each in report.secrets]
-    blocks = (f"{escaped(each.principal)}\n{text}" for each, text in zip(report.secrets, shown, strict=True))
+    shown = [facts([("client id", item.client_id), ("client secret", item.client_secret)]) for item in report.secrets]
+    blocks = (f"{escaped(item.principal)}\n{text}" for item, text in zip(report.secrets, shown, strict=True))
     return ["New secrets of principals, which are shown this once:\n" + "\n".join(blocks)]
 
 
 def _next(report: RealmReport) -> Sequence[str]:
     if report.compared and report.code:
         moved = "When commits at the source have ended, run again with --apply --refresh, in place of --compare."
-        return [moved] if report.count(Result.DIFFERS, Result.MISSING) else []
+        return [moved] if report.count(Result.DIFFERENT, Result.MISSING) else []
     if report.compared:
         return ["All that has a counterpart is here, and equal."]
     if not report.apply and report.count(Result.WOULD_MAKE, Result.WOULD_REPLACE):
@@ -139,7 +139,7 @@ def _next(report: RealmReport) -> Sequence[str]:
 def as_document(report: RealmReport) -> JsonObject:
     """Returns the report as JSON: counts by result, each object with its result, and the secrets."""
     lines: list[JsonValue] = [line.to_json() for line in report.lines]
-    secrets: list[JsonValue] = [each.to_json() for each in report.secrets]
+    secrets: list[JsonValue] = [item.to_json() for item in report.secrets]
     counts: JsonObject = {result: report.count(result) for result in Result}
     run: JsonObject = {"dry_run": not report.apply, "compared": report.compared, "counts": counts}
     return {**run, "objects": lines, "secrets": secrets, "secrets_file": report.secrets_file}

@@ -28,9 +28,9 @@ OUTCOMES = {
 STANDINGS = {
     Standing.EQUAL: Result.EQUAL,
     Standing.AHEAD_HERE: Result.COMMITTED_HERE,
-    Standing.MOVED: Result.DIFFERS,
-    Standing.DIVERGED: Result.DIFFERS,
-    Standing.OTHER: Result.DIFFERS,
+    Standing.MOVED: Result.DIFFERENT,
+    Standing.DIVERGED: Result.DIFFERENT,
+    Standing.OTHER: Result.DIFFERENT,
     Standing.MISSING: Result.MISSING,
     Standing.UNREADABLE: Result.FAILED,
 }
@@ -40,7 +40,7 @@ COMPARED = ("namespace", "table", "view")
 @dataclass(slots=True)
 class TableCopy:
     """The import of what is in the catalog `name`, from `source`: whether to `apply` the plan, and to `refresh` tables
-    to which the source has committed since. `seen` is what the source has, and `failed` what was not imported, each as
+    to which the source has committed since. `seen` is what the source has, and `failed` what was not imported, by
     the catalog, the type and the levels of its name."""
 
     name: str
@@ -59,7 +59,7 @@ class TableCopy:
 
 async def copy_tables(session: Session, work: TableCopy, report: RealmReport, progress: Callable[[], None]) -> None:
     """Registers the tables and views of the source in a catalog, and makes its namespaces; or plans that. Adds the
-    result for each to the report."""
+    results to the report."""
     importer = Importer(lambda: another(session), work.source.properties_of, apply=work.apply, refresh=work.refresh)
     try:
         async for namespace in work.source.namespaces():
@@ -102,8 +102,8 @@ def _name(catalog: str, table: SourceTable) -> str:
 async def compare_tables(
     session: Session, name: str, source: RestSource, report: RealmReport, progress: Callable[[], None]
 ) -> None:
-    """Compares the namespaces, tables and views of a catalog with those of the source, and adds the result for each to
-    the report, also for those that are only here."""
+    """Compares the namespaces, tables and views of a catalog with the source, and adds the results to the report, also
+    for what is only here."""
     there: set[tuple[str, tuple[str, ...]]] = set()
     try:
         async for namespace in source.namespaces():

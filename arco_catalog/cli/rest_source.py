@@ -18,7 +18,7 @@ FOREIGN = "the answer is none of Iceberg's REST API: does the URL name a catalog
 POLARIS_BASE = "/api/catalog/polaris/v1"
 """Where both have Polaris's API of policies and generic tables."""
 AT_ONCE = 4
-"""Tables that are loaded concurrently: the metadata of each may take many megabytes."""
+"""Tables that are loaded concurrently: the metadata of one may take many megabytes."""
 PAGE_SIZE = "1000"
 MAX_PAGES = 10_000
 """Maximum number of pages of one list."""
@@ -41,9 +41,9 @@ class RestSource:
         """The endpoints that the server lists; empty before the first request, and if it names none."""
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """Yields all tables and views. One that can't be loaded has a problem in place of a location; if those of a
-        namespace can't be listed, yields an entry with the name `*` and the problem. Raises `CliError` if the server,
-        the catalog or the list of namespaces can't be read."""
+        """Yields all tables and views. One that can't be loaded has a problem in place of a location; if the tables or
+        views of a namespace can't be listed, yields an entry with the name `*` and the problem. Raises `CliError` if
+        the server, the catalog or the list of namespaces can't be read."""
         async for namespace in self.namespaces():
             for kind in ("tables", "views"):
                 try:
@@ -62,7 +62,7 @@ class RestSource:
                         yield found
 
     async def namespaces(self) -> AsyncIterator[Namespace]:
-        """Yields all namespaces, each before those in it. Raises `CliError`, also if there are too many."""
+        """Yields all namespaces, outer ones first. Raises `CliError`, also if there are too many."""
         pending: list[Namespace] = [self._only] if self._only else [*reversed(await self._inner(()))]
         count = 0
         while pending:
@@ -121,8 +121,8 @@ class RestSource:
         depth = len(namespace) + 1
         found: set[Namespace] = set()
         async for page in self._pages(await self._client(), ("namespaces",), query, "namespaces"):
-            listed = (texts({"levels": each}, "levels") for each in sequence(page, "namespaces"))
-            found |= {each for each in listed if len(each) == depth and each[:-1] == namespace and all(each)}
+            listed = (texts({"levels": item}, "levels") for item in sequence(page, "namespaces"))
+            found |= {item for item in listed if len(item) == depth and item[:-1] == namespace and all(item)}
             self._check_count(len(found))
         return sorted(found)
 
@@ -130,7 +130,7 @@ class RestSource:
         found: set[str] = set()
         path = ("namespaces", UNIT_SEPARATOR.join(namespace), kind)
         async for page in self._pages(api, path, {}, "identifiers"):
-            found |= {name for each in objects(page, "identifiers") if (name := optional_text(each, "name"))}
+            found |= {name for item in objects(page, "identifiers") if (name := optional_text(item, "name"))}
             self._check_count(len(found))
         return sorted(found)
 
@@ -142,7 +142,7 @@ class RestSource:
         self, api: ApiClient, path: Sequence[str], query: Mapping[str, str], has: str
     ) -> AsyncIterator[JsonObject]:
         """Yields the pages of a list. Raises `CliError` if there are too many, and for a token that is malformed or
-        came before, with which the list would have no end."""
+        arrived before, with which the list would have no end."""
         token = ""
         seen: set[str] = set()
         for _ in range(MAX_PAGES):

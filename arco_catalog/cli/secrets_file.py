@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import dumps
 
 
 class SecretsFile:
-    """A file with a JSON object on each line, which its owner alone may read. Lines that are there stay."""
+    """A file with a JSON object on each line, which its owner alone may read. Lines that are there remain."""
 
     def __init__(self, path: str) -> None:
         """Opens the file, and makes it with mode 0600. Raises `CliError` if it can't be opened, and if others than its

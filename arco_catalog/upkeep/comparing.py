@@ -1,4 +1,4 @@
-"""Compares tables of another catalog with those of the same names here, by their metadata files: before a move is
+"""Compares tables of another catalog with tables of the same names here, by their metadata files: before a move is
 ended, and to find who has committed since an import."""
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from arco_catalog.upkeep.source_tables import SourceTable, file_of, files_of
 
 
 class Standing(StrEnum):
-    """How a table at the source and the one of its name here stand to each other."""
+    """How a table at the source and the one of its name here compare."""
 
     EQUAL = "equal"
     AHEAD_HERE = "committed here"

@@ -1,4 +1,4 @@
-"""The tables in the source of an import, their metadata files, and the outcome of the import of each."""
+"""The tables in the source of an import, their metadata files, and the outcome of the import of item."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -183,7 +183,7 @@ async def test_a_commit_at_the_source_after_the_import_is_found_and_taken_over(t
 
         await asyncio.to_thread(commit, "t", 1)
         compared = await move.report("--compare", code=1)
-        why = reasons(compared, "differs")
+        why = reasons(compared, "different")
         assert [*why] == ["lake.sales.t"]
         assert "the source has committed to it since the import" in why["lake.sales.t"]
         refused = await move.report("--apply", code=1)
@@ -194,13 +194,13 @@ async def test_a_commit_at_the_source_after_the_import_is_found_and_taken_over(t
         assert set(reasons(refreshed, "replaced")) == {"lake.sales.t"}
         # The grants of the table that was replaced are those of the new one.
         assert set(reasons(refreshed, "made")) == {"TABLE_READ_DATA on table lake.sales.t to readers"}
-        assert not reasons(await move.report("--compare", code=1), "differs")
+        assert not reasons(await move.report("--compare", code=1), "different")
 
         async with serving(move.store, *move.at[2:], "--quiet", "--auth", "none") as server:
             await asyncio.to_thread(_append, server.uri, "sales.u")
         await asyncio.to_thread(commit, "u", 2)
         diverged = await move.report("--compare", code=1)
-        assert "both catalogs have committed" in reasons(diverged, "differs")["lake.sales.u"]
+        assert "both catalogs have committed" in reasons(diverged, "different")["lake.sales.u"]
         kept = await move.report("--apply", "--refresh", code=1)
         assert "lake.sales.u" in reasons(kept, "failed")
 
@@ -228,7 +228,10 @@ async def test_a_comparison_names_what_is_only_here_and_what_differs(tmp_path: P
         "TABLE_READ_DATA on catalog lake to readers",
         "lake.sales.v",
     }
-    assert reasons(compared, "differs") == {"ann": "here differ: property team", "lake": "here differ: property owner"}
+    assert reasons(compared, "different") == {
+        "ann": "here differ: property team",
+        "lake": "here differ: property owner",
+    }
     assert set(reasons(compared, "missing")) == {
         "lake.sales.u",
         "CATALOG_MANAGE_CONTENT on catalog lake to writers",
@@ -259,7 +262,7 @@ async def test_a_source_that_can_not_be_read_whole_changes_nothing(tmp_path: Pat
         assert "the realm changed while it was read: nothing at" in ended.err
         source.documents[f"{MANAGEMENT}/catalogs/lake/catalog-roles/readers/grants"] = {"grants": [{"type": "table"}]}
         ended = await move.run("import", "realm", *arguments, "--apply", code=1)
-        assert "the answer is none of the management API" in ended.err
+        assert "the answer is none of" in ended.err
     assert "ann" not in (await move.run("principals", "list", "--store", move.store)).out
 
 
@@ -342,4 +345,4 @@ async def test_a_realm_of_our_own_is_moved_switched_and_moved_back(tmp_path: Pat
         backwards.store, backwards.at = old, ("--store", old, "--allowed-location", f"file://{tmp_path}/old")
         (tmp_path / "token").write_text(await token_of(here.uri, back.client_id, back.secret))
         compared = await backwards.report("--compare", code=1)
-        assert set(reasons(compared, "differs")) == {"arco.a.t"}
+        assert set(reasons(compared, "different")) == {"arco.a.t"}
