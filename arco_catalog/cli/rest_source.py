@@ -2,6 +2,7 @@
 are bounded, whatever it sends."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from urllib.parse import quote, unquote
 
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.management import ApiClient, Exchange
@@ -37,6 +38,7 @@ class RestSource:
         self._exchange, self._warehouse, self._only, self._base = exchange, warehouse, only, base
         self._api: ApiClient | None = None
         self._prefix: str | None = None
+        self._separator = UNIT_SEPARATOR
         self.endpoints: Sequence[str] = ()
         """The endpoints that the server lists; empty before the first request, and if it names none."""
 
@@ -63,6 +65,7 @@ class RestSource:
 
     async def namespaces(self) -> AsyncIterator[Namespace]:
         """Yields all namespaces, outer ones first. Raises `CliError`, also if there are too many."""
+        await self._client()  # whose configuration has the separator
         pending: list[Namespace] = [self._only] if self._only else [*reversed(await self._inner(()))]
         count = 0
         while pending:
@@ -77,7 +80,7 @@ class RestSource:
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
         """Returns the properties of a namespace, as far as they are texts. Raises `CliError`."""
         api = await self._client()
-        found = mapping(await api.get("namespaces", UNIT_SEPARATOR.join(namespace)), "properties")
+        found = mapping(await api.get("namespaces", self.joined(namespace)), "properties")
         return {name: value for name, value in found.items() if isinstance(value, str)}
 
     async def _client(self) -> ApiClient:
@@ -86,13 +89,18 @@ class RestSource:
             named = {"warehouse": self._warehouse} if self._warehouse else {}
             api = ApiClient(self._exchange, self._base, FOREIGN)
             config = await api.send("GET", "config", has="defaults", query=named)
-            prefix = optional_text(mapping(config, "overrides"), "prefix") or optional_text(
-                mapping(config, "defaults"), "prefix"
-            )
+            settings = {**mapping(config, "defaults"), **mapping(config, "overrides")}
+            prefix = optional_text(settings, "prefix")
+            self._separator = unquote(optional_text(settings, "namespace-separator") or "")[:1] or UNIT_SEPARATOR
             self.endpoints = texts(config, "endpoints")
             self._prefix = prefix
             self._api = ApiClient(self._exchange, _below(self._base, prefix), FOREIGN)
         return self._api
+
+    def joined(self, namespace: Namespace) -> str:
+        """Returns a namespace as it stands in paths and queries, with the separator of the server's configuration. Call
+        it after the first request."""
+        return self._separator.join(namespace)
 
     async def client(self) -> ApiClient:
         """Returns the client of the catalog's API. Raises `CliError`."""
@@ -108,7 +116,7 @@ class RestSource:
 
     async def native(self, namespace: Namespace, collection: str, name: str, field: str) -> JsonObject:
         """Returns a policy or generic table. Raises `CliError`."""
-        path = ("namespaces", UNIT_SEPARATOR.join(namespace), collection, name)
+        path = ("namespaces", self.joined(namespace), collection, name)
         return mapping(await (await self._native()).send("GET", *path, has=field), field)
 
     async def _native(self) -> ApiClient:
@@ -117,7 +125,7 @@ class RestSource:
 
     async def _inner(self, namespace: Namespace) -> list[Namespace]:
         """Returns the namespaces directly in a namespace, sorted."""
-        query = {"parent": UNIT_SEPARATOR.join(namespace)} if namespace else {}
+        query = {"parent": self.joined(namespace)} if namespace else {}
         depth = len(namespace) + 1
         found: set[Namespace] = set()
         async for page in self._pages(await self._client(), ("namespaces",), query, "namespaces"):
@@ -128,7 +136,7 @@ class RestSource:
 
     async def _names(self, namespace: Namespace, kind: str, api: ApiClient) -> Sequence[str]:
         found: set[str] = set()
-        path = ("namespaces", UNIT_SEPARATOR.join(namespace), kind)
+        path = ("namespaces", self.joined(namespace), kind)
         async for page in self._pages(api, path, {}, "identifiers"):
             found |= {name for item in objects(page, "identifiers") if (name := optional_text(item, "name"))}
             self._check_count(len(found))
@@ -159,7 +167,7 @@ class RestSource:
     async def _load(self, namespace: Namespace, name: str, kind: str) -> SourceTable:
         """Loads a table or view; one that can't be loaded has the problem."""
         view = kind == "views"
-        path = ("namespaces", UNIT_SEPARATOR.join(namespace), kind, name)
+        path = ("namespaces", self.joined(namespace), kind, name)
         try:
             api = await self._client()
             query = {} if view else {"snapshots": "refs"}
@@ -172,6 +180,4 @@ class RestSource:
 
 
 def _below(base: str, prefix: str | None) -> str:
-    from urllib.parse import quote
-
     return base if not prefix else f"{base}/{quote(prefix, safe='/')}"

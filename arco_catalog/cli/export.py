@@ -1,0 +1,120 @@
+"""`arco export`: prints a plan by which another catalog can register the tables and views of this one, or registers
+them there, by Iceberg's REST API."""
+
+import sys
+from dataclasses import dataclass
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.export_plan import Entry, entries_to_export
+from arco_catalog.cli.finders import find_catalog
+from arco_catalog.cli.foreign_server import open_foreign_server
+from arco_catalog.cli.identifiers import parse_namespace
+from arco_catalog.cli.management import ApiClient
+from arco_catalog.cli.realm_report import RealmReport, Result, as_document, as_text
+from arco_catalog.cli.rest_source import RestSource
+from arco_catalog.cli.session import DAY_MS, carry_out, open_session
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.fields import optional_text
+from arco_catalog.upkeep.pace import Pace
+
+BASE = "/v1"
+REGISTER_VIEW = "POST /v1/{prefix}/namespaces/{namespace}/register-view"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """The options of `arco export`: the namespace `only` to export; the URL of Iceberg's API `to` which tables are
+    registered, None for a plan on stdout, with the `warehouse` there and a file with the token; whether to `apply` the
+    plan; the `limit` of printed lines of one result."""
+
+    only: str | None
+    to: str | None
+    warehouse: str
+    token_file: str | None
+    apply: bool
+    limit: int | None
+    as_json: bool
+
+
+def run(catalog: CatalogOptions, options: ExportOptions) -> int:
+    """Prints the plan, or registers what it has, or without --apply only reports what would be registered. Returns 1 if
+    something failed or is another table there, else 0. Raises `CliError`."""
+    only = () if options.only is None else parse_namespace(options.only)
+    if options.to is None:
+        return carry_out(lambda: _print_plan(catalog, only))
+    report = carry_out(lambda: _register(catalog, options, only, options.to or ""))
+    print(json_text(as_document(report)) if options.as_json else as_text(report, options.limit))
+    return report.code
+
+
+async def _print_plan(catalog: CatalogOptions, only: tuple[str, ...]) -> int:
+    async with open_session(catalog, "export", find_catalog, DAY_MS) as session:
+        async for entry in entries_to_export(session, only):
+            sys.stdout.write(dumps(entry.to_json()).decode() + "\n")
+    return 0
+
+
+async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple[str, ...], url: str) -> RealmReport:
+    report = RealmReport(options.apply, compared=False)
+    async with (
+        open_session(catalog, "export", find_catalog, DAY_MS) as session,
+        open_foreign_server(url, options.token_file, catalog.environment) as server,
+    ):
+        target = RestSource(server.exchange, options.warehouse, base=BASE)
+        runner = _Runner(await target.client(), target, report, apply=options.apply)
+        pace = Pace(session.runtime.now_ms)
+        async for entry in entries_to_export(session, only):
+            await runner.take(entry)
+            if pace.is_due():
+                print(f"arco: objects so far: {len(report.lines):,}", file=sys.stderr, flush=True)
+    return report
+
+
+class _Runner:
+    """Registers entries of a plan at another catalog, whose API `api` reaches."""
+
+    def __init__(self, api: ApiClient, target: RestSource, report: RealmReport, *, apply: bool) -> None:
+        self._api, self._target, self._report, self._apply = api, target, report, apply
+        self._has_views = REGISTER_VIEW in target.endpoints
+
+    async def take(self, entry: Entry) -> None:
+        """Makes a namespace, or registers a table or view, unless it is there; or plans that."""
+        result, reason = Result.NO_COUNTERPART, entry.reason
+        try:
+            if entry.kind == "view" and not self._has_views:
+                reason = "the other server does not list an endpoint that registers views"
+            elif reason is None:
+                result, reason = await (self._namespace(entry) if entry.kind == "namespace" else self._table(entry))
+        except CliError as error:
+            result, reason = Result.FAILED, str(error)
+        self._report.add(entry.kind, entry.shown, result, reason)
+
+    async def _namespace(self, entry: Entry) -> tuple[Result, str | None]:
+        try:
+            await self._api.get("namespaces", self._target.joined(entry.namespace))
+        except NotThere:
+            body: JsonObject = {"namespace": [*entry.namespace], "properties": {**entry.properties}}
+            return await self._made("namespaces", has="namespace", body=body), None
+        return Result.EQUAL, None
+
+    async def _table(self, entry: Entry) -> tuple[Result, str | None]:
+        namespace = ("namespaces", self._target.joined(entry.namespace))
+        try:
+            query = {"snapshots": "refs"} if entry.kind == "table" else {}
+            path = (*namespace, f"{entry.kind}s", entry.name)
+            there = optional_text(await self._api.send("GET", *path, has="metadata", query=query), "metadata-location")
+        except NotThere:
+            register = "register" if entry.kind == "table" else "register-view"
+            body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}
+            return await self._made(*namespace, register, has="metadata", body=body), None
+        if there == entry.metadata_location:
+            return Result.EQUAL, None
+        return Result.DIFFERENT, f"there it has the metadata file {there}, here {entry.metadata_location}"
+
+    async def _made(self, *path: str, has: str, body: JsonObject) -> Result:
+        if not self._apply:
+            return Result.WOULD_MAKE
+        await self._api.send("POST", *path, has=has, body=body)
+        return Result.MADE

@@ -1,0 +1,101 @@
+"""What another catalog can take over of this one, and what it can't: the entries of the plan of `arco export`."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+from arco_catalog.cli.ls import entries_below
+from arco_catalog.cli.session import another
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import may_be_set
+from arco_catalog.operations.listing import Paging, list_policies
+from arco_catalog.operations.namespaces import LOCATION, namespace_properties
+from arco_catalog.planning.names import format_identifier
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import relation_entry
+from arco_catalog.state.fields import text
+from arco_catalog.state.index import Namespace
+from arco_catalog.upkeep.source_tables import files_of
+
+SYSTEM = ("system",)
+LEFT_OUT = "left-out"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: a namespace with its properties, a table or view with its metadata file; or an object that another
+    catalog can't take over by Iceberg's API, with the `reason`."""
+
+    kind: str
+    namespace: Namespace
+    name: str = ""
+    metadata_location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    reason: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The name of the object, with dots between its levels."""
+        return format_identifier((*self.namespace, *((self.name,) if self.name else ())))
+
+    def to_json(self) -> JsonObject:
+        place: JsonObject = {"namespace": [*self.namespace]}
+        if self.name:
+            place["name"] = self.name
+        if self.reason is not None:
+            return {"type": LEFT_OUT, "kind": self.kind, **place, "reason": self.reason}
+        if self.kind == "namespace":
+            return {"type": self.kind, **place, "properties": {**self.properties}}
+        return {"type": self.kind, **place, "metadata-location": self.metadata_location}
+
+
+async def entries_to_export(session: Session, only: Namespace = ()) -> AsyncIterator[Entry]:
+    """Yields the entries of a catalog, a namespace before what is in it; with `only` those of this namespace, and those
+    around it. The tables that the catalog writes about itself, in `system`, are left out. Raises `StoreError`."""
+    async for kind, levels in entries_below(session):
+        around = kind == "namespace" and only[: len(levels)] == levels
+        if levels[:1] == SYSTEM or not (around or levels[: len(only)] == only):
+            continue
+        try:
+            async for entry in _entries(another(session), kind, levels):
+                yield entry
+        except CatalogError as error:
+            yield Entry(kind, levels[:-1], levels[-1], reason=str(error))
+
+
+async def _entries(session: Session, kind: str, levels: Namespace) -> AsyncIterator[Entry]:
+    match kind:
+        case "namespace":
+            found = await namespace_properties(session, levels)
+            properties = {name: value for name, value in found.items() if isinstance(value, str)}
+            kept = {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
+            yield Entry(kind, levels, properties=kept)
+            if any(name.startswith("arco.") for name in properties):
+                yield Entry("governance", levels, reason=_GOVERNANCE)
+            async for name in _policies(session, levels):
+                yield Entry("policy", levels, name, reason=_FOREIGN)
+        case "table" | "view":
+            head = await session.state.head()
+            entry = await relation_entry(session.state, head.index, levels[:-1], levels[-1])
+            if entry is None:
+                return  # dropped since it was listed
+            current, _ = await files_of(session, entry)
+            yield Entry(kind, levels[:-1], levels[-1], current)
+            if entry.governance:
+                yield Entry("governance", levels[:-1], levels[-1], reason=_GOVERNANCE)
+        case _:
+            yield Entry(kind, levels[:-1], levels[-1], reason=_FOREIGN)
+
+
+async def _policies(session: Session, namespace: Namespace) -> AsyncIterator[str]:
+    token: str | None = ""
+    while token is not None:
+        page = await list_policies(session, namespace, None, Paging(token, None))
+        for item in page.items:
+            if isinstance(item, dict):
+                yield text(item, "name")
+        token = page.next_page_token
+
+
+_FOREIGN = "Iceberg's API has no such objects"
+_GOVERNANCE = "owner, quality and tags are not part of Iceberg's API"
