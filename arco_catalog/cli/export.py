@@ -1,4 +1,4 @@
-"""`arco export`: prints a plan by which another catalog can register the tables and views of this one, or registers
+"""`arco export`: writes a plan by which another catalog can register the tables and views of this one, or registers
 them there, by Iceberg's REST API."""
 
 import sys
@@ -16,7 +16,7 @@ from arco_catalog.cli.realm_report import RealmReport, Result, as_document, as_t
 from arco_catalog.cli.rest_source import RestSource
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, dumps
-from arco_catalog.state.fields import optional_text
+from arco_catalog.state.fields import mapping, optional_text
 from arco_catalog.upkeep.pace import Pace
 
 BASE = "/v1"
@@ -27,20 +27,21 @@ REGISTER_VIEW = "POST /v1/{prefix}/namespaces/{namespace}/register-view"
 class ExportOptions:
     """The options of `arco export`: the namespace `only` to export; the URL of Iceberg's API `to` which tables are
     registered, None for a plan on stdout, with the `warehouse` there and a file with the token; whether to `apply` the
-    plan; the `limit` of printed lines of one result."""
+    plan, and to `replace` tables there that are other states of tables here; the `limit` of lines of one result."""
 
     only: str | None
     to: str | None
     warehouse: str
     token_file: str | None
     apply: bool
+    replace: bool
     limit: int | None
     as_json: bool
 
 
 def run(catalog: CatalogOptions, options: ExportOptions) -> int:
-    """Prints the plan, or registers what it has, or without --apply only reports what would be registered. Returns 1 if
-    something failed or is another table there, else 0. Raises `CliError`."""
+    """Writes the plan to stdout, or registers what it has, or without --apply only reports what would be registered.
+    Returns 1 if something failed or is another table there, else 0. Raises `CliError`."""
     only = () if options.only is None else parse_namespace(options.only)
     if options.to is None:
         return carry_out(lambda: _print_plan(catalog, only))
@@ -63,7 +64,7 @@ async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple
         open_foreign_server(url, options.token_file, catalog.environment) as server,
     ):
         target = RestSource(server.exchange, options.warehouse, base=BASE)
-        runner = _Runner(await target.client(), target, report, apply=options.apply)
+        runner = _Runner(await target.client(), target, report, options)
         pace = Pace(session.runtime.now_ms)
         async for entry in entries_to_export(session, only):
             await runner.take(entry)
@@ -75,8 +76,8 @@ async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple
 class _Runner:
     """Registers entries of a plan at another catalog, whose API `api` reaches."""
 
-    def __init__(self, api: ApiClient, target: RestSource, report: RealmReport, *, apply: bool) -> None:
-        self._api, self._target, self._report, self._apply = api, target, report, apply
+    def __init__(self, api: ApiClient, target: RestSource, report: RealmReport, options: ExportOptions) -> None:
+        self._api, self._target, self._report, self._options = api, target, report, options
         self._has_views = REGISTER_VIEW in target.endpoints
 
     async def take(self, entry: Entry) -> None:
@@ -89,7 +90,7 @@ class _Runner:
                 result, reason = await (self._namespace(entry) if entry.kind == "namespace" else self._table(entry))
         except CliError as error:
             result, reason = Result.FAILED, str(error)
-        self._report.add(entry.kind, entry.shown, result, reason)
+        self._report.add(entry.kind, entry.label, result, reason)
 
     async def _namespace(self, entry: Entry) -> tuple[Result, str | None]:
         try:
@@ -101,20 +102,25 @@ class _Runner:
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
         namespace = ("namespaces", self._target.joined(entry.namespace))
+        register = (*namespace, "register" if entry.kind == "table" else "register-view")
+        body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}
         try:
             query = {"snapshots": "refs"} if entry.kind == "table" else {}
-            path = (*namespace, f"{entry.kind}s", entry.name)
-            there = optional_text(await self._api.send("GET", *path, has="metadata", query=query), "metadata-location")
+            there = await self._api.send("GET", *namespace, f"{entry.kind}s", entry.name, has="metadata", query=query)
         except NotThere:
-            register = "register" if entry.kind == "table" else "register-view"
-            body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}
-            return await self._made(*namespace, register, has="metadata", body=body), None
-        if there == entry.metadata_location:
+            return await self._made(*register, has="metadata", body=body), None
+        location = optional_text(there, "metadata-location")
+        if location == entry.metadata_location:
             return Result.EQUAL, None
-        return Result.DIFFERENT, f"there it has the metadata file {there}, here {entry.metadata_location}"
+        same = optional_text(mapping(there, "metadata"), "table-uuid") == entry.uuid is not None
+        if not same or not self._options.replace:
+            more = "the same table, which --replace registers again" if same else "another table"
+            return Result.DIFFERENT, f"{more}: there with the metadata file {location}, here {entry.metadata_location}"
+        made = await self._made(*register, has="metadata", body={**body, "overwrite": True})
+        return Result.REPLACED if made is Result.MADE else Result.WOULD_REPLACE, None
 
     async def _made(self, *path: str, has: str, body: JsonObject) -> Result:
-        if not self._apply:
+        if not self._options.apply:
             return Result.WOULD_MAKE
         await self._api.send("POST", *path, has=has, body=body)
         return Result.MADE

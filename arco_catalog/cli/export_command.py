@@ -1,4 +1,4 @@
-"""Declares the arguments of `arco export`, and starts the command with them."""
+"""The arguments of `arco export`, and how the command starts with them."""
 
 import argparse
 from collections.abc import Mapping
@@ -7,25 +7,25 @@ from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_j
 from arco_catalog.cli.options import positive
 
 EXAMPLES = """\
-Prints a plan by which another catalog can register the tables and views of this
+Writes a plan by which another catalog can register the tables and views of this
 one: a JSON object on each line, a namespace before what is in it. With --to it
-registers them at a server of Iceberg's REST API: without --apply it only prints
+registers them at a server of Iceberg's REST API: without --apply it only reports
 what it would do. What is there already is left as it is, so a run that was
 stopped goes on where it was. Files are neither copied nor moved: from then on,
 only one of the catalogs may commit to a table.
 
 examples:
-  arco export --store s3://bucket/lake > plan.jsonl
-  arco export --only sales --store s3://bucket/lake
-  arco export --to https://other.example.com/iceberg --to-warehouse lake \\
-      --store s3://bucket/lake
-  arco export --to https://other.example.com/iceberg --to-warehouse lake \\
-      --apply --token-file token --store s3://bucket/lake
+  arco export --store s3://bucket/catalog > plan.jsonl
+  arco export --only sales --store s3://bucket/catalog
+  arco export --to https://other.example.com/iceberg --to-warehouse main \\
+      --store s3://bucket/catalog
+  arco export --to https://other.example.com/iceberg --to-warehouse main \\
+      --apply --token-file token --store s3://bucket/catalog
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the arguments and options of `arco export`."""
+    """Adds the arguments and options of `arco export`."""
     add_catalog(parser, environment)
     parser.add_argument("--only", metavar="NAMESPACE", help="leave out what lies in no such namespace")
     parser.add_argument("--to", metavar="URL", help="register at this server; its paths begin with /v1 below the URL")
@@ -34,14 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         "--token-file", metavar="FILE", help="of --to: a file with the token, in place of that of `arco login`"
     )
     parser.add_argument("--apply", action="store_true", help="of --to: register, rather than print what would be done")
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="of --to: register again what is there with another metadata file; what was committed there is lost",
+    )
     parser.add_argument("--limit", type=positive, metavar="N", help="of --to: show this many lines of a kind")
     add_json(parser, "of --to: the report, as a JSON object")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Runs `arco export`, and returns the exit code. Exits with 2 for options of --to without it."""
-    if parsed.to is None and (parsed.apply or parsed.to_warehouse or parsed.token_file or parsed.limit):
-        parsed.parser.error("--to-warehouse, --token-file, --apply and --limit go with --to URL")
+    if parsed.to is None and (
+        parsed.apply or parsed.to_warehouse or parsed.token_file or parsed.replace or parsed.limit
+    ):
+        parsed.parser.error("--to-warehouse, --token-file, --apply, --replace and --limit go with --to URL")
     from arco_catalog.cli import export
 
     options = export.ExportOptions(
@@ -50,6 +57,7 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.to_warehouse,
         parsed.token_file,
         apply=parsed.apply,
+        replace=parsed.replace,
         limit=parsed.limit,
         as_json=parsed.json,
     )

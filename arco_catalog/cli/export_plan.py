@@ -23,8 +23,8 @@ LEFT_OUT = "left-out"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: a namespace with its properties, a table or view with its metadata file; or an object that another
-    catalog can't take over by Iceberg's API, with the `reason`."""
+    """One entry: a namespace with its properties, a table or view with its metadata file and uuid; or an object that
+    another catalog can't take over by Iceberg's API, with the `reason`."""
 
     kind: str
     namespace: Namespace
@@ -32,9 +32,10 @@ class Entry:
     metadata_location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
+    uuid: str | None = None
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The name of the object, with dots between its levels."""
         return format_identifier((*self.namespace, *((self.name,) if self.name else ())))
 
@@ -80,7 +81,7 @@ async def _entries(session: Session, kind: str, levels: Namespace) -> AsyncItera
             if entry is None:
                 return  # dropped since it was listed
             current, _ = await files_of(session, entry)
-            yield Entry(kind, levels[:-1], levels[-1], current)
+            yield Entry(kind, levels[:-1], levels[-1], current, uuid=entry.uuid)
             if entry.governance:
                 yield Entry("governance", levels[:-1], levels[-1], reason=_GOVERNANCE)
         case _:

@@ -1,4 +1,4 @@
-"""Declares the arguments of `arco import`, and starts the command with them."""
+"""The arguments of `arco import`, and how the command starts with them."""
 
 import argparse
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the arguments and options of `arco import`."""
+    """Adds the arguments and options of `arco import`."""
     parser.add_argument("kind", choices=("folder", "list", "catalog", "realm"), help="what to import from")
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="its location, file or name; none for a realm")
     parser.add_argument(

@@ -50,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class NewSecret:
-    """The credentials of a principal that was made: they are shown once."""
+    """The credentials of a principal that was made, of which no later answer has the secret."""
 
     principal: str
     client_id: str
@@ -62,7 +62,7 @@ class NewSecret:
 
 @dataclass(slots=True)
 class RealmReport:
-    """The report of one run, and the secrets to show: none if they were written to a file. `compared` is whether the
+    """The report of one run, and the secrets to print: none if they were written to a file. `compared` is whether the
     run compared only."""
 
     apply: bool

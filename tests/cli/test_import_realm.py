@@ -341,8 +341,17 @@ async def test_a_realm_of_our_own_is_moved_switched_and_moved_back(tmp_path: Pat
 
         await asyncio.to_thread(write)
         (tmp_path / "token").write_text(await token_of(here.uri, back.client_id, back.secret))
-        backwards = Move(tmp_path, here.uri, "old/arco")
-        backwards.store, backwards.at = old, ("--store", old, "--allowed-location", f"file://{tmp_path}/old")
-        (tmp_path / "token").write_text(await token_of(here.uri, back.client_id, back.secret))
-        compared = await backwards.report("--compare", code=1)
-        assert set(reasons(compared, "different")) == {"arco.a.t"}
+        # The way back: the source gets the table as it is here now.
+    async with serving(old, "--quiet", **key) as server:
+        (tmp_path / "token").write_text(await token_of(server.uri, root.client_id, root.secret))
+        to = ("--to", server.uri, "--to-warehouse", "arco", "--token-file", f"{tmp_path}/token", "--json")
+        export = ("export", *to, "--warehouse", "arco", *move.at, "--apply")
+        kept = json.loads((await move.run(*export, code=1)).out)
+        assert set(reasons(kept, "different")) == {"a.t"}
+        assert set(reasons(json.loads((await move.run(*export, "--replace")).out), "replaced")) == {"a.t"}
+
+        def read() -> list[int]:
+            with closing(root.catalog(server.uri)) as catalog:
+                return sorted(catalog.load_table(("a", "t")).scan().to_arrow()["x"].to_pylist())
+
+        assert await asyncio.to_thread(read) == [1, 2]
