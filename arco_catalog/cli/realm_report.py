@@ -114,7 +114,8 @@ def _counts(report: RealmReport) -> str:
 
 
 def _secrets(report: RealmReport) -> Sequence[str]:
-    if report.secrets_file is not None and report.count(Result.MADE):
+    principals = any(line.kind == "principal" and line.result is Result.MADE for line in report.lines)
+    if report.secrets_file is not None and principals:
         return [escaped(f"New secrets of principals are in {report.secrets_file}.")]
     if not report.secrets:
         return []

@@ -355,3 +355,15 @@ async def test_a_realm_of_our_own_is_moved_switched_and_moved_back(tmp_path: Pat
                 return sorted(catalog.load_table(("a", "t")).scan().to_arrow()["x"].to_pylist())
 
         assert await asyncio.to_thread(read) == [1, 2]
+
+
+async def test_a_second_run_does_not_send_its_user_to_the_secrets_of_the_first(tmp_path: Path) -> None:
+    async with serving_polaris(polaris(tmp_path)) as source:
+        move = Move(tmp_path, source.uri)
+        await move.prepare()
+        arguments = ("--from", source.uri, "--token-file", f"{tmp_path}/token", *move.at)
+        options = ("--apply", "--secrets", f"{tmp_path}/secrets")
+        first = await move.run("import", "realm", *arguments, *options, code=1)
+        second = await move.run("import", "realm", *arguments, *options, code=1)
+    assert "New secrets of principals are in" in first.out
+    assert "secrets" not in second.out
