@@ -8,11 +8,11 @@ from arco_catalog.cli.options import positive
 
 EXAMPLES = """\
 Writes a plan by which another catalog can register the tables and views of
-this one: a JSON object on each line, a namespace before what is in it. With --to
-it registers them at a server of Iceberg's REST API: without --apply it only
-reports what it would do. What is there already is left as it is, so a run that was
-stopped goes on where it was. Files are neither copied nor moved: from then on,
-only one of the catalogs may commit to a table.
+this one: a JSON object on each line, a namespace before what is in it. With
+--to it registers them at a server of Iceberg's REST API; without --apply it
+only reports what it would do. What is there already is left as it is, so a run
+that was stopped goes on where it was. Files are neither copied nor moved: from
+then on, only one of the catalogs may commit to a table.
 
 examples:
   arco export --store s3://bucket/catalog > plan.jsonl
