@@ -7,7 +7,7 @@ from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_j
 from arco_catalog.cli.options import positive
 
 EXAMPLES = """\
-Registers tables of another catalog. Without --apply it only prints what it
+Registers tables of another catalog. Without --apply it only reports what it
 would do. A table that is registered from the same metadata file already is left
 as it is, so a run that was stopped goes on where it was. Files are neither
 copied nor moved: no client may commit through the other catalog any more. The

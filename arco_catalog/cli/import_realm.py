@@ -42,9 +42,9 @@ class RealmOptions:
 
 
 def run(catalog: CatalogOptions, options: RealmOptions) -> int:
-    """Imports a realm, or reports what an import would do, or compares, and prints the report. Returns 1 if something
-    failed or is different, in a comparison also if something is missing; else 0. Raises `CliError`,
-    after having printed the secrets of principals that were made."""
+    """Imports a realm, or reports what an import would do, or compares, and writes the report to stdout. Returns 1 if
+    something failed or is different, in a comparison also if something is missing; else 0. Raises `CliError`, after
+    having printed the secrets of principals that were made."""
     report = RealmReport(options.apply, options.compare, secrets_file=options.secrets if options.apply else None)
     file = SecretsFile(options.secrets) if options.apply and options.secrets is not None else None
 
