@@ -27,7 +27,7 @@ test("a drop is undone from the history, by one request with a key", async () =>
   await confirm(page, "Undo the drop");
 
   assert.match(await page.getByRole("status").innerText(), /sales\.back is back/);
-  await page.getByText("undone since").waitFor();
+  await page.getByText("undone", { exact: true }).waitFor();
   assert.equal((await api.send("GET", tablePath("sales", "back"))).status, 200);
   const kinds = (await api.history("?namespace=sales&table=back")).map(({ kind, principal }) => `${kind} ${principal}`);
   assert.deepEqual(kinds, ["undrop root", "drop-table root", "create-table root"]);
@@ -265,14 +265,14 @@ test("a privilege on a table is granted and revoked where its access is shown", 
   const dialog = await press(page, grants);
   assert.match(
     await dialog.innerText(),
-    /The catalog role reader gets the privilege “table drop” on table sales\.orders/,
+    /The catalog role reader gets the privilege TABLE_DROP on table sales\.orders/,
   );
   await confirm(page, "Grant");
   const drops = async () => (await api.grantsOf("reader")).filter(({ privilege }) => privilege === "TABLE_DROP");
   assert.deepEqual(await drops(), [
     { type: "table", namespace: ["sales"], tableName: "orders", privilege: "TABLE_DROP" },
   ]);
-  const revoke = page.getByRole("button", { name: "Revoke: table drop on table sales.orders from reader" });
+  const revoke = page.getByRole("button", { name: "Revoke: TABLE_DROP on table sales.orders from reader" });
   await press(page, revoke.first());
   await confirm(page, "Revoke");
   assert.deepEqual(await drops(), []);
@@ -286,22 +286,22 @@ test("a grant on what contains a table is not revoked at the table, but on the p
   await show(page, "/c/arco/t/sales/orders/access");
   const rows = page.getByRole("region", { name: "Table: Access" }).getByRole("row");
   for (const [privilege, place] of [
-    ["table list", "catalog arco"],
-    ["table read data", "namespace sales"],
+    ["TABLE_LIST", "catalog arco"],
+    ["TABLE_READ_DATA", "namespace sales"],
   ]) {
     const row = rows.filter({ hasText: `${privilege} on ${place} in reader` }).first();
     await row.getByRole("link", { name: "Grants of reader" }).waitFor();
     assert.equal(await row.getByRole("button").count(), 0);
   }
   await rows.getByRole("link", { name: "Grants of reader" }).first().click();
-  const dialog = await press(page, page.getByRole("button", { name: "Revoke: table list on catalog arco" }));
+  const dialog = await press(page, page.getByRole("button", { name: "Revoke: TABLE_LIST on catalog arco" }));
   assert.match(
     await dialog.locator("#change-summary").innerText(),
-    /“table list” on catalog arco, from the next request on\. This holds for the whole catalog\.$/,
+    /TABLE_LIST on catalog arco, from the next request on\. This holds for the whole catalog\.$/,
   );
   await confirm(page, "Revoke");
   await show(page, "/c/arco/n/sales/access");
-  const own = page.getByRole("button", { name: "Revoke: table read data on namespace sales from reader" });
+  const own = page.getByRole("button", { name: "Revoke: TABLE_READ_DATA on namespace sales from reader" });
   const narrow = await press(page, own.first());
   assert.match(await narrow.locator("#change-summary").innerText(), /on namespace sales, from the next request on\.$/);
   await narrow.getByRole("button", { name: "Cancel" }).click();

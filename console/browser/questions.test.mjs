@@ -194,8 +194,8 @@ test("why was I refused?", async () => {
   await visit.tab("Access");
 
   const rows = Object.fromEntries((await visit.rowsOf("What you may do")).map(([to, ...rest]) => [to, rest]));
-  assert.deepEqual(rows["table drop"], ["no", message]);
-  assert.equal(rows["table read data"][0], "yes");
+  assert.deepEqual(rows.TABLE_DROP, ["no", message]);
+  assert.equal(rows.TABLE_READ_DATA[0], "yes");
   const denied = await send("GET", `${TABLE}/access`, READER);
   assert.ok((await visit.main.getByRole("alert").innerText()).includes((await denied.json()).error.message));
 });

@@ -64,9 +64,9 @@ test("who manages one namespace grants and revokes there alone", async () => {
   });
   await show(at, "/c/arco/n/sales/access");
   const revoke = (what) => at.getByRole("button", { name: `Revoke: ${what} from reader` });
-  assert.ok(await revoke("table read data on namespace sales").first().isEnabled());
-  await at.getByRole("region", { name: "Table: Access" }).getByText("table list on catalog arco").first().waitFor();
-  assert.equal(await revoke("table list on catalog arco").count(), 0);
+  assert.ok(await revoke("TABLE_READ_DATA on namespace sales").first().isEnabled());
+  await at.getByRole("region", { name: "Table: Access" }).getByText("TABLE_LIST on catalog arco").first().waitFor();
+  assert.equal(await revoke("TABLE_LIST on catalog arco").count(), 0);
 
   await show(at, "/c/arco/t/sales/orders/access");
   await at.getByText("Grant a privilege here").click();
@@ -214,7 +214,7 @@ test("of two browsers the second gets the conflict as it came, and reads the pag
   const other = await signedIn(ROOT);
   for (const at of [page, other]) {
     await show(at, "/c/arco/roles/reader");
-    await press(at, at.getByRole("button", { name: "Revoke: view list on namespace sales" }));
+    await press(at, at.getByRole("button", { name: "Revoke: VIEW_LIST on namespace sales" }));
   }
   await confirm(page, "Revoke");
   const dialog = dialogOf(other);
@@ -224,7 +224,7 @@ test("of two browsers the second gets the conflict as it came, and reads the pag
   assert.ok(alert.includes(refused.json.error.message), alert);
   assert.ok(alert.includes(`${refused.status} · ${refused.json.error.type}`), alert);
   await dialog.getByRole("button", { name: "Close" }).click();
-  await other.getByRole("button", { name: "Revoke: view list on namespace sales" }).waitFor({ state: "detached" });
+  await other.getByRole("button", { name: "Revoke: VIEW_LIST on namespace sales" }).waitFor({ state: "detached" });
 });
 
 test("without logins changes are offered and carried out", async () => {

@@ -1,6 +1,5 @@
 import { ApiError, read } from "../api";
 import type { Catalog } from "../catalog";
-import { words } from "../format";
 import { type Page, type Result, usePages } from "../load";
 import { pages } from "../names";
 import { DataTable, Empty, Failure, Section } from "../parts/basics";
@@ -69,7 +68,7 @@ function AccessOfAll({ catalog, path, on }: { catalog: Catalog; path: string; on
                       </td>
                     </>
                   )}
-                  <td>{words(each.privilege)}</td>
+                  <td>{each.privilege}</td>
                   <td>
                     <Because catalog={catalog.name} role={each["catalog-role"]} grant={each.grant} />
                   </td>

@@ -1,6 +1,5 @@
 /** What can be done to catalog roles and their grants. The management API reads no idempotency keys. */
 import type { ComponentChildren } from "preact";
-import { words } from "../format";
 import { managementPath } from "../names";
 import type { Intent } from "../parts/change";
 import type { Grant } from "../rights";
@@ -20,16 +19,16 @@ export function granting(catalog: string, role: string, grant: Grant): Intent {
     title: "Grant a privilege",
     summary: (
       <>
-        The catalog role <bdi>{role}</bdi> gets the privilege “{words(grant.privilege)}” on{" "}
+        The catalog role <bdi>{role}</bdi> gets the privilege {grant.privilege} on{" "}
         <GrantedOn catalog={catalog} grant={grant} />
-        {" and on all that is in it."}
+        {" and everything in it."}
       </>
     ),
     confirm: "Grant",
     change: { method: "PUT", path: grantsOf(catalog, role), body: { grant } },
     keyed: false,
     needs: { catalog, checks: [managing(grant)] },
-    done: `${role} has the privilege “${words(grant.privilege)}”.`,
+    done: `${role} has the privilege ${grant.privilege}.`,
   };
 }
 
@@ -38,7 +37,7 @@ export function revoking(catalog: string, role: string, grant: Grant): Intent {
     title: "Revoke a privilege",
     summary: (
       <>
-        The catalog role <bdi>{role}</bdi> loses the privilege “{words(grant.privilege)}” on{" "}
+        The catalog role <bdi>{role}</bdi> loses the privilege {grant.privilege} on{" "}
         <GrantedOn catalog={catalog} grant={grant} />, from the next request on.
         {grant.type === "catalog" && " This holds for the whole catalog."}
       </>
@@ -46,7 +45,7 @@ export function revoking(catalog: string, role: string, grant: Grant): Intent {
     confirm: "Revoke",
     change: { method: "POST", path: grantsOf(catalog, role), body: { grant } },
     keyed: false,
-    done: `${role} has lost the privilege “${words(grant.privilege)}”.`,
+    done: `${role} has lost the privilege ${grant.privilege}.`,
   };
 }
 

@@ -1,7 +1,6 @@
 /** Forms by which a privilege is granted: to a role on anything in the catalog, or on one thing to any role. */
 import { useState } from "preact/hooks";
 import { read } from "../api";
-import { words } from "../format";
 import { useLoad } from "../load";
 import { managementPath } from "../names";
 import { Loading } from "../parts/basics";
@@ -26,7 +25,7 @@ function PrivilegeField({ type }: { type: Type }) {
         <Unchosen />
         {PRIVILEGES[type].map((each) => (
           <option key={each} value={each}>
-            {words(each)}
+            {each}
           </option>
         ))}
       </select>

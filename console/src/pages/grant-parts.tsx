@@ -1,5 +1,4 @@
 /** Privileges and grants: how they are shown. */
-import { words } from "../format";
 import { dotted, pages } from "../names";
 import type { Grant } from "../rights";
 
@@ -7,7 +6,7 @@ import type { Grant } from "../rights";
 export function Because({ catalog, role, grant }: { catalog: string; role: string | null; grant: Grant }) {
   return (
     <>
-      {words(grant.privilege)} on <GrantedOn catalog={catalog} grant={grant} />
+      {grant.privilege} on <GrantedOn catalog={catalog} grant={grant} />
       {role !== null && (
         <span class="faint">
           {" "}
@@ -29,7 +28,7 @@ export function GrantedOn({ catalog, grant }: { catalog: string; grant: Grant })
 
 /** A grant as one text. */
 export function describe(catalog: string, grant: Grant): string {
-  return `${words(grant.privilege)} on ${grant.type} ${nameOf(catalog, grant)}`.trim();
+  return `${grant.privilege} on ${grant.type} ${nameOf(catalog, grant)}`.trim();
 }
 
 /** The name of what a grant in a catalog is on; empty for one on the realm. */

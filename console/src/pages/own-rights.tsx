@@ -1,6 +1,5 @@
 import { post } from "../api";
 import type { Catalog } from "../catalog";
-import { words } from "../format";
 import { useLoad } from "../load";
 import { managementPath, type Namespace } from "../names";
 import { Chip, DataTable, Loaded, Section } from "../parts/basics";
@@ -70,7 +69,7 @@ function Checked({ catalog, on }: { catalog: Catalog; on: Securable }) {
           <DataTable label="What you may do" columns={["To", "You may", "Why"]}>
             {results.map((each, at) => (
               <tr key={privileges[at]}>
-                <th scope="row">{words(privileges[at] ?? "")}</th>
+                <th scope="row">{privileges[at]}</th>
                 <td>{each.allowed ? <Chip kind="good">yes</Chip> : <Chip kind="bad">no</Chip>}</td>
                 <td>
                   {each.grant ? (

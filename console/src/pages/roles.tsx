@@ -1,6 +1,6 @@
 import { read } from "../api";
 import type { Catalog } from "../catalog";
-import { shellWord, words } from "../format";
+import { shellWord } from "../format";
 import { type Result, useLoad } from "../load";
 import { managementPath, pages } from "../names";
 import { DataTable, Empty, Heading, Loaded, Section } from "../parts/basics";
@@ -155,7 +155,7 @@ function Grants({ catalog, role, grants, right }: GrantsProps) {
         <DataTable label="Grants" columns={["Privilege", "On", "Change"]}>
           {grants.map((grant) => (
             <tr key={JSON.stringify(grant)}>
-              <th scope="row">{words(grant.privilege)}</th>
+              <th scope="row">{grant.privilege}</th>
               <td>
                 <GrantedOn catalog={catalog} grant={grant} />
               </td>

@@ -81,7 +81,7 @@ export function UndoLine({ catalog, operation, undo, right }: Props) {
   const blocked = undo["blocked-by"];
   return (
     <div class="undo faint">
-      {undo.state === "restored" ? "undone since" : undo.state === "dropped" ? "can't be undone" : undo.state}
+      {undo.state === "restored" ? "undone" : undo.state === "dropped" ? "can't be undone" : undo.state}
       {blocked && `: ${BLOCKS[blocked.reason] ?? blocked.reason}`}
       {blocked?.reason === MISSING && (
         <>
