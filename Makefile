@@ -59,8 +59,6 @@ static: .venv/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
-	$(BIN)/mypy azure_functions/*.py
 
 test: lacks .venv/.dev $(FETCHED) ## All tests, and the short demo on local files (CI=true: lint, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
