@@ -46,7 +46,7 @@ pipeline: .venv/.dev $(JARS) ## The demo's lake as tables: who wrote what from w
 
 ##@ Work on it
 
-.PHONY: dev jars lint test test-thorough test-slow rck test-engines clean
+.PHONY: dev jars lint static test test-pythons test-thorough test-slow rck test-engines test-polaris-spark test-polaris-python fuzz smoke-cloud infra trace clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
@@ -54,7 +54,6 @@ jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and wha
 lint: static ## Formatter, linter, types, import rules, the words of the field
 	$(BIN)/pytest --quiet tests/test_architecture.py tests/test_language.py
 
-.PHONY: static
 static: .venv/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -116,11 +115,9 @@ rck-serve: .venv/.dev $(KITS)
 rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
 
-.PHONY: test-pythons
 test-pythons: CORE += upkeep http
 test-pythons: $(OTHER_PYTHONS:%=tests-on-%) ## The tests of the core on every Python of .ci/pythons: `make test` has a part of them on the newest, and all on this one
 
-.PHONY: smoke-cloud
 smoke-cloud: .venv/.dev ## Try a bucket with your own keys: store, commits, purge, vending; removes what it made (URL=s3://bucket/prefix)
 	$(BIN)/python -m tools.smoke_cloud $(URL) $(ARGS)
 
@@ -192,7 +189,6 @@ test-spark-maintain: $(VERSITYGW)
 test-oidc: .tools/keycloak/complete $(if $(AZURITE),$(CONSOLE))
 test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec
 
-.PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
@@ -200,21 +196,17 @@ test-engines: .venv/.dev $(JARS) $(TRINO) .venv-engines/.complete .venv-engines-
 	$(BIN)/pytest tests/engines/others
 
 # The plugin itself is its user's: no repository of Maven's that was looked into had it.
-.PHONY: test-polaris-spark
 test-polaris-spark: export POLARIS_SPARK_JAR := $(abspath $(POLARIS_SPARK_JAR))
 test-polaris-spark: .venv/.dev $(JARS) .jars/delta/complete ## Polaris's Spark plugin: Delta tables beside Iceberg's in one catalog (POLARIS_SPARK_JAR=polaris-spark-....jar)
 	$(BIN)/pytest tests/engines/polaris_spark
 
-.PHONY: test-polaris-python
 test-polaris-python: export POLARIS_SOURCES := $(abspath $(POLARIS_SOURCES))
 test-polaris-python: .venv/.dev .venv-polaris/.complete ## Integration tests of Polaris's Python client (POLARIS_SOURCES=a checkout of apache/polaris)
 	$(BIN)/pytest tests/engines/polaris_python
 
-.PHONY: infra
 infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply against moto (TF_PLUGIN_DIR: a folder of plugins)
 	$(BIN)/pytest tests/infra
 
-.PHONY: trace
 trace: .venv/.dev ## The way of loads and commits through the code, down to the store calls (ARGS=--all: every function)
 	@$(BIN)/python -m tools.trace $(ARGS)
 
