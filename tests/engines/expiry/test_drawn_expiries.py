@@ -34,7 +34,13 @@ async def test_snapshots_and_files_are_those_of_java(cases: Sequence[Case], fold
 
 
 def test_java_deletes_no_other_files_where_it_chooses_how_to_find_them(cases: Sequence[Case]) -> None:
-    assert all(case.deleted_by_choice <= case.deleted for case in cases)
+    assert [only_by_choice(case) for case in cases if only_by_choice(case)] == []
+
+
+def only_by_choice(case: Case) -> set[str]:
+    """What Java deletes only where it chooses the faster way, without Puffin files: there Java 1.11 takes a file for
+    unneeded as soon as one of its vectors is removed, though kept snapshots name others (seed 10042)."""
+    return {key for key in case.deleted_by_choice - case.deleted if "/vectors.puffin" not in key}
 
 
 @pytest.mark.parametrize("plant", planted.ALL, ids=lambda plant: plant.__name__)
@@ -55,7 +61,7 @@ async def test_hundreds_of_expiries_are_those_of_java(java: JavaProgram, tmp_pat
         case = drawn_case(java, seed, tmp_path)
         found = await faults(case, tmp_path)
         assert found == [], "\n".join(found)
-        assert case.deleted_by_choice <= case.deleted
+        assert only_by_choice(case) == set()
         some += bool(case.deleted)
         shutil.rmtree(tmp_path / "wh" / "warehouse" / case.name)
     print(f"{SLOW_TABLES} tables, of {some} of which files are deleted")
