@@ -56,12 +56,24 @@ class ExpiryRecord:
         return dumps(stored)
 
 
-async def read_expiry_records(state: State, task: str) -> AsyncGenerator[ExpiryRecord, None]:
-    """Yields the records of a task, one for each attempt at its commit, also if that did not apply. Raises
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record, the task whose commit it is of, and its age in milliseconds by the store's clock."""
+
+    task: str
+    record: ExpiryRecord
+    age_ms: int
+
+
+async def read_expiry_records(state: State, entity: str) -> AsyncGenerator[StoredRecord, None]:
+    """Yields the records of all tasks of a table, one for each attempt at a commit, also if that did not apply. Raises
     `StoreError`, and `InternalError` for a corrupt record."""
-    async with aclosing(list_pages(state, state.paths.expiry_records(task))) as pages:
+    prefix = state.paths.expiry_records(entity)
+    async with aclosing(list_pages(state, prefix)) as pages:
         async for page in pages:
             for listed in page.entries:
                 found = await state.read(listed.key)
                 if found is not None:
-                    yield ExpiryRecord.parse(found.body, listed.key)
+                    task = listed.key.removeprefix(prefix).partition("/")[0]
+                    record = ExpiryRecord.parse(found.body, listed.key)
+                    yield StoredRecord(task, record, found.now_ms - found.written_ms)

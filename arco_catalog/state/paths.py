@@ -194,13 +194,17 @@ class Paths:
         """Prefix of the keys of the records of all expiries of snapshots."""
         return f"{self.operational}expiries/"
 
-    def expiry_records(self, task: str) -> str:
-        """Returns the prefix of the keys of the records of the snapshots that a task's commits remove."""
-        return f"{self.all_expiry_records}{task}/"
+    def expiry_records(self, entity: str) -> str:
+        """Returns the prefix of the keys of the records of the snapshots that expiries of a table remove."""
+        return f"{self.all_expiry_records}{entity}/"
 
-    def expiry_record(self, task: str, commit: str) -> str:
+    def expiry_records_of(self, entity: str, task: str) -> str:
+        """Returns the prefix of the keys of a task's records of the snapshots of a table that it removes."""
+        return f"{self.expiry_records(entity)}{task}/"
+
+    def expiry_record(self, entity: str, task: str, commit: str) -> str:
         """Returns the key of the record of the snapshots that a commit of a task removes, given its `commit_key`."""
-        return f"{self.expiry_records(task)}{commit}.json"
+        return f"{self.expiry_records_of(entity, task)}{commit}.json"
 
     @property
     def all_file_directories(self) -> str:

@@ -94,7 +94,7 @@ async def a_catalog_with_all_kinds() -> CatalogFixture:
     await session.state.create(session.state.paths.plan_request(64 * "0"), b"")
     entry = RelationEntry({"entity": GONE, "type": "table", "locations": []})
     task = await submit_table(session, LiveTable(NS, "gone", entry), "0", {})
-    await session.state.create(session.state.paths.expiry_record(task, 64 * "0"), ExpiryRecord(1).body)
+    await session.state.create(session.state.paths.expiry_record(GONE, task, 64 * "0"), ExpiryRecord(1).body)
     aside = session.state.paths.kept_aside(fixture.runtime.ulid(), session.state.paths.manifest)
     await session.state.create(aside, b"{}")
     await fixture.another().commit(set_property("p", "z"), "b")

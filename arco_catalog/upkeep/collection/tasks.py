@@ -5,12 +5,15 @@ from contextlib import aclosing
 
 from arco_catalog.operations.tasks import tombstone_of
 from arco_catalog.planning.collection import Kind, is_older
-from arco_catalog.state.task import ENDED
+from arco_catalog.state.fields import optional_text
+from arco_catalog.state.task import ENDED, TABLE_EXPIRY, table_identity
 from arco_catalog.state.task_log import StoredTask, read_task
 from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import BATCH, Run
 from storage_backends import Listed
+
+ENTITY = "table_entity_id"
 
 
 async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> None:
@@ -95,7 +98,10 @@ async def _collect(run: Run, stored: StoredTask) -> None:
                     versions[int(name)] = each
     run.stats.collects(Kind.TASK, size=sum(each.size for each in versions.values()), written_ms=stored.written_ms)
     records: list[str] = []
-    for prefix in (run.paths.purge_chunks(stored.task.id), run.paths.expiry_records(stored.task.id)):
+    prefixes = [run.paths.purge_chunks(stored.task.id)]
+    if stored.task.kind == TABLE_EXPIRY and (entity := optional_text(table_identity(stored.task.payload), ENTITY)):
+        prefixes.append(run.paths.expiry_records_of(entity, stored.task.id))
+    for prefix in prefixes:
         async with aclosing(run.pages(prefix)) as pages:
             async for page, _ in pages:
                 records += [each.key for each in page]

@@ -93,7 +93,7 @@ class ExpireSnapshots(CommitRelation):
         if not isinstance(change, PointerCommit):
             return change
         commit = commit_key(self._entity, change.successor.metadata.location)
-        key = self.session.state.paths.expiry_record(self._task, commit)
+        key = self.session.state.paths.expiry_record(self._entity, self._task, commit)
         return replace(change, first=[*change.first, RecordWrite(key, self.found.record.body)])
 
 

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.concurrency import batches, for_each
-from arco_catalog.state.expiry_record import ExpiryRecord
+from arco_catalog.state.expiry_record import ExpiryRecord, read_expiry_records
 from arco_catalog.state.fields import mapping, optional_text
 from arco_catalog.state.locations import Location
 from arco_catalog.state.purge_progress import Progress, count_in
@@ -27,6 +27,8 @@ MAX_MANIFESTS = 500_000
 MAX_NAMES = 200_000
 """Files in memory that are candidates for deletion. More are dealt with in parts, by a digest of their names."""
 MAX_PARTS = 4_096
+SLOW_COMMIT_MS = 60 * 60_000
+"""By how much a commit may follow the record that is written before it."""
 DATA, STATISTICS, MANIFESTS, LISTS, DONE = "data", "statistics", "manifests", "lists", "done"
 _NEXT = {DATA: STATISTICS, STATISTICS: MANIFESTS, MANIFESTS: LISTS, LISTS: DONE}
 """The steps in their order: what names other files is deleted after these (docs/design/purge.md#rule-9)."""
@@ -77,25 +79,25 @@ class _Files:
 @dataclass(frozen=True, slots=True)
 class _Look:
     """What a table names at one time, by its `metadata` files: all `manifests`. And what only expired snapshots name:
-    manifests, manifest lists and statistics."""
+    manifests, manifest lists and statistics. `young` are the manifests of snapshots that were removed not long ago,
+    which may be missing."""
 
     metadata: tuple[str, ...]
     manifests: Sequence[str]
+    young: Sequence[str]
     expired_manifests: Sequence[ReachedFile]
     expired_lists: Sequence[ReachedFile]
     expired_statistics: Sequence[ReachedFile]
 
 
 class FileDeletion:
-    """Deletes the files inside the table's locations to which the records of removed snapshots lead and the table does
-    not, under a lease."""
+    """Deletes the files inside the table's locations to which the task's records of removed snapshots lead and neither
+    the table does, nor a record of another task that is not older than `age_ms`."""
 
-    def __init__(
-        self, execution: Execution, entity: str, locations: Sequence[str], records: Sequence[ExpiryRecord]
-    ) -> None:
+    def __init__(self, execution: Execution, entity: str, locations: Sequence[str], age_ms: int) -> None:
         self._execution = execution
         self._entity = entity
-        self._records = records
+        self._age_ms = age_ms
         self.progress = DeletionProgress.parse(execution.checkpoint)
         self._removal = Removal(execution, locations, self.progress.removed)
         self._last: _Look | None = None
@@ -155,15 +157,19 @@ class FileDeletion:
         """Takes the files out of `found` that are in a manifest of the table. Raises `TaskFailed` if a manifest is
         missing: it might name them."""
 
-        async def keep(manifest: str) -> None:
-            gone: list[str] = []
+        async def keep_young(manifest: str, gone: list[str] | None = None) -> None:
             async with aclosing(entries_of(self._execution, manifest, gone, live_only=True)) as blocks:
                 async for files in blocks:
                     for file in files:
                         found.remove(file.location)
+
+        async def keep(manifest: str) -> None:
+            gone: list[str] = []
+            await keep_young(manifest, gone)
             await self._require_there(look.metadata, gone)
 
         await for_each(look.manifests, READ_AT_ONCE, keep)
+        await for_each(look.young, READ_AT_ONCE, keep_young)
 
     async def _look(self) -> _Look:
         """Reads what the table names now, unless it has the metadata files of the last look. Raises `TaskFailed` for
@@ -179,29 +185,43 @@ class FileDeletion:
         if reached.gone or not metadata:
             raise StoreUnavailable("the table's metadata file was replaced while it was read: another attempt follows")
         own = self._removal.own
-        lists, statistics, needed = _Files(own), _Files(own), _Files(own)
-        for record in self._records:
+        lists, statistics, needed, only = _Files(own), _Files(own), _Files(own), _Files(own)
+        removed, young = await self._records()  # after the pointer was read: a record is written before its commit
+        for record in removed:
             for each in record.lists:
                 lists.add(each)
             for each in record.statistics:
                 statistics.add(each)
-        for each in reached.lists:
+        for each in (*reached.lists, *(name for record in young for name in record.lists)):
             lists.remove(each)
-        for each in reached.statistics:
+        for each in (*reached.statistics, *(name for record in young for name in record.statistics)):
             statistics.remove(each)
         named, gone = dict.fromkeys(reached.direct), list[str]()
         await self._manifests_of([*reached.lists], named, gone)
         await self._require_there(metadata, gone)
-        for each in named:
+        also = dict.fromkeys(each for record in young for each in record.manifests)
+        await self._manifests_of([each for record in young for each in record.lists], also, [])
+        for each in (*named, *also):
             needed.add(each)
-        expired = dict.fromkeys(each for record in self._records for each in record.manifests)
+        expired = dict.fromkeys(each for record in removed for each in record.manifests)
         await self._manifests_of([each.location for each in lists.names.values()], expired, [])
-        only = _Files(own)
         for each in expired:
             location = own(each)
             if location is not None and location not in needed.names:
                 only.add(each)
-        return _Look(metadata, [*named], *([*each.names.values()] for each in (only, lists, statistics)))
+        files = ([*each.names.values()] for each in (only, lists, statistics))
+        return _Look(metadata, [*named], [each for each in also if each not in named], *files)
+
+    async def _records(self) -> tuple[Sequence[ExpiryRecord], Sequence[ExpiryRecord]]:
+        """Returns the task's records, and the young ones of other tasks: their snapshots were removed not long ago, so
+        plans of scans may name their files."""
+        removed, young = list[ExpiryRecord](), list[ExpiryRecord]()
+        async for each in read_expiry_records(self._execution.session().state, self._entity):
+            if each.task == self._execution.task.id:
+                removed.append(each.record)
+            elif each.age_ms < self._age_ms + SLOW_COMMIT_MS:
+                young.append(each.record)
+        return removed, young
 
     async def _manifests_of(self, lists: Sequence[str], named: dict[str, None], gone: list[str]) -> None:
         """Adds the manifests in manifest lists to `named`, and lists that do not exist to `gone`."""

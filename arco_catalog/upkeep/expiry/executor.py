@@ -78,7 +78,7 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
         else:
             plan = await _expire(execution, table, retention_of)
             held_back = plan.held_back
-    records = await _records(execution)  # also of an earlier lease, which died after its commit
+    records = await _records(execution, table)  # also of an earlier lease, which died after its commit
     if not records:
         return TaskResult("Nothing expires" if held_back is None else f"Nothing expires: {held_back}", {})
     if plan is None or held_back is not None or not plan.expiry.updates:
@@ -145,8 +145,9 @@ async def obstacle(sessions: Sessions, table: LiveTable) -> str | None:
     return await deletion_obstacle(sessions.session(), table.entry, own)
 
 
-async def _records(execution: Execution) -> Sequence[ExpiryRecord]:
-    return [each async for each in read_expiry_records(execution.session().state, execution.task.id)]
+async def _records(execution: Execution, table: LiveTable) -> Sequence[ExpiryRecord]:
+    stored = read_expiry_records(execution.session().state, table.entry.entity)
+    return [each.record async for each in stored if each.task == execution.task.id]
 
 
 async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
@@ -159,8 +160,7 @@ async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
     kept_for = await obstacle(execution, table) or await _sharer(execution, table)
     if kept_for is not None:
         return TaskResult(f"{removed}; their files are kept: {kept_for}", {"kept_for": kept_for})
-    records = await _records(execution)
-    deletion = FileDeletion(execution, table.entry.entity, table.entry.locations, records)
+    deletion = FileDeletion(execution, table.entry.entity, table.entry.locations, FILES_AGE_MS)
     return _finished(removed, await deletion.delete())
 
 

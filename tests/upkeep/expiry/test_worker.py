@@ -142,8 +142,8 @@ async def test_the_receipt_of_the_commit_names_the_worker(expiries: Expiries) ->
     await expiries.table()
     await expiries.policy()
     await expiries.work()
-    task = await expiries.task()
-    records = [each async for each in read_expiry_records(expiries.fixture.session().state, task.id)]
-    assert [(each.snapshots, len(each.lists)) for each in records] == [(3, 3)]
+    entity = (await expiries.state()).entity
+    records = [each async for each in read_expiry_records(expiries.fixture.session().state, entity)]
+    assert [(each.record.snapshots, len(each.record.lists)) for each in records] == [(3, 3)]
     made = await receipts(expiries.fixture.session(), NS, "t")
     assert [each["principal"] for each in made if "remove-snapshots" in str(each)] == ["tasks"]
