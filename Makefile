@@ -163,7 +163,7 @@ test-hostile: .venv/.dev ## The worst documents of every format at real servers,
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 # Slow tests of one thing: `make test` has a share of each.
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose test-scans test-expiry
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose test-scans test-expiry test-kafka-connect
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m slow $(TESTED)
@@ -181,18 +181,20 @@ test-oidc: TESTED = tests/authentication/test_keycloak*.py ## Keycloak as the id
 test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spark as the compose files start them, at the servers of these files
 test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
 test-expiry: TESTED = -s tests/engines/expiry ## 1,000 expiries of drawn tables, by the worker and by Iceberg's ExpireSnapshots in Java (ARCO_EXPIRY_TABLES=1000)
+test-kafka-connect: TESTED = tests/engines/kafka_connect ## Iceberg's sink for Kafka Connect: each row of a topic is there once, though workers are killed and other writers append
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
 test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans test-expiry: $(JARS)
 test-sparks: $(OLDER_SPARKS) $(OLDEST_ICEBERG) $(RETRYING) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)
+test-kafka-connect: .jars/kafka-connect/complete
 test-oidc: .tools/keycloak/complete $(if $(AZURITE),$(CONSOLE))
 test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec
 
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-test-engines: .venv/.dev $(JARS) $(TRINO) .venv-engines/.complete .venv-engines-dagster/.complete .venv-engines-flink/.complete .jars/flink/complete .tools/iceberg-go-appender .tools/iceberg-go-scanner ## DuckDB, ClickHouse, DataFusion, Polars, Flink and Dagster on the catalog; five engines append to one table at once; iceberg-go reads what the catalog plans
+test-engines: .venv/.dev $(JARS) $(TRINO) .venv-engines/.complete .venv-engines-dagster/.complete .venv-engines-dbt/.complete .venv-engines-flink/.complete .jars/flink/complete .tools/iceberg-go-appender .tools/iceberg-go-scanner ## DuckDB, ClickHouse, DataFusion, Polars, Flink, dbt and Dagster on the catalog; five engines append to one table at once; iceberg-go reads what the catalog plans
 	$(BIN)/pytest tests/engines/others
 
 # The plugin itself is its user's: no repository of Maven's that was looked into had it.
@@ -240,5 +242,5 @@ docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-audit .venv-core-* .venv-docs .venv-engines .venv-engines-dagster .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build console/build console/node_modules $(dir $(CONSOLE)) .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-core-* .venv-docs .venv-engines .venv-engines-dagster .venv-engines-dbt .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build console/build console/node_modules $(dir $(CONSOLE)) .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

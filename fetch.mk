@@ -59,7 +59,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
 	$(foreach version,$(OTHER_PYTHONS),$(LOCK:3.11=$(version)) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli \
 	  --extra auth --extra lambda --extra otel --group core pyproject.toml -c requirements/dev.txt -o requirements/core-$(version).txt;)
-	for engine in audit docs engines engines-dagster engines-flink polaris trino; do \
+	for engine in audit docs engines engines-dagster engines-dbt engines-flink polaris trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-3.5.in -c requirements/serve.txt -o requirements/spark-3.5.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-4.0.in -c requirements/serve.txt -o requirements/spark-4.0.txt
@@ -106,6 +106,13 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
 	@$(call only_listed,tools/rck/$*.sha256)
+	@touch $@
+
+# Iceberg's sink for Kafka Connect, with a broker and a worker.
+.jars/kafka-connect/complete: tools/kafkaconnect/pom.xml tools/kafkaconnect/jars.sha256
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/kafkaconnect/jars.sha256
+	@$(call only_listed,tools/kafkaconnect/jars.sha256)
 	@touch $@
 
 # Azure's SDK, for Iceberg's client.
