@@ -194,7 +194,7 @@ test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-test-engines: .venv/.dev $(JARS) $(TRINO) .venv-engines/.complete .venv-engines-dagster/.complete .venv-engines-dbt/.complete .venv-engines-flink/.complete .jars/flink/complete .tools/iceberg-go-appender .tools/iceberg-go-scanner ## DuckDB, ClickHouse, DataFusion, Polars, Flink, dbt and Dagster on the catalog; five engines append to one table at once; iceberg-go reads what the catalog plans
+test-engines: .venv/.dev $(JARS) $(TRINO) .venv-engines/.complete .venv-engines-dagster/.complete .venv-engines-dbt/.complete .venv-engines-flink/.complete .jars/flink/complete .tools/iceberg-go-appender .tools/iceberg-go-scanner .tools/iceberg-rust-shell ## DuckDB, ClickHouse, DataFusion, iceberg-rust, Polars, Flink, dbt and Dagster on the catalog; five engines append to one table at once; iceberg-go reads what the catalog plans
 	$(BIN)/pytest tests/engines/others
 
 # The plugin itself is its user's: no repository of Maven's that was looked into had it.

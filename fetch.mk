@@ -172,6 +172,12 @@ ICEBERG_GO := tests/engines/others/iceberg_go
 	@mkdir -p $(@D)
 	go build -C $(ICEBERG_GO) -mod=readonly -buildvcs=false -o $(CURDIR)/$@ ./$(SOURCE)
 
+# DataFusion over iceberg-rust's client. Its Cargo.lock has the hashes of all crates.
+ICEBERG_RUST := tests/engines/others/iceberg_rust
+.tools/iceberg-rust-shell: $(ICEBERG_RUST)/src/main.rs $(ICEBERG_RUST)/Cargo.toml $(ICEBERG_RUST)/Cargo.lock
+	cargo build --quiet --locked --manifest-path $(ICEBERG_RUST)/Cargo.toml --target-dir .tools/cargo
+	strip -o $@ .tools/cargo/debug/$(@F)
+
 # What Kubernetes is told of objects that are not its own, out of the Go modules that define them.
 .tools/crds/%.yaml: requirements/go.txt
 	@mkdir -p $(@D)

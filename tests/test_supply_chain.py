@@ -31,7 +31,7 @@ def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
 
     folders = re.findall(r"(?m)^\.jars/\S+/complete:.*\n((?:\t.*\n)+)", makefile)
     copied = [recipe for recipe in folders if "sha256sum" in recipe and "trino" not in recipe]
-    assert len(copied) == 5
+    assert len(copied) == 6
     assert all("only_listed" in recipe for recipe in copied)
 
 
@@ -77,6 +77,19 @@ def test_packages_of_npm_are_pinned_by_hash_and_no_registry_is_named() -> None:
         assert packages
         assert all(package["integrity"].startswith("sha512-") for package in packages)
         assert not [package for package in packages if "resolved" in package]
+
+
+def test_crates_are_pinned_by_hash_and_named_as_cargo_names_its_index() -> None:
+    """A lock of Cargo's has the name of the index in each entry. A machine whose configuration replaces this source
+    takes crates from the other one, and the lock stays as it is."""
+    folder = PROJECT / "tests" / "engines" / "others" / "iceberg_rust"
+    packages = tomllib.loads((folder / "Cargo.lock").read_text())["package"]
+    crates = [package for package in packages if package["name"] != "iceberg-rust-shell"]
+
+    assert len(crates) == len(packages) - 1 > 400
+    assert all(re.fullmatch(r"[0-9a-f]{64}", crate["checksum"]) for crate in crates)
+    assert {crate["source"] for crate in crates} == {"registry+https://github.com/rust-lang/crates.io-index"}
+    assert "cargo build --quiet --locked" in (PROJECT / "fetch.mk").read_text()
 
 
 @pytest.mark.parametrize("module", ROOT_MODULES, ids=lambda module: module.name)

@@ -15,6 +15,8 @@ from tools.demo.server import WAREHOUSE
 HERE = Path(__file__).resolve().parent
 APPENDER, SCANNER = PROJECT / ".tools" / "iceberg-go-appender", PROJECT / ".tools" / "iceberg-go-scanner"
 """The programs of the folder `iceberg_go`."""
+RUST = PROJECT / ".tools" / "iceberg-rust-shell"
+"""The program of the folder `iceberg_rust`."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -73,9 +75,23 @@ def iceberg_go_scans(lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
 
 @contextmanager
 def _go_program(program: Path, lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
+    with _program(program, lake, scratch, *table.split(".")) as run:
+        yield run
+
+
+@contextmanager
+def iceberg_rust(lake: Lake, scratch: Path) -> Iterator[Sql]:
+    """DataFusion's SQL over iceberg-rust's client, with the catalog `rest`."""
+    properties = [text for name, value in lake.s3.items() for text in (name, value)]
+    with _program(RUST, lake, scratch, *properties) as sql:
+        yield sql
+
+
+@contextmanager
+def _program(program: Path, lake: Lake, scratch: Path, *arguments: str) -> Iterator[Sql]:
     if not program.exists():
         raise LookupError(f"no {program}: `make test-engines` builds it")
-    with shell([str(program), lake.server.uri, WAREHOUSE, *table.split(".")], PROJECT, scratch) as run:
+    with shell([str(program), lake.server.uri, WAREHOUSE, *arguments], PROJECT, scratch) as run:
         yield run
 
 
