@@ -192,7 +192,8 @@ FORMATS: Sequence[Format] = (
     Format(
         "Plan id, plan task",
         "callers who are let in",
-        f"{tokens.MAX_TOKEN} characters; its request {size_of(tokens.MAX_REQUEST_BYTES)} unpacked",
+        f"{tokens.MAX_TOKEN} characters; its request {size_of(tokens.MAX_STORED)}, "
+        f"{size_of(tokens.MAX_REQUEST_BYTES)} unpacked",
         f"{scan_request.MAX_FIELDS:,} columns in select and stats-fields, {ranges.MAX_PARTS} plan tasks in an answer",
         "as the body",
         REQUEST,

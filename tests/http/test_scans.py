@@ -15,9 +15,10 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import MAX_COUNT
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
-from arco_catalog.operations.scans import delete_files, planner, plans
+from arco_catalog.operations.scans import delete_files, files_memory, planner, plans
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
 from arco_catalog.state import avro, manifest_entries, worker_threads
+from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends import Found
 from tests.http.logged_service import LoggedService
 from tests.support.http_service import HttpService
@@ -283,7 +284,7 @@ async def test_a_manifest_whose_files_take_much_memory_is_planned_in_parts(
     client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch, memory: int
 ) -> None:
     monkeypatch.setattr(avro, "SLICE_RECORDS", 7)
-    monkeypatch.setattr(planner, "MAX_FILES_BYTES", memory)
+    monkeypatch.setattr(files_memory, "MAX_FILES_BYTES", memory)
     await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(100), x=(0, 6)))]))
     first = await client.post(PLAN, {})
     assert 0 < len(tasks_of(first)) < 40
@@ -296,7 +297,7 @@ async def test_manifests_whose_files_take_much_memory_together_are_planned_in_pa
 ) -> None:
     """Also if their writer claims that each has one file, and if many are read for one search of the deletes."""
     monkeypatch.setattr(avro, "SLICE_RECORDS", 7)
-    monkeypatch.setattr(planner, "MAX_FILES_BYTES", 20_000)
+    monkeypatch.setattr(files_memory, "MAX_FILES_BYTES", 20_000)
     monkeypatch.setattr(delete_files, "FEW_FILES", 9 if few_deletes else 0)
     sizes = [3, 0, *[20] * 30]
     data = [Manifest(entries(*numbered(size, f"m{place}-")), claimed=1) for place, size in enumerate(sizes)]
@@ -506,6 +507,37 @@ async def test_an_increment_of_many_appends_is_planned_in_parts(client: Client, 
     body: JsonObject = {"start-snapshot-id": 3, "end-snapshot-id": 59}
     assert await scan(client, body) == [f"s{number}-{each}" for number in range(4, 60) for each in range(number % 5)]
     assert plan_tasks_of(await client.post(PLAN, body))
+
+
+async def test_an_increment_leaves_out_what_an_entry_states_another_snapshot_to_have_added(
+    client: Client, scanned: ScannedTable
+) -> None:
+    """As Iceberg's Java library does, which a writer may have meant by it."""
+    first = await scanned.snapshot(1, [])
+    listed = [*entries("a"), *entries("b", added_by=1), *entries("c", added_by=3), *entries("d", added_by=77)]
+    second = await scanned.snapshot(2, [Manifest(listed)], parent=1)
+    third = await scanned.snapshot(3, [], parent=2)
+    await commit(client, first, second, third)
+    assert await scan(client, {"start-snapshot-id": 1, "end-snapshot-id": 3}) == ["a", "c"]
+    assert await scan(client) == ["a", "b", "c", "d"]
+
+
+async def test_what_is_left_behind_a_full_answer_is_split_into_parts_that_each_fill_one(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its answers had read all entries behind it in vain."""
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(400)))]))
+    read: list[int] = []
+
+    def observed(**fields: Any) -> EntrySelection:
+        read.append((400 if fields["end"] is None else fields["end"]) - fields["first"])
+        return EntrySelection(**fields)
+
+    monkeypatch.setattr(f"{planner.__name__}.EntrySelection", observed)
+    monkeypatch.setattr(answer_module, "MAX_BYTES", 2_000)
+    assert await scan(client) == numbered(400)
+    assert len(read) > 20
+    assert sum(read) < 3 * 400
 
 
 @pytest.mark.usefixtures("small_parts")

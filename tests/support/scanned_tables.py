@@ -12,7 +12,8 @@ from tools.support import entry_files
 
 
 def entry(path: str, *, status: int = 1, x: tuple[int, int] | None = None, **fields: Any) -> dict[str, Any]:
-    """An entry of a file of ten rows; its column 1, a long, has values from `x[0]` to `x[1]`."""
+    """An entry of a file of ten rows; its column 1, a long, has values from `x[0]` to `x[1]`. It states that the
+    snapshot `added_by` has added it, that of its manifest if there is none."""
     inherited = {} if status == 1 else {"sequence_number": 1, "file_sequence_number": 1}
     statistics: dict[str, Any] = {}
     if x is not None:
@@ -23,8 +24,9 @@ def entry(path: str, *, status: int = 1, x: tuple[int, int] | None = None, **fie
             "lower_bounds": lower,
             "upper_bounds": upper,
         }
+    added_by = {"added_by": fields.pop("added_by")} if "added_by" in fields else {}
     described = {"file_path": path, "file_size_in_bytes": 100, **inherited, **statistics, **fields}
-    return entry_files.entry(0, status, **described)
+    return {**entry_files.entry(0, status, **described), **added_by}
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class ScannedTable:
     async def _manifest(self, name: str, snapshot_id: int, manifest: Manifest) -> ManifestFile:
         place = f"{self.location}/metadata/{name}.avro"
         sequence = snapshot_id if manifest.sequence_number is None else manifest.sequence_number
-        entries = [{**each, "snapshot_id": snapshot_id} for each in manifest.entries]
+        entries = [{**each, "snapshot_id": each.get("added_by", snapshot_id)} for each in manifest.entries]
         fields = (manifest.partition or {}).items()
         partition = [entry_files.optional(1000 + each, name, of) for each, (name, of) in enumerate(fields)]
         body = entry_files.entry_file(entries, entry_files.entry_schema(partition))

@@ -15,8 +15,10 @@ from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.partition_keys import dropped_columns
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.iceberg.schema import Column, columns_of
+from arco_catalog.operations.scans import files_memory
 from arco_catalog.operations.scans.answer import MAX_BYTES, TaskAnswer
 from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes
+from arco_catalog.operations.scans.files_memory import FilesMemory
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource
 from arco_catalog.operations.scans.ranges import MAX_PARTS, Piece, split, weight_of, within
 from arco_catalog.operations.scans.scan_table import ScanTable
@@ -37,13 +39,8 @@ TASK_BYTES: Final = 400
 """Bytes of JSON of a task without statistics, roughly."""
 MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
-MAX_FILES_BYTES: Final = 32 << 20
-"""Bytes of memory of the matching files of one manifest, after which a plan task has the rest: 5,000 files with the
-statistics of ten columns have that much. Those of all manifests that are read after it may have as much together."""
 ANSWER_MEMORY: Final = 8 << 20
-"""Bytes of memory of an answer: its parts, the bytes that are sent, and files up to `FREE_BYTES`."""
-FREE_BYTES: Final = 4 << 20
-"""Bytes of memory of matching files for which a request takes no further memory. For more it takes as much at once."""
+"""Bytes of memory of an answer: its parts, the bytes that are sent, and files for which it takes no more."""
 ENTRY_BYTES: Final = 100
 """Bytes that an entry counts as when its work is given to a thread."""
 
@@ -56,34 +53,6 @@ class PartPlan(NamedTuple):
     parts: Sequence[Range]
     manifests: int = 0
     pruned: int = 0
-
-
-class _FilesMemory:
-    """The memory of matching files that an answer has not added yet, for which the request takes memory."""
-
-    def __init__(self, source: ManifestSource) -> None:
-        self._source = source
-        self._used = self._of_others = 0
-        self._reserved = FREE_BYTES
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the manifests after the first have so many files that no further one should be read."""
-        return self._of_others > MAX_FILES_BYTES
-
-    async def add(self, size: int, *, is_first: bool) -> None:
-        """Counts files of this size in bytes, of the first manifest or another one. Raises `OutOfMemory`."""
-        self._used += size
-        self._of_others += 0 if is_first else size
-        missing = self._used - self._reserved
-        if missing > 0:
-            step = max(missing, FREE_BYTES)
-            self._reserved += step
-            await self._source.take_memory(step)
-
-    def clear(self) -> None:
-        """Counts from nothing again. The request keeps the memory that it holds."""
-        self._used = self._of_others = 0
 
 
 class _MatchingFiles(NamedTuple):
@@ -118,6 +87,7 @@ class Planner:
         self._scan = scan
         self._filter = of_scan
         self._size = size
+        self._snapshot_ids = frozenset(each["snapshot-id"] for each in table.snapshots)
         self._lists: dict[int, Sequence[ManifestFile]] = {}
         self._pruned = 0
         self._stats = frozenset(scan.stats_columns)
@@ -209,7 +179,7 @@ class Planner:
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
         answer, read = self._answer(), 0
         deletes = await self._delete_files() if pieces and not self._is_incremental else None
-        memory = _FilesMemory(self._source)
+        memory = FilesMemory(self._source.take_memory)
         index: DeleteIndex | None = None
         for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):
             found: list[_MatchingFiles] = []
@@ -230,11 +200,16 @@ class Planner:
                 if added < len(each.files):
                     rest = Position(piece.list, piece.manifest, each.files[added].position)
                 if rest is not None:
-                    left = Range(rest, part.end)
-                    return PartPlan(answer, split(within(pieces, left), left, self._part_weight), read, self._pruned)
+                    return PartPlan(answer, self._rest(pieces, Range(rest, part.end)), read, self._pruned)
         return PartPlan(answer, [], read, self._pruned)
 
-    async def _read(self, piece: Piece, part: Range, memory: _FilesMemory, is_first: bool) -> _MatchingFiles:
+    def _rest(self, pieces: Sequence[Piece], left: Range) -> Sequence[Range]:
+        """Splits what is left of these pieces behind a full answer into parts of which each fills about another one. Of
+        files with long residuals or statistics an answer has few, and would read all entries behind them in vain."""
+        behind = within(pieces, left)
+        return split(behind, left, min(self._part_weight, max(1, weight_of(pieces) - weight_of(behind))))
+
+    async def _read(self, piece: Piece, part: Range, memory: FilesMemory, is_first: bool) -> _MatchingFiles:
         """Reads the files of a manifest, in a part of the scan, that may have matching rows, up to a bound. Of the
         first manifest of some that are read together, these are more than none."""
         manifest, place = self._lists[piece.list][piece.manifest], (piece.list, piece.manifest)
@@ -252,18 +227,24 @@ class Planner:
         size = 0
         async with aclosing(self._source.entries(manifest, selection)) as chunks:
             async for chunk in chunks:
-                matching = await off_loop(ENTRY_BYTES * len(chunk), partial(_matching, chunk, of_spec))
+                matching = await off_loop(ENTRY_BYTES * len(chunk), partial(self._matching, chunk, of_spec))
                 files += matching
                 added = sum(file.memory for file in matching)
                 size += added
                 await memory.add(added, is_first=is_first)
                 # A plan task with the only file of the first manifest would never end: it is this part again.
-                is_full = len(files) > 1 and size > MAX_FILES_BYTES if is_first else memory.is_full
+                is_full = len(files) > 1 and size > files_memory.MAX_FILES_BYTES if is_first else memory.is_full
                 if len(files) > 2 * PART_WEIGHT or (files and is_full):
                     return _MatchingFiles(files[:-1], Position(*place, files[-1].position))
                 if is_full:
                     return _MatchingFiles([], Position(*place, selection.first))
         return _MatchingFiles(files, None)
+
+    def _matching(self, chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[ContentFile]:
+        matching = [file for file in chunk if of_spec.file_may_match(file.statistics)]
+        if not self._is_incremental:
+            return matching
+        return [file for file in matching if file.snapshot_id in self._snapshot_ids]
 
     def _columns(self) -> frozenset[int]:
         of_deletes = self._deletes.column_ids if self._deletes is not None else frozenset[int]()
@@ -316,10 +297,6 @@ class Planner:
 
     def _may_match(self, file: ContentFile) -> bool:
         return self._filter.for_spec(file.spec_id).file_may_match(file.statistics)
-
-
-def _matching(chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[ContentFile]:
-    return [file for file in chunk if of_spec.file_may_match(file.statistics)]
 
 
 def _entries(manifest: ManifestFile) -> int:

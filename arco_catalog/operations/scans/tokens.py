@@ -27,6 +27,8 @@ MAX_INLINE: Final = 300
 """Maximum bytes of a compressed request that a token contains. Tokens name a longer one by its hash."""
 MAX_REQUEST_BYTES: Final = 4 << 20
 """Maximum bytes of a request in a token or in the store, unpacked."""
+MAX_STORED: Final = 512 << 10
+"""Maximum bytes of a compressed request that is stored."""
 _BEST_BYTES: Final = 8 << 10
 """Bytes of a request up to which it is compressed as well as can be, which takes microseconds a byte."""
 
@@ -166,7 +168,13 @@ def pack_scan(scan: Scan, day: int) -> bytes:
     plain = dumps([*fields, day])
     if len(plain) > MAX_REQUEST_BYTES:
         raise BadRequest(f"The filter and the columns of a scan may have at most {MAX_REQUEST_BYTES:,} bytes of JSON")
-    return zlib.compress(plain, 1)
+    packed = zlib.compress(plain, 1)
+    if len(packed) > MAX_STORED:
+        raise BadRequest(
+            f"The filter and the columns of a scan may have at most {MAX_STORED:,} bytes, compressed: use a shorter "
+            "filter, or let the client plan its scans (scan-planning-mode=client)"
+        )
+    return packed
 
 
 def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:

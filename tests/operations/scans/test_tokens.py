@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from arco_catalog.operations.scans.tokens import (
     LIFETIME_S,
     MAX_INLINE,
     MAX_REQUEST_BYTES,
+    MAX_STORED,
     MAX_TOKEN,
     InvalidToken,
     Position,
@@ -128,6 +131,14 @@ def test_a_request_of_the_maximum_is_read_again_and_a_longer_one_is_refused() ->
     assert unpack_scan(pack_scan(scan, 1), 1) == scan
     with pytest.raises(BadRequest, match="at most"):
         pack_scan(Scan(1, 0, filter="x" * MAX_REQUEST_BYTES), 1)
+
+
+def test_a_request_that_is_stored_has_a_bound_that_the_longest_lists_of_identifiers_keep() -> None:
+    """A reader may have any number of different ones stored."""
+    identifiers: JsonValue = [str(UUID(bytes=hashlib.sha256(b"%d" % each).digest()[:16])) for each in range(20_000)]
+    assert 300_000 < len(pack_scan(Scan(1, 0, filter=identifiers), 1)) < MAX_STORED
+    with pytest.raises(BadRequest, match="compressed"):
+        pack_scan(Scan(1, 0, filter=Random(1).randbytes(MAX_STORED).hex()), 1)
 
 
 def test_a_request_is_hashed_once_for_all_its_plan_tasks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,38 @@
+"""The memory of the matching files that an answer has not added yet."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+MAX_FILES_BYTES: Final = 32 << 20
+"""Bytes of memory of the matching files of one manifest, after which a plan task has the rest: 5,000 files with the
+statistics of ten columns have that much. Those of all manifests that are read after it may have as much together."""
+FREE_BYTES: Final = 4 << 20
+"""Bytes of memory of matching files for which a request takes no further memory. For more it takes as much at once."""
+
+
+class FilesMemory:
+    """Counts the matching files of some manifests, and takes memory for them by `take`, which raises `OutOfMemory`."""
+
+    def __init__(self, take: Callable[[int], Awaitable[object]]) -> None:
+        self._take = take
+        self._used = self._of_others = 0
+        self._reserved = FREE_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the manifests after the first have so many files that no further one should be read."""
+        return self._of_others > MAX_FILES_BYTES
+
+    async def add(self, size: int, *, is_first: bool) -> None:
+        """Counts files of this size in bytes, of the first manifest or another one. Raises `OutOfMemory`."""
+        self._used += size
+        self._of_others += 0 if is_first else size
+        missing = self._used - self._reserved
+        if missing > 0:
+            step = max(missing, FREE_BYTES)
+            self._reserved += step
+            await self._take(step)
+
+    def clear(self) -> None:
+        """Counts from nothing again. The request keeps the memory that it holds."""
+        self._used = self._of_others = 0
