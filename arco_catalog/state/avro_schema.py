@@ -181,8 +181,8 @@ class _Checker:
                 return self._one(other if isinstance(other, str) else None, space, depth)
 
     def _union(self, branches: Sequence[JsonValue], space: str, depth: int) -> _Type:
-        if len(branches) > MAX_BRANCHES:
-            raise Unreadable(f"the Avro schema has a union of more than {MAX_BRANCHES} types")
+        if not 0 < len(branches) <= MAX_BRANCHES:  # a value of none would take no bytes, and so any number of them
+            raise Unreadable(f"the Avro schema has a union of {len(branches)} types, expected 1 to {MAX_BRANCHES}")
         return _Type(
             [each if each == "null" else self.check(each, space, depth + 1).schema for each in branches],
             1,  # which branch it is

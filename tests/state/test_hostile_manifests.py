@@ -11,6 +11,7 @@ from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.state import avro_skippers
 from arco_catalog.state.avro_schema import MAX_SCHEMA_BYTES, MAX_TYPES, Unreadable
+from arco_catalog.state.avro_values import encode_long
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 from tools.support.avro_files import avro_file
 from tools.support.entry_files import entry, entry_file, entry_schema, field, listed
@@ -139,3 +140,14 @@ async def test_few_entries_are_decoded_at_a_time() -> None:
     sizes = [sum(file.memory for file in files) async for files in read_entries(read_range, listed(body), EVERY)]
     assert len(sizes) > 5
     assert max(sizes) < 8 << 20
+
+
+async def test_an_array_of_items_that_take_no_bytes_is_an_error() -> None:
+    """A union of no types took none: a hundred bytes kept a thread busy for good."""
+    schema = entry_schema()
+    fields = schema["fields"]
+    assert isinstance(fields, list)
+    empty = field(5_000, "x", {"type": "array", "items": []})
+    body = avro_file({**schema, "fields": [empty, *fields]}, [(1, encode_long(1 << 40))])
+    with pytest.raises(Unreadable, match="union of 0 types"):
+        await read(body)
