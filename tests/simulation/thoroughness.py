@@ -19,16 +19,16 @@ EVERYTHING = TIMES > 1
 """Whether no single fault is left out."""
 
 
-def count(of: int) -> int:
+def count(of: int, share: int = SHARE) -> int:
     """How many seeds, random plans or programs are tried where a test names this many."""
-    return of * TIMES if _RUNS else -(-of // SHARE)
+    return of * TIMES if _RUNS else -(-of // share)
 
 
-def sample(scenario: Scenario, plans: Sequence[FaultPlan], most: int) -> Sequence[FaultPlan]:
+def sample(scenario: Scenario, plans: Sequence[FaultPlan], most: int, share: int = SHARE) -> Sequence[FaultPlan]:
     """As many of the plans as a test that names `most` of them tries, evenly spread.
 
     Each scenario's begin elsewhere: together they meet every kind of fault at every kind of call.
     """
-    tried = len(plans) if EVERYTHING else min(count(most), len(plans))
+    tried = len(plans) if EVERYTHING else min(count(most, share), len(plans))
     first = zlib.crc32(name_of(scenario).encode()) % max(1, len(plans))
     return [plans[(first + number * len(plans) // tried) % len(plans)] for number in range(tried)]
