@@ -185,6 +185,7 @@ async def test_without_the_key_the_same_retry_destroys_a_table(
         files_of(catalog.load_table("db.t"))
 
 
+@pytest.mark.slow  # its client is the one above, which is tried each time
 async def test_a_spark_job_finishes_though_every_answer_is_lost_once(
     server: Server, catalog: Catalog, tmp_path: Path
 ) -> None:

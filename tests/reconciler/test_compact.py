@@ -55,6 +55,7 @@ async def test_an_executor_that_dies_costs_no_event_and_tells_none_twice(
     served.assert_each_event_once()
 
 
+@pytest.mark.slow  # test_maintain.py runs another job by this command, above executors run this one
 def test_the_command_runs_the_job_with_a_spark_of_its_own(served: ServedLake) -> None:
     said = ["pipeline", "run", "compact", "--uri", served.server.uri, "--master", "local[1]"]
     where = ["--store", served.server.store, "--warehouse", WAREHOUSE]

@@ -71,8 +71,9 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
     assert writer.commits > 0
     assert counts["unreadable"] == []
 
-    maintained.run()  # what gave way to the writer in the first run is still due
     mended = {"rewrite_data_files", "expire_snapshots", "remove_orphan_files"}
+    if not mended <= maintained.mended("busy"):
+        maintained.run()  # what gave way to the writer in the first run is still due
     assert mended <= maintained.mended("busy") <= {*mended, "rewrite_manifests"}  # manifests: if the writer left many
     outcomes = maintained.outcomes("busy")
     assert int(str(outcomes["rewrite_data_files"]["data_files_before"])) >= COMMITS
