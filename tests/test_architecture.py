@@ -31,6 +31,7 @@ ROOMS = (
     ("storage_backends",),
 )
 DATACLASSES = "storage_backends.lazy_dataclass"  # a form of the standard library's, for every module
+PROVE = "arco_catalog.prove"  # a program for any catalog, which `arco prove` runs
 SEMANTICS = "arco_catalog.iceberg"  # pure functions that every room of the catalog may use
 UPKEEP = "arco_catalog.upkeep"  # programs that take longer than a request
 # The part of the HTTP room that may import UPKEEP: the delegation service's own application, which submits purges to a
@@ -86,7 +87,7 @@ def within(module: str, package: str) -> bool:
 
 
 def room_of(module: str) -> str | None:
-    rooms = [room for level in (*ROOMS, (SEMANTICS,), OUTSIDE) for room in level]
+    rooms = [room for level in (*ROOMS, (SEMANTICS,), (PROVE,), OUTSIDE) for room in level]
     return next((room for room in rooms if within(module, room)), None)
 
 
@@ -105,6 +106,10 @@ def one_way(edge: Import) -> str | None:
         return None
     if there in OUTSIDE:
         return "what ships never imports tests, benches, tools or the demo"
+    if here == PROVE:
+        return "what tests any catalog imports nothing of this one"
+    if there == PROVE:
+        return None if here == "arco_catalog.cli" else "only a command starts what tests catalogs"
     if here == SEMANTICS:
         return "the Iceberg semantics import nothing of ours"
     if there == SEMANTICS:

@@ -25,7 +25,7 @@ from tools.support.environment import PROJECT
 
 TESTS = PROJECT / "tests"
 PAGE = (TESTS / "README.md").read_text()
-MAKEFILE = "".join((PROJECT / name).read_text() for name in ("Makefile", "fetch.mk"))
+MAKEFILE = "".join((PROJECT / name).read_text() for name in ("Makefile", "fetch.mk", "slow.mk"))
 
 
 def cells(heading: str, column: int) -> list[str]:

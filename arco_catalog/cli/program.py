@@ -22,6 +22,7 @@ from arco_catalog.cli import (
     pipeline_command,
     plan_command,
     principal_commands,
+    prove_command,
     realm_commands,
     recovery_commands,
     role_commands,
@@ -45,6 +46,7 @@ EXTRAS = {
     "httptools": "serve",
     "prometheus_client": "metrics",
     "pyiceberg": "import",
+    "aiohttp": "prove",
 }
 """The extra that installs a module."""
 COMMANDS = (
@@ -59,6 +61,7 @@ COMMANDS = (
     *operator_commands.COMMANDS,
     *recovery_commands.COMMANDS,
     upgrade_command.COMMAND,
+    prove_command.COMMAND,
     pipeline_command.COMMAND,
     catalog_commands.COMMAND,
     realm_commands.COMMAND,

@@ -71,4 +71,4 @@ async def test_every_example_of_the_page_runs(srv: Path, tmp_path: Path) -> None
 def test_every_command_is_on_the_page() -> None:
     shown = "\n".join(BLOCKS)
     for command in COMMANDS:
-        assert f"arco {command.name}" in (PAGE if command.name in ("serve", "pipeline") else shown)
+        assert f"arco {command.name}" in (PAGE if command.name in ("serve", "pipeline", "prove") else shown)

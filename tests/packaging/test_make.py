@@ -71,6 +71,7 @@ def test_nothing_is_fetched_with_a_tool_that_is_missing(
     shutil.copytree(PROJECT / "console", tmp_path / "console", ignore=shutil.ignore_patterns("node_modules", "build"))
     shutil.copy(PROJECT / "Makefile", tmp_path)
     shutil.copy(PROJECT / "fetch.mk", tmp_path)
+    shutil.copy(PROJECT / "slow.mk", tmp_path)
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
     add(programs, *(tool for tool in TOOLS if tool != lacking))
     recipe = make(programs, "--dry-run", "test", folder=tmp_path).stdout
@@ -84,6 +85,7 @@ def test_where_no_python_fits_make_says_what_to_install(programs: Path, tmp_path
     shutil.copytree(PROJECT / "requirements", tmp_path / "requirements")
     shutil.copy(PROJECT / "Makefile", tmp_path)
     shutil.copy(PROJECT / "fetch.mk", tmp_path)
+    shutil.copy(PROJECT / "slow.mk", tmp_path)
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
     said = make(programs, "setup", folder=tmp_path)
     assert said.returncode != 0
@@ -95,7 +97,7 @@ def test_where_no_python_fits_make_says_what_to_install(programs: Path, tmp_path
 def test_where_npm_is_missing_make_names_what_the_console_needs(programs: Path, tmp_path: Path) -> None:
     for folder in ("requirements", "console"):
         shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("node_modules", "build"))
-    for file in ("Makefile", "fetch.mk", "pyproject.toml"):
+    for file in ("Makefile", "fetch.mk", "slow.mk", "pyproject.toml"):
         shutil.copy(PROJECT / file, tmp_path)
     ended = make(programs, "console", folder=tmp_path)
     assert ended.returncode != 0

@@ -1,0 +1,183 @@
+"""`arco prove`: tests a catalog by drawn programs, and reports what was found."""
+
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import carry_out
+from arco_catalog.cli.small_files import MAX_TOKEN_BYTES, read_text
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.prove.campaign import Campaign, CampaignOptions, CampaignReport, RestartFailed, open_campaign
+from arco_catalog.prove.catalog import NoCatalog
+from arco_catalog.prove.program import Fault
+from arco_catalog.prove.replay_file import MalformedReplay, Replay, decode, encode
+from arco_catalog.prove.running import ProgramFailed
+from arco_catalog.state.characters import escaped
+
+MAX_REPLAY_BYTES = 1 << 20
+TIMES = 20
+"""How often a replay is run."""
+MAX_FINDINGS = 10
+OUTCOMES = ("done", "refused", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class ProveOptions:
+    """The options of `arco prove`, as its help describes them."""
+
+    servers: Sequence[str]
+    warehouse: str | None
+    token_file: str | None
+    clients: int
+    seconds: float
+    operations: int
+    seed: int
+    restart: str | None
+    linearizable: bool
+    output: str
+    shrink_seconds: float
+    replay: str | None
+    as_json: bool
+    environment: Mapping[str, str]
+
+
+def run(options: ProveOptions) -> int:
+    """Tests the catalog, and reports the counts and what was found. Returns 1 if anything was, else 0. Raises
+    `CliError` if no catalog answers, or a program could not be run to its end."""
+    replay = _read_replay(options.replay)
+
+    async def work() -> int:
+        codes: list[int] = []
+
+        async def use(campaign: Campaign) -> None:
+            codes.append(await (_search(campaign, options) if replay is None else _repeat(campaign, replay)))
+
+        try:
+            await open_campaign(await _campaign_options(options), use)
+        except* (NoCatalog, ProgramFailed, RestartFailed) as errors:
+            raise CliError(str(errors.exceptions[0])) from errors
+        return codes[0]
+
+    return carry_out(work)
+
+
+async def _campaign_options(options: ProveOptions) -> CampaignOptions:
+    token = await _token(options)
+    return CampaignOptions(
+        [server.rstrip("/") for server in options.servers],
+        {} if token is None else {"Authorization": f"Bearer {token}"},
+        options.warehouse,
+        options.clients,
+        options.seconds,
+        options.operations,
+        options.seed,
+        shlex.split(options.restart or ""),
+        options.linearizable,
+    )
+
+
+async def _token(options: ProveOptions) -> str | None:
+    if options.token_file is not None:
+        return read_text(options.token_file, "the token", MAX_TOKEN_BYTES)
+    from arco_catalog.cli.login import saved_token  # needs httptools, which is of no other use here
+
+    return await saved_token(options.servers[0], options.environment)
+
+
+def _read_replay(path: str | None) -> Replay | None:
+    if path is None:
+        return None
+    try:
+        return decode(read_text(path, "the replay", MAX_REPLAY_BYTES))
+    except MalformedReplay as error:
+        raise CliError(f"{path}: {error}") from error
+
+
+async def _search(campaign: Campaign, options: ProveOptions) -> int:
+    report = await campaign.run(_show_progress)
+    counts, findings = _counts(report), report.findings[:MAX_FINDINGS]
+    document: JsonObject = {
+        **counts,
+        "findings": [
+            {"rule": finding.rule, "breaks": finding.breaks, "text": finding.text, "operations": [*finding.operations]}
+            for finding in findings
+        ],
+    }
+    if not options.as_json:
+        _print_report(report)
+    if report.program is not None:
+        print("Looking for a small program that reproduces it", file=sys.stderr)
+        replay = await campaign.make_replay(report.program, findings[0].breaks, options.shrink_seconds)
+        runs = sum([await campaign.reproduces(replay) for _ in range(TIMES)])
+        Path(options.output).write_text(encode(replay))  # noqa: ASYNC240 (nothing else runs on this loop now)
+        document |= {"replay": options.output, "replay_operations": replay.program.steps, "replay_reproduced": runs}
+        if not options.as_json:
+            _print_replay(replay, runs, options.output)
+    if options.as_json:
+        print(json_text(document))
+    return 1 if findings else 0
+
+
+async def _repeat(campaign: Campaign, replay: Replay) -> int:
+    """Runs a replay `TIMES` times, and reports how often it found a violation."""
+    runs = sum([await campaign.reproduces(replay) for _ in range(TIMES)])
+    print(f"{runs} of {TIMES} runs showed what {replay.breaks}")
+    return 1 if runs else 0
+
+
+def _show_progress(report: CampaignReport) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{report.programs:,} programs, {report.operations:,} operations", end="", file=sys.stderr)
+
+
+def _counts(report: CampaignReport) -> JsonObject:
+    return {
+        "programs": report.programs,
+        "operations": report.operations,
+        "seconds": round(report.seconds, 1),
+        "kills": report.kills,
+        "requests_repeated": report.repeated,
+        "searches_given_up": report.undecided,
+        "answers_not_understood": report.foreign,
+        "outcomes": dict(report.outcomes),
+    }
+
+
+def _print_report(report: CampaignReport) -> None:
+    names = sorted({outcome.partition(" ")[0] for outcome in report.outcomes})
+    rows = [[kind, *_numbers(report.outcomes, kind)] for kind in names]
+    print(table(("OPERATION", *map(str.upper, OUTCOMES)), rows))
+    print(
+        f"{report.programs:,} programs of {report.operations:,} operations in {report.seconds:,.0f} s, "
+        f"{report.kills:,} kills, {report.repeated:,} requests repeated under their keys"
+    )
+    if report.undecided:
+        print(f"{report.undecided:,} searches for an order of names were given up: nothing is known of these")
+    if report.foreign:
+        print(f"{report.foreign:,} answers are none of the specification, and count as unknown")
+    for finding in report.findings[:MAX_FINDINGS]:
+        print(f"FOUND  {escaped(str(finding))}")
+    if len(report.findings) > MAX_FINDINGS:
+        print(f"... and {len(report.findings) - MAX_FINDINGS:,} more in this program")
+    if not report.findings:
+        print("Nothing was found.")
+
+
+def _numbers(outcomes: Counter[str], kind: str) -> list[str]:
+    return [f"{outcomes[f'{kind} {outcome}']:,}" for outcome in OUTCOMES]
+
+
+def _print_replay(replay: Replay, runs: int, output: str) -> None:
+    program = replay.program
+    print(f"{output}: {program.steps} operations, {replay.runs} runs at most; {runs} of {TIMES} tries showed it")
+    for client, steps in enumerate(program.clients):
+        for step in steps:
+            operation = step.operation
+            words = (operation.id, operation.kind, *operation.names, *({step.fault} - {Fault.NONE}))
+            print(f"  client {client}: {' '.join(words)}")

@@ -1,0 +1,69 @@
+"""The content of an answer: its status, error, the state of its table, the names in a listing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arco_catalog.prove.history import Status, TableState
+from arco_catalog.prove.requests import COMMITS, CREATOR, Base
+
+MAX_COMMITS = 10_000
+
+
+class ForeignAnswer(Exception):
+    """An answer that is none of the specification."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP response, with its body as JSON; None for none, and for one that is no JSON."""
+
+    code: int
+    body: object = None
+    etag: str = ""
+
+    @property
+    def status(self) -> Status:
+        """How the operation ended, by the status code."""
+        if self.code < 400:
+            return Status.DONE
+        return Status.REFUSED if self.code < 500 else Status.UNKNOWN
+
+    @property
+    def error(self) -> str:
+        """The type of the error; empty if there is none."""
+        error = self.body.get("error") if isinstance(self.body, dict) else None
+        kind = error.get("type") if isinstance(error, dict) else None
+        return kind if isinstance(kind, str) else ""
+
+
+def table_in(answer: Answer) -> Base:
+    """Returns the table in an answer. Raises `ForeignAnswer` if there is none of this program."""
+    metadata = _object(_object(answer.body).get("metadata"))
+    properties = _object(metadata.get("properties"))
+    creator, commits = properties.get(CREATOR), properties.get(COMMITS, "")
+    uuid, location = metadata.get("table-uuid"), metadata.get("location")
+    snapshot = metadata.get("current-snapshot-id")
+    texts = (creator, commits, uuid, location)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(snapshot, int | None):
+        raise ForeignAnswer("The answer has no table that `arco prove` made")
+    ids = tuple(str(commits).split()[:MAX_COMMITS])
+    state = TableState(str(creator), ids, str(uuid), None if snapshot == -1 else snapshot)
+    number, updated = metadata.get("last-sequence-number", 0), metadata.get("last-updated-ms", 0)
+    if not isinstance(number, int) or not isinstance(updated, int):
+        raise ForeignAnswer("The answer has a table without a sequence number or a time")
+    return Base(state, str(location), number, updated, answer.etag)
+
+
+def names_in(answer: Answer) -> tuple[frozenset[str], str | None]:
+    """Returns the names in a page of a listing, and the token of the next page. Raises `ForeignAnswer`."""
+    body = _object(answer.body)
+    identifiers, token = body.get("identifiers"), body.get("next-page-token")
+    if not isinstance(identifiers, list) or not isinstance(token, str | None):
+        raise ForeignAnswer("The answer is no listing of tables")
+    return frozenset(str(_object(identifier).get("name")) for identifier in identifiers), token or None
+
+
+def _object(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ForeignAnswer("The answer does not have an object that the specification requires")
+    return value

@@ -1,0 +1,185 @@
+"""Runs programs against a catalog until the time is over, and makes what is found reproducible: `arco prove`."""
+
+import asyncio
+import random
+import time
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from arco_catalog.prove.catalog import Catalog, read_catalog
+from arco_catalog.prove.checker import HistoryVerdict, check, claimed
+from arco_catalog.prove.findings import Breaks, Finding
+from arco_catalog.prove.network import Network
+from arco_catalog.prove.program import Program, draw_program
+from arco_catalog.prove.replay_file import MAX_RUNS, Replay
+from arco_catalog.prove.running import ProgramResult, Site, run_program
+from arco_catalog.prove.shrinking import shrink
+
+RUNS, RUNS_THAT_BREAK = 8, 7
+"""How often a smaller replay is tried, and how often it must reproduce, to take the place of the larger one: one that
+did so by luck would not do so again."""
+RESTART_S = 120.0
+"""The time in which the command that restarts servers must end."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignOptions:
+    """What to run: the servers of one catalog, the headers of each request, and the warehouse; clients at once; the
+    seconds and operations after which no program begins; the seed; the command that kills and starts the servers, and
+    whether the catalog claims to be linearizable."""
+
+    servers: Sequence[str]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    warehouse: str | None = None
+    clients: int = 8
+    seconds: float = 600.0
+    operations: int = 50_000
+    seed: int = 0
+    restart: Sequence[str] = ()
+    linearizable: bool = False
+
+
+@dataclass(slots=True)
+class CampaignReport:
+    """What was run, and what was found: operations by kind and outcome, programs, kills, requests sent again, searches
+    given up, and answers that are none of the specification. `program` is the one whose run made the first finding."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    programs: int = 0
+    kills: int = 0
+    repeated: int = 0
+    undecided: int = 0
+    foreign: int = 0
+    seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+    program: Program | None = None
+
+    @property
+    def operations(self) -> int:
+        """The number of operations that were sent."""
+        return self.outcomes.total()
+
+
+class RestartFailed(Exception):
+    """The command that kills and starts the servers failed, or did not end."""
+
+
+class Campaign:
+    """Rounds against one catalog."""
+
+    def __init__(self, options: CampaignOptions, session: aiohttp.ClientSession, catalog: Catalog) -> None:
+        self._options = options
+        self._catalog = catalog
+        self._run = (
+            f"{random.Random(time.time_ns()).getrandbits(40):x}"  # of this run alone: names are never used again
+        )
+        self._number = 0
+        self.report = CampaignReport()
+        new_key = _new_key if catalog.features.keys else _no_key
+        self._site = Site(session, options.servers, catalog.prefix, self._restart, _now_ms, new_key)
+
+    async def run(self, on_program: Callable[[CampaignReport], None]) -> CampaignReport:
+        """Runs programs until the first finding, or until the time or the operations are used up. Calls `on_program`
+        after each. Raises `ProgramFailed` and `RestartFailed`."""
+        options, report = self._options, self.report
+        began = time.monotonic()
+        rng = random.Random(options.seed)
+        while not report.findings and report.seconds < options.seconds and report.operations < options.operations:
+            program = draw_program(rng, self._catalog.features, options.clients)
+            verdict = await self.play(program)
+            report.findings = sorted(verdict.findings, key=lambda finding: -finding.breaks.severity)
+            report.program = program if verdict.findings else None
+            report.seconds = time.monotonic() - began
+            on_program(report)
+        return report
+
+    async def play(self, program: Program) -> HistoryVerdict:
+        """Runs one program, judges its history, and adds it to the report. Raises `ProgramFailed` and
+        `RestartFailed`."""
+        self._number += 1
+        result = await run_program(self._site, f"prove_{self._run}_{self._number}", program)
+        verdict = await asyncio.to_thread(check, result.history)
+        self._count(result, verdict)
+        return HistoryVerdict(claimed(verdict.findings, linearizable=self._options.linearizable), verdict.undecided)
+
+    async def make_replay(self, program: Program, breaks: Breaks, seconds: float) -> Replay:
+        """Returns the smallest replay that is found in this time, of a program a run of which broke something. Raises
+        as `play` does."""
+        end = time.monotonic() + seconds
+        replay = Replay(program, breaks, max(MAX_RUNS))
+        for runs in MAX_RUNS:
+            if await self._reproduces_often(Replay(program, breaks, runs), end):
+                replay = Replay(program, breaks, runs)
+                break
+
+        async def breaks_again(candidate: Program) -> bool:
+            return await self._reproduces_often(Replay(candidate, breaks, replay.runs), end)
+
+        return Replay(await shrink(program, breaks_again, lambda: time.monotonic() >= end), breaks, replay.runs)
+
+    async def _reproduces_often(self, replay: Replay, end: float) -> bool:
+        failures = 0
+        for _ in range(RUNS):
+            failures += not await self.reproduces(replay)
+            if failures > RUNS - RUNS_THAT_BREAK or time.monotonic() >= end:
+                return False
+        return True
+
+    async def reproduces(self, replay: Replay) -> bool:
+        """Returns whether runs of a replay break what it breaks, or something worse. Raises as `play` does."""
+        for _ in range(replay.runs):
+            findings = (await self.play(replay.program)).findings
+            if any(finding.breaks.severity >= replay.breaks.severity for finding in findings):
+                return True
+        return False
+
+    def _count(self, result: ProgramResult, verdict: HistoryVerdict) -> None:
+        report = self.report
+        report.programs += 1
+        report.outcomes.update(
+            f"{observation.operation.kind} {observation.status}" for observation in result.history.observations
+        )
+        report.repeated += len(result.history.repeated)
+        report.undecided += len(verdict.undecided)
+        report.foreign += len(result.foreign)
+
+    async def _restart(self) -> None:
+        self.report.kills += 1
+        process = await asyncio.create_subprocess_exec(*self._options.restart, stdin=asyncio.subprocess.DEVNULL)
+        try:
+            async with asyncio.timeout(RESTART_S):
+                code = await process.wait()
+        except TimeoutError:
+            process.kill()
+            raise RestartFailed(f"{self._options.restart[0]} did not end within {RESTART_S:.0f} s") from None
+        if code != 0:
+            raise RestartFailed(f"{self._options.restart[0]} ended with exit code {code}")
+
+
+async def open_campaign(options: CampaignOptions, use: Callable[[Campaign], Awaitable[None]]) -> None:
+    """Reads the catalog's configuration, and calls `use` with the campaign. Raises `NoCatalog`, and what `use`
+    raises."""
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(headers=options.headers, connector=connector) as session:
+        async with asyncio.TaskGroup() as tasks:
+            network = Network(session, options.servers, tasks)
+            catalog = await read_catalog(network, options.warehouse, kills=bool(options.restart))
+        await use(Campaign(options, session, catalog))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _new_key() -> str:
+    """Returns a UUID of version 7, which the specification recommends for keys."""
+    value = _now_ms() << 80 | uuid.uuid4().int & ((1 << 80) - 1)
+    return str(uuid.UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62))
+
+
+def _no_key() -> None:
+    return None

@@ -1,0 +1,56 @@
+"""Judges the history of a run by all rules."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.prove.findings import Breaks, Finding
+from arco_catalog.prove.history import History, Status
+from arco_catalog.prove.names import check_names
+from arco_catalog.prove.table_order import check_tables
+from arco_catalog.prove.transactions import check_transactions
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryVerdict:
+    """The violations in a history, and the names for which the search for an order was given up."""
+
+    findings: Sequence[Finding]
+    undecided: Sequence[str] = ()
+
+
+def check(history: History) -> HistoryVerdict:
+    """Judges a history: the commits of each table, transactions, names, requests that were sent twice."""
+    names = check_names(history)
+    findings = [*check_tables(history), *check_transactions(history), *names.findings, *_check_repeated(history)]
+    return HistoryVerdict(findings, names.undecided)
+
+
+def _check_repeated(history: History) -> Iterator[Finding]:
+    """A request that is sent twice under one key has one outcome. The state of a table may have gone on between the
+    answers, but has to have what the first one showed."""
+    for repeat in history.repeated:
+        first, second = repeat.first, repeat.second
+        name = first.operation.id
+        if first.status is not second.status or (first.status is Status.REFUSED and first.code != second.code):
+            text = f"{name} ended with {first.code}, and under the same key {second.code}"
+            yield Finding("one outcome a key", Breaks.DOCUMENTATION, text, (name,))
+        for before, after in zip(first.tables, second.tables, strict=False):
+            if before.uuid != after.uuid or before.commits != after.commits[: len(before.commits)]:
+                yield Finding(
+                    "one outcome a key", Breaks.DOCUMENTATION, f"{name} showed another table under its key", (name,)
+                )
+
+
+def claimed(findings: Sequence[Finding], *, linearizable: bool) -> list[Finding]:
+    """Returns the findings, where those that are only weaker than linearizable break the documentation of a catalog
+    that claims to be `linearizable`."""
+    weaker = Breaks.DOCUMENTATION if linearizable else Breaks.LINEARIZABILITY
+    return [
+        Finding(
+            finding.rule,
+            weaker if finding.breaks is Breaks.LINEARIZABILITY else finding.breaks,
+            finding.text,
+            finding.operations,
+        )
+        for finding in findings
+    ]

@@ -1,0 +1,162 @@
+"""A client of a run: carries out the steps of its program, and records what it sees."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from arco_catalog.prove.answers import Answer, ForeignAnswer, names_in, table_in
+from arco_catalog.prove.history import Kind, Observation, Operation, RepeatedRequest, Status, TableState
+from arco_catalog.prove.network import NEVER_SENT, Network
+from arco_catalog.prove.program import Fault, Step
+from arco_catalog.prove.requests import Base, Paths, Request, request_of
+
+CHANGES = (Kind.CREATE, Kind.COMMIT, Kind.TRANSACTION, Kind.DROP, Kind.RENAME)
+MAX_PAGES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """A request with an idempotency key whose client may send it again; `observation` is its place among those of the
+    run, `bases` what its operation was based on."""
+
+    request: Request
+    observation: int
+    bases: Sequence[Base]
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The history of a run while it grows. `clock` returns the time in milliseconds, `new_key` an idempotency key,
+    None if the catalog takes none."""
+
+    clock: Callable[[], int]
+    new_key: Callable[[], str | None]
+    numbers: "count[int]" = field(default_factory=count)
+    observations: list[Observation] = field(default_factory=list)
+    repeated: list[RepeatedRequest] = field(default_factory=list)
+    keyed: list[KeyedRequest] = field(default_factory=list)
+    unseen: list[tuple[KeyedRequest, asyncio.Task[Answer | None]]] = field(default_factory=list)
+    """Answers that clients did not get."""
+    foreign: list[str] = field(default_factory=list)
+    """Operations with an answer that is none of the specification."""
+
+    def next_number(self) -> int:
+        """Returns the next number in the order of what was sent and received."""
+        return next(self.numbers)
+
+
+class Client:
+    """A client that sends one request after another, and none twice, by itself."""
+
+    def __init__(self, network: Network, paths: Paths, recorder: Recorder) -> None:
+        self._network = network
+        self._paths = paths
+        self._recorder = recorder
+        self._seen: dict[str, Base] = {}
+
+    async def run(self, step: Step, *, final: bool = False) -> Observation | None:
+        """Carries out a step; before a commit without a base, loads its tables. Returns the observation, None if the
+        request was not sent."""
+        operation = step.operation
+        bases: list[Base] = []
+        if operation.kind in (Kind.COMMIT, Kind.TRANSACTION):
+            for number, name in enumerate(operation.names):
+                if not (step.cached and name in self._seen):
+                    load = Operation(f"{operation.id}.{'ab'[number]}", Kind.LOAD, (name,))
+                    self._seen.pop(name, None)
+                    await self.run(Step(load, server=step.server), final=final)
+                if name not in self._seen:
+                    return None
+                bases.append(self._seen[name])
+        elif operation.kind is Kind.LOAD and step.cached and operation.names[0] in self._seen:
+            bases.append(self._seen[operation.names[0]])
+        request = request_of(operation, self._paths, bases, self._recorder.clock())
+        key = self._recorder.new_key() if operation.kind in CHANGES else None
+        if key is not None:
+            request = Request(request.method, request.path, request.body, {**request.headers, "Idempotency-Key": key})
+        fault = step.fault if key is not None or step.fault is not Fault.DUPLICATED else Fault.NONE
+        return await self._send(operation, request, bases, Step(operation, fault, step.delay_ms, step.server), final)
+
+    async def send_again(self, keyed: KeyedRequest, server: int) -> None:
+        """Sends a request with its key once more, at the end of a run. If its outcome was unknown, this answer
+        has it; else both answers are to be equal."""
+        first = self._recorder.observations[keyed.observation]
+        second = self._judge_again(keyed, (await self._network.send(keyed.request, server)).answer)
+        if second is not None and first.status is Status.UNKNOWN:
+            self._recorder.observations[keyed.observation] = second
+        elif second is not None:
+            self._recorder.repeated.append(RepeatedRequest(first, second))
+
+    async def compare_unseen(self) -> None:
+        """Compares the answers that clients did not get with those that they got."""
+        for keyed, task in self._recorder.unseen:
+            first = self._recorder.observations[keyed.observation]
+            second = self._judge_again(keyed, await task)
+            if second is not None and first.status is not Status.UNKNOWN:
+                self._recorder.repeated.append(RepeatedRequest(first, second))
+
+    def _judge_again(self, keyed: KeyedRequest, answer: Answer | None) -> Observation | None:
+        """Returns the observation of another answer to a request; None if the outcome stays unknown."""
+        if answer is None or answer is NEVER_SENT or answer.status is Status.UNKNOWN:
+            return None
+        first = self._recorder.observations[keyed.observation]
+        return self._observation(first.operation, first.invoked, answer, keyed.bases, first.final)
+
+    async def _send(
+        self, operation: Operation, request: Request, bases: Sequence[Base], step: Step, final: bool
+    ) -> Observation | None:
+        recorder = self._recorder
+        invoked = recorder.next_number()
+        delivery = await self._network.send(request, step.server, step.fault, step.delay_ms)
+        if delivery.answer is NEVER_SENT:
+            return None
+        answer = await self._all_pages(request, delivery.answer, step.server)
+        observation = self._observation(operation, invoked, answer, bases, final)
+        recorder.observations.append(observation)
+        if "Idempotency-Key" in request.headers:
+            keyed = KeyedRequest(request, len(recorder.observations) - 1, bases)
+            recorder.keyed.append(keyed)
+            recorder.unseen += ((keyed, task) for task in delivery.unseen)
+        return observation
+
+    async def _all_pages(self, request: Request, answer: Answer | None, server: int) -> Answer | None:
+        """Returns the answer to a listing with the names of all its pages, another answer as it is."""
+        if request.method != "GET" or answer is None or answer.code != 200 or not isinstance(answer.body, dict):
+            return answer
+        identifiers = answer.body.get("identifiers")
+        token = answer.body.get("next-page-token")
+        for _ in range(MAX_PAGES):
+            if not token or not isinstance(identifiers, list):
+                return answer
+            page = Request("GET", f"{request.path}?pageToken={token}")
+            more = (await self._network.send(page, server)).answer
+            if more is None or more.code != 200 or not isinstance(more.body, dict):
+                return None
+            identifiers = identifiers + list(more.body.get("identifiers") or [])
+            token = more.body.get("next-page-token")
+            answer = Answer(200, {"identifiers": identifiers})
+        return None
+
+    def _observation(
+        self, operation: Operation, invoked: int, answer: Answer | None, bases: Sequence[Base], final: bool
+    ) -> Observation:
+        """Returns the observation of an answer, and remembers the table in it."""
+        states = tuple(base.state for base in bases) if operation.kind is not Kind.LOAD else ()
+        if answer is None:
+            return Observation(operation, Status.UNKNOWN, invoked, bases=states, final=final)
+        number = self._recorder.next_number()
+        tables: tuple[TableState, ...] = ()
+        listed = frozenset[str]()
+        status = answer.status
+        try:
+            if operation.kind is Kind.LIST and status is Status.DONE:
+                listed = names_in(answer)[0]
+            elif status is Status.DONE and operation.kind in (Kind.CREATE, Kind.COMMIT, Kind.LOAD):
+                base = bases[0] if answer.code == 304 and bases else table_in(answer)
+                self._seen[operation.names[0]] = base
+                tables = (base.state,)
+        except ForeignAnswer:
+            self._recorder.foreign.append(operation.id)
+            status = Status.UNKNOWN
+        return Observation(operation, status, invoked, number, answer.code, answer.error, tables, states, listed, final)

@@ -1,0 +1,33 @@
+"""What the checker finds: violations, by what they break."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Breaks(StrEnum):
+    """What a finding is a violation of."""
+
+    SPECIFICATION = "breaks the specification"
+    DOCUMENTATION = "breaks what the catalog states of itself"
+    LINEARIZABILITY = "weaker than linearizable"
+    """The specification does not require this."""
+
+    @property
+    def severity(self) -> int:
+        """A number that is higher for what is worse."""
+        return [Breaks.LINEARIZABILITY, Breaks.DOCUMENTATION, Breaks.SPECIFICATION].index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation. `rule` names the rule of docs/prove.md that does not hold, `operations` the operations in question;
+    `text` describes what was seen."""
+
+    rule: str
+    breaks: Breaks
+    text: str
+    operations: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.text} ({self.breaks})"

@@ -1,0 +1,88 @@
+"""Searches for an order of operations that an atomic object could have executed (Wing and Gong's search, with the
+memory of visited states that Lowe added, as Porcupine has it)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+Names = tuple[str | None, ...]
+"""The state of the names of a namespace: for each the creation of its table, None for a name that no table has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An operation on names: `apply` returns the state after it, None if its outcome is impossible in this state. It
+    took effect between `invoked` and `completed`. One that is `optional` may have had no effect at all."""
+
+    id: str
+    invoked: int
+    completed: float
+    apply: Callable[[Names], Names | None]
+    optional: bool = False
+
+
+class Verdict(Enum):
+    """What a search ended with."""
+
+    LINEARIZABLE = "linearizable"
+    NOT_LINEARIZABLE = "not linearizable"
+    UNDECIDED = "undecided"
+    """The search was given up after its maximum of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The verdict; without an order, the event that no order of all events before it can be followed by."""
+
+    verdict: Verdict
+    blocked: str = ""
+
+
+def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) -> SearchResult:
+    """Searches for an order of the events. Takes at most `max_steps` steps, each linear in the number of events."""
+    required = sum(1 << number for number, event in enumerate(events) if not event.optional)
+    visited: set[tuple[int, Names]] = set()
+    stack = [(0, initial)]
+    furthest, blocked = -1, ""
+    for _ in range(max_steps):
+        if not stack:
+            return SearchResult(Verdict.NOT_LINEARIZABLE, blocked)
+        done, state = _with_reads(events, *stack.pop())
+        if done & required == required:
+            return SearchResult(Verdict.LINEARIZABLE)
+        if (done, state) in visited:
+            continue
+        visited.add((done, state))
+        first = _first_completed(events, done)
+        if done.bit_count() > furthest:
+            furthest, blocked = done.bit_count(), first.id
+        for number, event in enumerate(events):
+            if not done >> number & 1 and event.invoked < first.completed:
+                after = event.apply(state)
+                if after is not None and not (event.optional and after == state):
+                    stack.append((done | 1 << number, after))
+    return SearchResult(Verdict.UNDECIDED, blocked)
+
+
+def _first_completed(events: Sequence[Event], done: int) -> Event:
+    """Returns the event, of those that are not done and must be, that was completed first."""
+    left = (event for number, event in enumerate(events) if not done >> number & 1 and not event.optional)
+    return min(left, key=lambda event: event.completed)
+
+
+def _with_reads(events: Sequence[Event], done: int, state: Names) -> tuple[int, Names]:
+    """Adds the events that may be next and change nothing in this state. They can always be the next ones: whatever
+    comes in an order before such an event could also come after it."""
+    changed = True
+    while changed:
+        changed = False
+        limit = min(
+            (event.completed for number, event in enumerate(events) if not done >> number & 1 and not event.optional),
+            default=math.inf,
+        )
+        for number, event in enumerate(events):
+            if not done >> number & 1 and not event.optional and event.invoked < limit and event.apply(state) == state:
+                done |= 1 << number
+                changed = True
+    return done, state

@@ -1,0 +1,80 @@
+"""Programs as JSON: the file of a replay."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arco_catalog.prove.findings import Breaks
+from arco_catalog.prove.history import Kind, Operation
+from arco_catalog.prove.program import MAX_OPERATIONS, Fault, Program, Step
+
+VERSION = 1
+MAX_RUNS = (1, 4, 16)
+"""How many runs of a program a replay may take."""
+
+
+class MalformedReplay(Exception):
+    """A file that is no replay of this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A program whose runs break something, `breaks` or worse, and how many runs it may take (`runs`): what depends
+    on a race or on chance does not happen in each."""
+
+    program: Program
+    breaks: Breaks
+    runs: int = 1
+
+
+def encode(replay: Replay) -> str:
+    """Returns the file of a replay."""
+    program = replay.program
+    document = {
+        "version": VERSION,
+        "breaks": replay.breaks.name,
+        "runs": replay.runs,
+        "clients": [[_step(step) for step in steps] for steps in program.clients],
+        "kills": list(program.kills),
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def decode(text: str) -> Replay:
+    """Returns the replay in a file. Raises `MalformedReplay`."""
+    try:
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise MalformedReplay(f"The replay has version {document['version']}, and this program reads {VERSION}")
+        clients = tuple(tuple(map(_step_of, steps)) for steps in document["clients"])
+        program = Program(clients, tuple(map(int, document["kills"])))
+        replay = Replay(program, Breaks[document["breaks"]], int(document["runs"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise MalformedReplay(f"The file is no replay of `arco prove`: {error}") from error
+    if not 0 < program.steps <= MAX_OPERATIONS or not 0 < replay.runs <= max(MAX_RUNS):
+        raise MalformedReplay(
+            f"The replay has more than {MAX_OPERATIONS} operations, or more than {max(MAX_RUNS)} runs"
+        )
+    return replay
+
+
+def _step(step: Step) -> Mapping[str, object]:
+    operation = step.operation
+    return {
+        "id": operation.id,
+        "kind": operation.kind,
+        "names": list(operation.names),
+        "fault": step.fault,
+        "delay-ms": step.delay_ms,
+        "server": step.server,
+        "cached": step.cached,
+    }
+
+
+def _step_of(document: Mapping[str, object]) -> Step:
+    names = document["names"]
+    if not isinstance(names, list):
+        raise TypeError("names is no list")
+    operation = Operation(str(document["id"]), Kind(str(document["kind"])), tuple(map(str, names)))
+    delay, server = int(str(document["delay-ms"])), int(str(document["server"]))
+    return Step(operation, Fault(str(document["fault"])), delay, server, bool(document["cached"]))

@@ -1,0 +1,93 @@
+"""`arco prove`: against servers of this catalog, killed ones too, and against one that lies."""
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.in_process import arco
+from tests.cli.process import CompletedProcess, serving, start
+from tests.prove.lying_catalog import Lie, LyingCatalog
+from tests.prove.restart_server import restart_command
+
+
+async def prove(*arguments: str) -> CompletedProcess:
+    """Runs the command as a process, for up to five minutes."""
+    process = await start("prove", *arguments)
+    out, err = await asyncio.wait_for(process.communicate(), 300)
+    assert process.returncode is not None
+    return CompletedProcess(process.returncode, out.decode(), err.decode())
+
+
+async def test_two_servers_over_one_store_show_nothing(tmp_path: Path) -> None:
+    store = f"file:{tmp_path}/store"
+    async with serving(store) as one, serving(store) as two:
+        ended = await prove(one.uri, two.uri, "--operations", "600", "--linearizable", "--json")
+    report = json.loads(ended.out)
+    assert (ended.code, report["findings"]) == (0, []), ended.err
+    assert report["operations"] >= 600
+    assert (report["searches_given_up"], report["answers_not_understood"]) == (0, 0)
+    assert report["requests_repeated"] > 0
+    assert {"commit done", "transaction done", "drop done"} <= {*report["outcomes"]}
+
+
+@pytest.fixture
+def restarted(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The URI of a server, and the command that kills it and starts the next one."""
+    files, ports, command = restart_command(tmp_path, 1)
+    subprocess.run(command, check=True, timeout=120)
+    try:
+        yield f"http://127.0.0.1:{ports[0]}", shlex.join(command)
+    finally:
+        os.kill(int(files[0].read_text()), signal.SIGKILL)
+
+
+async def test_a_server_that_is_killed_shows_nothing(restarted: tuple[str, str]) -> None:
+    uri, command = restarted
+    ended = await prove(uri, "--operations", "500", "--restart", command, "--json")
+    report = json.loads(ended.out)
+    assert (ended.code, report["findings"]) == (0, []), ended.err
+    assert report["kills"] > 0
+
+
+async def test_a_lie_is_printed_with_a_replay_that_shows_it_again(tmp_path: Path) -> None:
+    replay = str(tmp_path / "replay.json")
+    async with LyingCatalog(Lie.ALWAYS_NOT_MODIFIED).listening() as uri:
+        found = await prove(uri, "--linearizable", "--output", replay, "--shrink-seconds", "5")
+        again = await prove(uri, "--linearizable", "--replay", replay)
+    async with LyingCatalog().listening() as uri:
+        mended = await prove(uri, "--linearizable", "--replay", replay)
+    assert found.code == 1, found.err
+    assert "FOUND  " in found.out
+    assert "breaks what the catalog states of itself" in found.out
+    assert (again.code, again.out.split()[1:3]) == (1, ["of", "20"]), again.err
+    assert (mended.code, mended.out.split()[:3]) == (0, ["0", "of", "20"]), mended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["http://127.0.0.1:1"], "No server answers"),
+        (["http://127.0.0.1:1", "--replay", "missing.json"], "missing.json"),
+        (["http://127.0.0.1:1", "--token-file", "missing"], "missing"),
+    ],
+)
+async def test_what_is_missing_is_named(arguments: list[str], message: str) -> None:
+    ended = await arco("prove", *arguments)
+    assert ended.code == 1
+    assert message in ended.err
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 2}', '{"version": 1, "clients": 1}', "[" * 100_000])
+async def test_a_file_that_is_no_replay_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "replay.json"
+    file.write_text(text)
+    ended = await arco("prove", "http://127.0.0.1:1", "--replay", str(file))
+    assert ended.code == 1
+    assert "replay" in ended.err
