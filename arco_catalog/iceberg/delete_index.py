@@ -100,18 +100,15 @@ class DeleteIndex:
 
     def _of_partition(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
         """Returns the deletes with the key of a file's partition that may be of the partition."""
-        if file.spec_id not in self._keys.lost:
+        if not self._keys.lost(file.spec_id):
             return deletes
         return [each for each in deletes if are_equal(each.partition, file.partition) is not False]
 
     def _equal_deletes(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
         """Returns the equality deletes with the key of a file's partition that are of the partition."""
         found = self._of_partition(deletes, file)
-        if (
-            found
-            and file.spec_id in self._keys.lost
-            and any(are_equal(each.partition, file.partition) is None for each in found)
-        ):
+        is_lossy = bool(found) and bool(self._keys.lost(file.spec_id))
+        if is_lossy and any(are_equal(each.partition, file.partition) is None for each in found):
             raise Unsupported(
                 f"The partition of the data file {file.path[:200]} may have lost the value of a dropped column, so it "
                 "can't be known which equality deletes are for the file. Iceberg's Java library leaves them out: let "

@@ -5,35 +5,44 @@ dropped: it writes null. So two files of one partition may have the value and nu
 been of two partitions.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Final
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from arco_catalog.iceberg.content_files import ContentFile, Partition, PartitionValue
-from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.partition import PartitionField, PartitionSpec
 from arco_catalog.iceberg.schema import Schema, columns_of
 from arco_catalog.iceberg.transforms import is_void
-
-_NO_PLACES: Final = frozenset[int]()
 
 
 class PartitionKeys:
     """The keys of partitions by which delete files are found: equal for all that may be one partition. `specs` are the
-    partition specs of a table, and `dropped` the ids of columns that a schema does not have any more. `lost` has the
-    places of the fields of these columns, by specs that have such fields."""
+    partition specs of a table, each read when a file has it, and `dropped` the ids of columns that a
+    schema does not have any more."""
 
     def __init__(self, specs: Mapping[int, PartitionSpec], dropped: frozenset[int] = frozenset()) -> None:
-        self._partitioned = {
-            number for number, spec in specs.items() if not all(is_void(field["transform"]) for field in spec["fields"])
-        }
-        places = {
-            number: frozenset(place for place, field in enumerate(spec["fields"]) if field["source-id"] in dropped)
-            for number, spec in specs.items()
-        }
-        self.lost: Mapping[int, frozenset[int]] = {number: each for number, each in places.items() if each}
+        self._specs = specs
+        self._dropped = dropped
+        self._partitioned: dict[int, bool] = {}
+        self._lost: dict[int, frozenset[int]] = {}
 
     def is_partitioned(self, spec_id: int) -> bool:
         """Whether files of a spec belong to a part of the table."""
-        return spec_id in self._partitioned
+        found = self._partitioned.get(spec_id)
+        if found is None:
+            fields = self._fields(spec_id)
+            found = self._partitioned[spec_id] = not all(is_void(field["transform"]) for field in fields)
+        return found
+
+    def lost(self, spec_id: int) -> frozenset[int]:
+        """Returns the places of the fields of a spec whose values may be lost."""
+        found = self._lost.get(spec_id)
+        if found is None:
+            fields = enumerate(self._fields(spec_id))
+            found = frozenset(place for place, field in fields if field["source-id"] in self._dropped)
+            self._lost[spec_id] = found
+        return found
+
+    def _fields(self, spec_id: int) -> Sequence[PartitionField]:
+        return self._specs[spec_id]["fields"] if spec_id in self._specs else ()
 
     def of(self, file: ContentFile) -> Hashable:
         """Returns the key of a file. A float is in it as text: NaN is one value, and -0.0 another than 0.0."""
@@ -44,7 +53,7 @@ class PartitionKeys:
         return f"partition {file.spec_id} {tuple(self._kept(file))!r}"
 
     def _kept(self, file: ContentFile) -> Iterable[PartitionValue]:
-        lost = self.lost.get(file.spec_id, _NO_PLACES)
+        lost = self.lost(file.spec_id)
         return (
             (None if place in lost else value for place, value in enumerate(file.partition)) if lost else file.partition
         )

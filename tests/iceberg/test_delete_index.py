@@ -3,7 +3,7 @@
 import math
 import struct
 import tracemalloc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileSta
 from arco_catalog.iceberg.delete_index import FILE_PATH_ID, MAX_COMPARED, DeleteIndex
 from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.partition import PartitionSpec
-from arco_catalog.iceberg.partition_keys import dropped_columns
+from arco_catalog.iceberg.partition_keys import PartitionKeys, dropped_columns
 from arco_catalog.iceberg.schema import Column, Schema, StructField
 
 SPECS: Mapping[int, PartitionSpec] = {
@@ -307,3 +307,17 @@ def test_an_index_finds_what_the_specification_applies(
     data = file(number=number, spec=place[0], partition=place[1])
     expected = [each for each in deletes if applies(each, data)]
     assert sorted(found(data, *deletes)) == sorted(expected)
+
+
+def test_a_partition_spec_is_read_when_a_file_has_it() -> None:
+    """A table has any number of them."""
+
+    class Specs(dict[int, PartitionSpec]):
+        def __iter__(self) -> Iterator[int]:
+            raise AssertionError("all specs were read")
+
+        items = values = keys = __iter__  # type: ignore[assignment]
+
+    keys = PartitionKeys(Specs(SPECS), frozenset({1}))
+    assert [keys.is_partitioned(spec) for spec in (0, 1, 2, 9)] == [False, True, False, False]
+    assert keys.lost(1) == {0}

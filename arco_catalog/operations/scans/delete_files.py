@@ -165,7 +165,7 @@ class DeleteFiles:
         checked that this one may read the manifests. So are the types by which partitions are read, which differ
         between schemas: files are found by their partitions; and so are the fields whose values may be lost."""
         specs = [manifest.partition_spec_id for manifest in run]
-        types = [[*self._scan.types_of(each), *sorted(self._partitions.lost.get(each, ()))] for each in specs]
+        types = [[*self._scan.types_of(each), *sorted(self._partitions.lost(each))] for each in specs]
         stated = repr((VERSION, self._entity, [manifest._replace(partitions=None) for manifest in run], types))
         return self._session.state.paths.plan_request(hashlib.sha256(stated.encode(errors="surrogatepass")).hexdigest())
 
