@@ -7,7 +7,6 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ForbiddenError, NoSuchTableError
@@ -16,31 +15,17 @@ from pyiceberg.io import load_file_io
 from arco_catalog.cli.client_config import ALL_ROLES, TOKENS
 from tests.engines.shell import EngineError, Sql
 from tests.engines.spark_shell import spark_shell
+from tests.engines.vended_scans import make_tables, reader_of
 from tests.stores.realm_lake import ROLE, Lake, realm_lake
 from tools.support.s3_servers import S3Server
-
-ROWS = pa.table({"id": pa.array(range(20), pa.int64()), "name": [f"n{number}" for number in range(20)]})
 
 
 @pytest.fixture
 def lake(s3_server: S3Server, s3_bucket: str, tmp_path: Path) -> Iterator[Lake]:
     """A realm with two tables. Nothing in this process's environment leads to its S3."""
     with realm_lake(s3_server, tmp_path, **ROLE) as served:
-        writer = served.client(served.principal("writer", "CATALOG_MANAGE_CONTENT"))
-        writer.create_namespace("db")
-        for name in ("t", "closed"):
-            table = writer.create_table(f"db.{name}", ROWS.schema)
-            table.append(ROWS.slice(0, 10))
-            table.append(ROWS.slice(10))
+        make_tables(served)
         yield served
-
-
-def reader_of(lake: Lake, table: str) -> str:
-    """What a principal logs in with who may read one table, and nothing else."""
-    login = lake.principal(f"reader-of-{table}")
-    grant = {"type": "table", "namespace": ["db"], "tableName": table, "privilege": "TABLE_READ_DATA"}
-    lake.manage("PUT", f"catalogs/lake/catalog-roles/reader-of-{table}/grants", {"grant": grant})
-    return login
 
 
 def planning(lake: Lake, login: str) -> RestCatalog:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.go_scanner import SCANNER, go_program
 from tests.engines.lake import Lake
 from tests.engines.shell import Sql, shell
 from tools.demo.engines import PROJECT
 from tools.demo.server import WAREHOUSE
 
 HERE = Path(__file__).resolve().parent
-APPENDER, SCANNER = PROJECT / ".tools" / "iceberg-go-appender", PROJECT / ".tools" / "iceberg-go-scanner"
-"""The programs of the folder `iceberg_go`."""
+APPENDER = PROJECT / ".tools" / "iceberg-go-appender"
 RUST = PROJECT / ".tools" / "iceberg-rust-shell"
 """The program of the folder `iceberg_rust`."""
 
@@ -75,23 +75,17 @@ def iceberg_go_scans(lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
 
 @contextmanager
 def _go_program(program: Path, lake: Lake, table: str, scratch: Path) -> Iterator[Sql]:
-    with _program(program, lake, scratch, *table.split(".")) as run:
+    with go_program(program, lake.server.uri, WAREHOUSE, table, scratch, {**lake.s3, **lake.login}) as run:
         yield run
 
 
 @contextmanager
 def iceberg_rust(lake: Lake, scratch: Path) -> Iterator[Sql]:
     """DataFusion's SQL over iceberg-rust's client, with the catalog `rest`."""
+    if not RUST.exists():
+        raise LookupError(f"no {RUST}: `make test-engines` builds it")
     properties = [text for name, value in lake.s3.items() for text in (name, value)]
-    with _program(RUST, lake, scratch, *properties) as sql:
-        yield sql
-
-
-@contextmanager
-def _program(program: Path, lake: Lake, scratch: Path, *arguments: str) -> Iterator[Sql]:
-    if not program.exists():
-        raise LookupError(f"no {program}: `make test-engines` builds it")
-    with shell([str(program), lake.server.uri, WAREHOUSE, *arguments], PROJECT, scratch) as run:
+    with shell([str(RUST), lake.server.uri, WAREHOUSE, *properties], PROJECT, scratch) as run:
         yield run
 
 

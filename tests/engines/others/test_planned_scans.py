@@ -8,6 +8,9 @@ import pytest
 from tests.engines.lake import Lake, lake
 from tests.engines.others.conftest import iceberg_go_scans
 from tests.engines.spark_shell import spark_properties, spark_shell
+from tests.engines.vended_scans import assert_iceberg_go_reads_what_its_principal_may_read
+from tests.stores.realm_lake import ROLE, realm_lake
+from tools.support.s3_servers import S3Server
 
 TABLE = "planned.t"
 ROWS = {"all": 48, "above": 36, "null": 8, "some": 2, "neither": 13, "none": 0}
@@ -49,6 +52,12 @@ def test_iceberg_go_finds_the_same_rows_in_plans_of_the_catalog(planning_lake: L
     assert planned == found
     assert {name: len(rows) for name, rows in planned.items()} == ROWS
     assert plans(log) == len(ROWS)
+
+
+def test_iceberg_go_reads_by_the_credentials_of_a_plan(s3_server: S3Server, s3_bucket: str, tmp_path: Path) -> None:
+    """On S3, in a realm. It has no key, and no endpoint: the environment has none either."""
+    with realm_lake(s3_server, tmp_path, **ROLE) as lake:
+        assert_iceberg_go_reads_what_its_principal_may_read(lake, tmp_path)
 
 
 def plans(log: Path) -> int:

@@ -1,4 +1,5 @@
-// Reads an Iceberg table by iceberg-go: `iceberg-go-scanner URI WAREHOUSE NAMESPACE TABLE`.
+// Reads an Iceberg table by iceberg-go: `iceberg-go-scanner URI WAREHOUSE NAMESPACE TABLE`, with the properties of the
+// catalog as JSON in ICEBERG_PROPERTIES, if it is set. Of these `credential`, `scope` and `oauth2-server-uri` are a login.
 //
 // Reads a JSON string a line: who plans the scan, `local` or `remote`, and the name of a filter. Writes a line for each: an
 // object with the rows, whose cells are text, or with the error, as tests/engines/shell.py reads it.
@@ -6,7 +7,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog/rest"
+	_ "github.com/apache/iceberg-go/io/gocloud/s3"
 	"github.com/apache/iceberg-go/table"
 )
 
@@ -33,7 +37,11 @@ var (
 
 func main() {
 	ctx := context.Background()
-	catalog, err := rest.NewCatalog(ctx, "arco", os.Args[1], rest.WithWarehouseLocation(os.Args[2]))
+	options, err := options(os.Args[2], os.Getenv("ICEBERG_PROPERTIES"))
+	if err != nil {
+		lines.Fail(err)
+	}
+	catalog, err := rest.NewCatalog(ctx, "arco", os.Args[1], options...)
 	if err != nil {
 		lines.Fail(err)
 	}
@@ -44,6 +52,26 @@ func main() {
 	lines.Answer(func(statement string) (any, error) {
 		return scan(ctx, loaded, statement)
 	})
+}
+
+func options(warehouse string, document string) ([]rest.Option, error) {
+	found := []rest.Option{rest.WithWarehouseLocation(warehouse)}
+	if document == "" {
+		return found, nil
+	}
+	properties := iceberg.Properties{}
+	if err := json.Unmarshal([]byte(document), &properties); err != nil {
+		return nil, err
+	}
+	if credential, known := properties["credential"]; known {
+		address, err := url.Parse(properties["oauth2-server-uri"])
+		if err != nil {
+			return nil, err
+		}
+		login := []rest.Option{rest.WithCredential(credential), rest.WithScope(properties["scope"]), rest.WithAuthURI(address)}
+		found = append(found, login...)
+	}
+	return append(found, rest.WithAdditionalProps(properties)), nil
 }
 
 func scan(ctx context.Context, loaded *table.Table, statement string) ([][]string, error) {
