@@ -53,7 +53,8 @@ class ContentFile(NamedTuple):
 
     `sequence_number` is that of the rows or deletes, `file_sequence_number` that of the snapshot that added the file.
     `first_row_id` is None for delete files, and for data files whose rows have no ids. A deletion vector has
-    `content_offset` and `content_size`, the place of its blob in the file, and `referenced_data_file`."""
+    `content_offset` and `content_size`, the place of its blob in the file, and `referenced_data_file`. `written` is the
+    JSON of the file without statistics, for the schema of a scan, None if it was not written yet."""
 
     content: FileContent
     path: str
@@ -76,18 +77,27 @@ class ContentFile(NamedTuple):
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size: int | None = None
+    written: bytes | None = None
 
     @property
     def memory(self) -> int:
         """About how many bytes of memory the file takes."""
         statistics = self.statistics
-        counts = self.column_sizes, statistics.value_counts, statistics.null_value_counts, statistics.nan_value_counts
-        bounds = statistics.lower_bounds, statistics.upper_bounds
-        items = sum(len(values) for values in (*counts, *bounds) if values)
-        size = sum(len(value) for values in bounds if values for value in values.values())
-        size += len(self.path) + len(self.referenced_data_file or "") + len(self.key_metadata or b"")
-        size += sum(len(value) for value in self.partition if isinstance(value, str | bytes))
-        return FILE_BYTES + ITEM_BYTES * (items + len(self.split_offsets or ()) + len(self.equality_ids or ())) + size
+        items, size = 0, FILE_BYTES + len(self.path)
+        for counts in (
+            *(self.column_sizes, statistics.value_counts, statistics.null_value_counts, statistics.nan_value_counts),
+            *(self.split_offsets, self.equality_ids),
+        ):
+            if counts:
+                items += len(counts)
+        for bounds in (statistics.lower_bounds, statistics.upper_bounds):
+            if bounds:
+                items += len(bounds)
+                size += sum(map(len, bounds.values()))
+        for text in (self.referenced_data_file, self.key_metadata, self.written, *self.partition):
+            if isinstance(text, str | bytes):
+                size += len(text)
+        return size + ITEM_BYTES * items
 
     @property
     def is_deletion_vector(self) -> bool:

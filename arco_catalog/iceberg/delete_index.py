@@ -68,6 +68,11 @@ class DeleteIndex:
         self._equality = {key: _equalities(files) for key, files in equality.items()}
         self.column_ids = frozenset(column_ids)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no delete files."""
+        return not (self._vectors or self._by_path or self._by_partition or self._equality)
+
     def _add_vector(self, vector: ContentFile) -> None:
         path = vector.referenced_data_file
         if path is None:

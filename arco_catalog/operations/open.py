@@ -60,7 +60,7 @@ async def build_with_recorded(
     """Builds a catalog over an open store. Tables are allowed in the catalog's folder, in the prefixes `allowed`, and
     in the locations that HEAD records; the latter are left out if HEAD is corrupt. Raises `ValueError` for a bad URL or
     prefix, and `StoreError`."""
-    caches, recorded = Caches.of(settings.cache_bytes * 60 // 100), tuple[str, ...]()
+    caches, recorded = Caches.of(settings.cache_bytes * 68 // 100), tuple[str, ...]()
     state = State(store, Paths(settings.warehouse), caches, runtime)
     found = await store.get(state.paths.manifest)
     if isinstance(found, Found):
@@ -111,7 +111,7 @@ def build_catalog(
             )
     warehouse = base.below(paths.warehouse)
     mounts = _mounts_of(base, store, additional, open_store)
-    caches = caches or Caches.of(settings.cache_bytes * 60 // 100)
+    caches = caches or Caches.of(settings.cache_bytes * 68 // 100)
     caches.write_interval_ms = write_interval_ms(base.scheme)
     prefixes = [warehouse, *additional]
     return Catalog(
@@ -124,7 +124,7 @@ def build_catalog(
         runtime=runtime,
         caches=caches,
         given_locations=[each.uri for each in given],
-        files=FileCache(settings.cache_bytes * 40 // 100),
+        files=FileCache(settings.cache_bytes * 32 // 100),
     )
 
 

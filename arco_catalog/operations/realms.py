@@ -89,8 +89,8 @@ class Realm:
         settings = self.deployment.settings
         self.prefix = "" if self.at_root else self.name
         self.judgements = JudgementCache()
-        self._caches = Caches.of(settings.cache_bytes * 60 // 100)
-        self._files = FileCache(settings.cache_bytes * 40 // 100)
+        self._caches = Caches.of(settings.cache_bytes * 68 // 100)
+        self._files = FileCache(settings.cache_bytes * 32 // 100)
         paths = Paths(self.prefix, REALM_FOLDER)
         self.state = self.deployment.base.below(paths.state)
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
@@ -200,6 +200,7 @@ class Realm:
                 caches.values,
                 caches.heads_of,
                 caches.manifests,
+                caches.file_blocks,
                 write_interval_ms=write_interval_ms(deployment.base.scheme),
             ),
             files=self._files,

@@ -2,7 +2,7 @@
 cached record that can change, the store confirms it. Writes create an object once or swap it, and are sent again until
 the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import field
 from functools import partial
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.bell import Bell
-from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.cache import ByteCache, SelectiveCache
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import mapping, parse_record, text
 from arco_catalog.state.first_page import first_entries
@@ -47,8 +47,9 @@ from storage_backends import (
 from storage_backends.backoff import ATTEMPTS, limit_attempts, pause_s
 from storage_backends.lazy_dataclass import dataclass
 
-if TYPE_CHECKING:  # few processes read manifest lists
+if TYPE_CHECKING:  # few processes read manifests
     from arco_catalog.iceberg.manifests import ManifestFile
+    from arco_catalog.state.file_blocks import FileBlock
 
 RESEND_SECONDS = 0.05
 """Mean wait before a write of unknown outcome is sent again."""
@@ -137,6 +138,8 @@ class Caches:
     """HEAD as of commits, by the keys of these."""
     manifests: "ByteCache[str, Sequence[ManifestFile] | bytes]"
     """The entries of manifest lists, and the bytes of small manifests, by their locations."""
+    file_blocks: "SelectiveCache[Hashable, FileBlock]"
+    """Blocks of files of manifests that were read before, as `operations.scans.packing` names them."""
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""
@@ -148,9 +151,14 @@ class Caches:
     @classmethod
     def of(cls, limit: int) -> "Caches":
         """Returns empty caches that take at most `limit` bytes together, without HEAD, whose size spilling bounds."""
-        unit = limit // 60
+        unit = limit // 68
         return cls(
-            ByteCache(28 * unit), ByteCache(16 * unit), ByteCache(4 * unit), ByteCache(4 * unit), ByteCache(8 * unit)
+            ByteCache(24 * unit),
+            ByteCache(12 * unit),
+            ByteCache(4 * unit),
+            ByteCache(4 * unit),
+            ByteCache(12 * unit),
+            SelectiveCache(12 * unit),
         )
 
 

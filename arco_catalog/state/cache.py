@@ -1,8 +1,11 @@
-"""A least-recently-used cache bounded in bytes."""
+"""Caches bounded in bytes, from which values go that were not used for the longest time."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from array import array
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -47,6 +50,68 @@ class ByteCache(Generic[K, V]):
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.size -= entry[1]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+REQUESTS = 1 << 15
+"""Requests of a `SelectiveCache` that are remembered, roughly."""
+
+
+class SelectiveCache(Generic[K, V]):
+    """A cache of values that take work to put into it. It takes a value that was requested before, and drops only
+    values that were last used before that request: of more values than it has room for, requested in turn, a part stays
+    there, and the rest takes no work in vain. Sizes are counted as in `ByteCache`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: OrderedDict[K, tuple[V, int, int]] = OrderedDict()
+        self._requests: array[int] | None = None
+        self._now = 0
+        self.size = 0
+
+    def get(self, key: K) -> V | None:
+        """Returns the value of a key, which counts as used now; None if it is not cached."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._now += 1
+        self._entries[key] = (entry[0], entry[1], self._now)
+        self._entries.move_to_end(key)
+        return entry[0]
+
+    def request(self, key: Hashable) -> int | None:
+        """Records that values were requested by a key, not necessarily that of one of them. Returns the time of the
+        request before it if the cache has room for a value of that time, else None. Two keys may, rarely, count as
+        one."""
+        if self._requests is None:
+            from array import array  # few processes need it
+
+            self._requests = array("q", bytes(8 * REQUESTS))
+        place = hash(key) % REQUESTS
+        self._now += 1
+        before, self._requests[place] = self._requests[place], self._now
+        return before if before and (self.size < self._limit * 15 // 16 or self._oldest < before) else None
+
+    def put(self, key: K, value: V, size: int, requested: int) -> None:
+        """Puts a value of `size` bytes in place of the one before, if there is room beside those that were used since
+        a time, that of the request before."""
+        entry = self._entries.pop(key, None)
+        self.size -= 0 if entry is None else entry[1]
+        size += ENTRY_BYTES
+        while self.size + size > self._limit and self._oldest < requested:
+            _, (_, gone, _) = self._entries.popitem(last=False)
+            self.size -= gone
+        if self.size + size <= self._limit:
+            self._now += 1
+            self._entries[key] = (value, size, self._now)
+            self.size += size
+
+    @property
+    def _oldest(self) -> int:
+        """When the value was used that was not used for the longest time; later than now if there is none."""
+        return next((used for _, _, used in self._entries.values()), self._now + 1)
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -132,7 +132,7 @@ def _row(file: ContentFile) -> JsonValue:
         found = file.statistics
         bounds = _of_paths(found.lower_bounds), _of_paths(found.upper_bounds)
         file = file._replace(statistics=FileStatistics(found.record_count, None, None, None, *bounds))
-    return [*map(_tagged, file._replace(column_sizes=None))]
+    return [*map(_tagged, file._replace(column_sizes=None)[:-1])]  # without its JSON, which a scan may have written
 
 
 def _of_paths(bounds: Mapping[int, bytes] | None) -> Mapping[int, bytes] | None:

@@ -58,14 +58,15 @@ _STATUSES: Final = tuple(EntryStatus)
 _CONTENTS: Final = tuple(FileContent)
 
 
-def _always(partition: Partition) -> bool:
+def _always(_: object) -> bool:
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class EntrySelection:
     """Which entries of a manifest are read: from the one at position `first` up to that at `end`, or to the last, if
-    the file is in the table and its partition `may_match`; with `added_only`, if its snapshot added it.
+    the file is in the table, and its partition `may_match` and its `statistics_may_match`; with `added_only`, if its
+    snapshot added it.
     `spec` is the manifest's partition spec, and `partition_types` are the types of its fields' values. Statistics are
     read of these `columns`, of all if that is None."""
 
@@ -76,6 +77,7 @@ class EntrySelection:
     end: int | None = None
     added_only: bool = False
     may_match: Callable[[Partition], bool] = _always
+    statistics_may_match: Callable[[FileStatistics], bool] = _always
 
     def beginning_at(self, first: int) -> "EntrySelection":
         """Returns the selection without the entries before this position."""
@@ -159,7 +161,8 @@ class _EntryDecoder:
         if partition is None:
             self._take_row_id(entry)
             return None, end
-        return self._file(position, partition, entry), end
+        file = self._file(position, partition, entry)
+        return file if self._selection.statistics_may_match(file.statistics) else None, end
 
     def _is_selected(self, position: int, status: object) -> bool:
         chosen = self._selection

@@ -28,6 +28,7 @@ class TaskAnswer:
         self._places: dict[_FileKey, int] = {}
         self._deletes: list[bytes] = []
         self._tasks: list[bytes] = []
+        self._last_residual: tuple[JsonValue, bytes] = (None, b"null")
         self.size = 0
         self.rows = 0
 
@@ -45,19 +46,10 @@ class TaskAnswer:
         """Adds the task for a data file, and those of its delete files that the answer does not have yet. Returns False
         without a change if the answer has no room for it. Raises `Unsupported` for a file that no answer has room
         for."""
-        new = {key: dumps(self._json(each)) for each in deletes if (key := _key(each)) not in self._places}
-        places: list[JsonValue] = [self._places.get(_key(each), -1) for each in deletes]
-        fresh = iter(range(len(self._deletes), len(self._deletes) + len(new)))
-        added = {key: next(fresh) for key in new}
-        places = [added.get(_key(each), place) for each, place in zip(deletes, places, strict=True)]
-        data = self._json(file)
-        task = dumps(
-            {
-                "data-file": data,
-                **({"delete-file-references": places} if places else {}),
-                "residual-filter": residual,
-            }
-        )
+        new = {key: self._json(each) for each in deletes if (key := _key(each)) not in self._places}
+        places = dict(zip(new, range(len(self._deletes), len(self._deletes) + len(new)), strict=True))
+        references = self._references(deletes, places) if deletes else b""
+        task = b'{"data-file":%b%b,"residual-filter":%b}' % (self._json(file), references, self._residual(residual))
         size = len(task) + 1 + sum(len(each) + 1 for each in new.values())
         if size > MAX_FILE_BYTES:
             raise Unsupported(
@@ -67,17 +59,33 @@ class TaskAnswer:
             )
         if self._tasks and self.size + size > MAX_BYTES:
             return False
-        self._places |= added
-        self._deletes += new.values()
+        if new:
+            self._places |= places
+            self._deletes += new.values()
         self._tasks.append(task)
         self.size += size
         if not deletes and residual is True:
             self.rows += file.statistics.record_count
         return True
 
-    def _json(self, file: ContentFile) -> dict[str, JsonValue]:
+    def _json(self, file: ContentFile) -> bytes:
         columns = self._stats_columns if file.content is FileContent.DATA else frozenset[int]()
-        return file_json(file, self._types_of(file.spec_id), columns)
+        if file.written is not None and not columns:
+            return file.written
+        return dumps(file_json(file, self._types_of(file.spec_id), columns))
+
+    def _references(self, deletes: Sequence[ContentFile], new: Mapping[_FileKey, int]) -> bytes:
+        """Returns the field with the places of delete files in the answer, of which some are `new` there."""
+        found: list[JsonValue] = [new[key] if (key := _key(each)) in new else self._places[key] for each in deletes]
+        return b',"delete-file-references":' + dumps(found)
+
+    def _residual(self, residual: JsonValue) -> bytes:
+        """Returns a residual filter as JSON. Neighbouring files share one."""
+        value, written = self._last_residual
+        if value is not residual:
+            written = dumps(residual)
+            self._last_residual = residual, written
+        return written
 
     def json(self, plan_tasks: Sequence[str], head: Mapping[str, JsonValue]) -> bytes:
         """Returns the body of the answer: the fields of `head`, then the plan tasks and the delete files, if there are

@@ -18,6 +18,7 @@ from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, ManifestListParser
 from arco_catalog.iceberg.snapshots import Snapshot
+from arco_catalog.operations.scans.packing import ManifestKey, Packing, form_of, known_blocks
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.avro import (
     CHUNK,
@@ -29,9 +30,11 @@ from arco_catalog.state.avro import (
     Unreadable,
     parse_blocks,
 )
+from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
 from arco_catalog.state.memory import Memory
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends import InvalidKey, StoreDenied
 
 MAX_LIST_BYTES: Final = 8 << 20
@@ -54,6 +57,11 @@ DECODED_BYTES: Final = 1 << 20
 """Bytes of memory of the files that are decoded at a time."""
 READING_BYTES: Final = 32 << 20
 """Bytes of memory of all manifests that a process reads at one time."""
+MAX_BLOCK_MEMORY: Final = 4 << 20
+FILES_WEIGHT: Final = 32
+"""Bytes of memory of the files that are packed together: so many for each byte of a manifest, and a maximum."""
+PACKED_BYTES: Final = 500
+"""Bytes that the work of packing or unpacking a file counts as when it is given to a thread."""
 CACHED_BYTES: Final = 512 << 10
 """Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
 WAIT_SECONDS: Final = 15.0
@@ -104,6 +112,9 @@ class ManifestSource:
     def __init__(self, session: Session, locations: Collection[str] | None = None) -> None:
         self._session = session
         self._locations = locations
+        self._cache = session.catalog.caches.file_blocks
+        self._forms: dict[int, str] = {}
+        """The forms of partitions by the ids of their specs."""
 
     async def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
         """Returns the manifests of a snapshot, in the order of its manifest list. A snapshot of an old table may name
@@ -184,35 +195,63 @@ class ManifestSource:
             raise _encrypted()
         location = manifest.manifest_path
         self._check_place(location)
+        key = self._key(manifest, selection)
+        known = known_blocks(self._cache, key, selection)
+        read = self._read_entries(manifest, selection, key) if known is None else _entries_of(known, selection)
         with _readable(location):
-            first = selection.first
-            try:
-                async with aclosing(self._entries(manifest, selection, USUAL)) as blocks:
-                    async for files in blocks:
-                        yield files
-                        first = files[-1].position + 1 if files else first
-                return
-            except UnpacksTooLong:  # most manifests are no such
-                pass
-            async with aclosing(self._entries(manifest, selection.beginning_at(first), LIMITS)) as blocks:
+            async with aclosing(read) as blocks:
                 async for files in blocks:
+                    self._session.check_deadline()
                     yield files
 
+    def _key(self, manifest: ManifestFile, selection: EntrySelection) -> ManifestKey:
+        form = self._forms.get(manifest.partition_spec_id)
+        if form is None:
+            form = self._forms[manifest.partition_spec_id] = form_of(selection)
+        return ManifestKey.of(manifest, form)
+
+    async def _read_entries(
+        self, manifest: ManifestFile, selection: EntrySelection, key: ManifestKey
+    ) -> AsyncGenerator[Sequence[ContentFile], None]:
+        """Reads a manifest, and packs its files for later plans if this is not the first one to read it."""
+        first = selection.first
+        files_memory = min(MAX_BLOCK_MEMORY, FILES_WEIGHT * (manifest.manifest_length + 1))
+        packing = Packing.begin(self._cache, key, selection, files_memory)
+        try:
+            async with aclosing(self._entries(manifest, selection, USUAL, packing)) as blocks:
+                async for files in blocks:
+                    yield files
+                    first = files[-1].position + 1 if files else first
+            return
+        except UnpacksTooLong:  # most manifests are no such
+            pass
+        async with aclosing(self._entries(manifest, selection.beginning_at(first), LIMITS)) as blocks:
+            async for files in blocks:
+                yield files
+
     async def _entries(
-        self, manifest: ManifestFile, selection: EntrySelection, limits: AvroLimits
+        self, manifest: ManifestFile, selection: EntrySelection, limits: AvroLimits, packing: Packing | None = None
     ) -> AsyncGenerator[Sequence[ContentFile], None]:
         """Yields the selected entries of a manifest within these limits, in memory for them. Raises `UnpacksTooLong`
         for one beyond the usual limits, or longer than its list states. Such a one is read alone, in its turn."""
         length = manifest.manifest_length if limits is USUAL else None
         ahead = CHUNK if length is None else min(length + 1, AHEAD_BYTES)
+        decoded = DECODED_BYTES + (0 if packing is None else packing.memory)
         with reading_memory().hold() as hold:
             hold.owner = self._session.hold.owner
-            await hold.take(READ_WEIGHT * ahead + BLOCK_WEIGHT * limits.block_bytes + DECODED_BYTES)
+            await hold.take(READ_WEIGHT * ahead + BLOCK_WEIGHT * limits.block_bytes + decoded)
             read_range = _read_ahead(partial(self._read, manifest.manifest_path), ahead, length)
-            async with aclosing(read_entries(read_range, manifest, selection, limits)) as blocks:
+            wanted = selection if packing is None else packing.selection
+            async with aclosing(read_entries(read_range, manifest, wanted, limits)) as blocks:
                 async for files in blocks:
-                    self._session.check_deadline()
+                    if packing is not None:
+                        files = await off_loop(PACKED_BYTES * len(files), partial(packing.add, files))
+                        packing.store()
                     yield files
+            if packing is not None:
+                await off_loop(PACKED_BYTES * BLOCK_ENTRIES, packing.end)
+                packing.store()
+                self._session.catalog.caches.manifests.drop(manifest.manifest_path)
 
     async def _read(self, location: str, start: int, length: int) -> bytes:
         """Reads bytes of a manifest. A small one that this process has read may be cached: no manifest changes."""
@@ -232,6 +271,13 @@ class ManifestSource:
         place = Location.parse(location)
         if place.has_dots or not place.inside_any({*self._locations}):
             raise BadRequest(f"The table's manifest {location[:200]} is outside of its locations: {ADVICE}")
+
+
+async def _entries_of(
+    known: Sequence[FileBlock], selection: EntrySelection
+) -> AsyncGenerator[Sequence[ContentFile], None]:
+    for block in known:
+        yield await off_loop(block.work, partial(block.select, selection))
 
 
 def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:

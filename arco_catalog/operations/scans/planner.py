@@ -110,7 +110,7 @@ class Planner:
             raise InvalidToken("it names no part of the scan")
         if len(lists) > MAX_LISTS:
             return self._nothing(_by_lists(part, lists))
-        pieces = within(await self._pieces(lists), part)
+        pieces = within(await self._pieces(lists, part), part)
         if part.start.manifest and part.start.manifest >= len(self._lists[part.start.list]):
             raise InvalidToken("it names no part of the scan")
         parts = split(pieces, part, self._part_weight)
@@ -138,20 +138,23 @@ class Planner:
     def _has_enough(self, tasks: TaskAnswer) -> bool:
         return self._scan.min_rows is not None and tasks.rows >= max(1, self._scan.min_rows)
 
-    async def _pieces(self, lists: range) -> Sequence[Piece]:
-        """Returns the manifests of these lists that may have matching data files."""
+    async def _pieces(self, lists: range, part: Range) -> Sequence[Piece]:
+        """Returns the manifests of these lists, in a part of the scan, that may have matching data files."""
         missing = [number for number in lists if number not in self._lists]
         for batch in batches(missing, AT_ONCE):
             found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
             self._lists.update(zip(batch, found, strict=True))
         listed = sum(len(self._lists[number]) for number in lists)
-        return await off_loop(self._size + ENTRY_BYTES * listed, partial(self._matching_pieces, lists))
+        return await off_loop(self._size + ENTRY_BYTES * listed, partial(self._matching_pieces, lists, part))
 
-    def _matching_pieces(self, lists: range) -> Sequence[Piece]:
+    def _matching_pieces(self, lists: range, part: Range) -> Sequence[Piece]:
         pieces: list[Piece] = []
         for number in lists:
             snapshot_id = self._table.snapshots[number]["snapshot-id"]
-            for place, manifest in enumerate(self._lists[number]):
+            listed = self._lists[number]
+            first = part.start.manifest if number == part.start.list else 0
+            end = part.end.manifest + 1 if number == part.end.list else len(listed)
+            for place, manifest in enumerate(listed[first:end], first):
                 self._source.check_deadline()
                 if manifest.content != DATA or not self._is_scanned(manifest, snapshot_id):
                     continue
@@ -222,12 +225,13 @@ class Planner:
             end=part.end.entry if place == part.end[:2] else None,
             added_only=self._is_incremental,
             may_match=of_spec.partition_may_match,
+            statistics_may_match=of_spec.file_may_match,
         )
         files: list[ContentFile] = []
         size = 0
         async with aclosing(self._source.entries(manifest, selection)) as chunks:
             async for chunk in chunks:
-                matching = await off_loop(ENTRY_BYTES * len(chunk), partial(self._matching, chunk, of_spec))
+                matching = self._added(chunk) if self._is_incremental else chunk
                 files += matching
                 added = sum(file.memory for file in matching)
                 size += added
@@ -240,11 +244,9 @@ class Planner:
                     return _MatchingFiles([], Position(*place, selection.first))
         return _MatchingFiles(files, None)
 
-    def _matching(self, chunk: Sequence[ContentFile], of_spec: SpecFilter) -> Sequence[ContentFile]:
-        matching = [file for file in chunk if of_spec.file_may_match(file.statistics)]
-        if not self._is_incremental:
-            return matching
-        return [file for file in matching if file.snapshot_id in self._snapshot_ids]
+    def _added(self, files: Sequence[ContentFile]) -> Sequence[ContentFile]:
+        """Returns the files that a snapshot of an incremental scan has added."""
+        return [file for file in files if file.snapshot_id in self._snapshot_ids]
 
     def _columns(self) -> frozenset[int]:
         of_deletes = self._deletes.column_ids if self._deletes is not None else frozenset[int]()
@@ -255,9 +257,10 @@ class Planner:
     ) -> int:
         """Adds tasks for the files, in order, and returns for how many of them the answer had room, or were needed."""
         of_spec = self._of(manifest)
+        index = None if deletes is None or deletes.is_empty else deletes
         for number, file in enumerate(files):
             self._source.check_deadline()
-            found = () if deletes is None else deletes.deletes_of(file)
+            found = () if index is None else index.deletes_of(file)
             if not answer.add(file, found, of_spec.residual_json(file.partition)):
                 return number
         return len(files)

@@ -1,0 +1,145 @@
+"""Files of manifests in a form in which a process remembers many of them: a tenth of the bytes that they have in a
+manifest, and ready for the answers of plans.
+
+What the next plan needs of all files is apart from what it needs of those that match: partitions, then statistics of
+columns, then the rest with the JSON of the file. Each is packed, so what a cache counts for it is what it takes.
+"""
+
+import marshal
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from arco_catalog.iceberg.content_files import ContentFile, EntryStatus, FileContent, FileStatistics, Partition
+from arco_catalog.iceberg.json import dumps
+from arco_catalog.iceberg.scan_json import file_json
+from arco_catalog.state.manifest_entries import EntrySelection
+
+BLOCK_ENTRIES: Final = 1_024
+"""The entries of a manifest that are packed together, of which deleted ones are left out."""
+ROWS: Final = 64
+"""Files whose rest is unpacked together."""
+MAX_COLUMNS: Final = 8
+"""Columns whose statistics are kept for later plans."""
+OBJECT_BYTES: Final = 400
+"""Bytes of memory of packed files besides what is packed."""
+PARTITION_BYTES: Final = 120
+"""Bytes of memory of a partition without what may have any length."""
+VALUE_BYTES: Final = 56
+"""Bytes of memory of a partition's value, without its length."""
+FILE_WORK: Final = 200
+"""Bytes that the work on a packed file counts as."""
+_MARSHAL: Final = 2
+"""The version of the format of `marshal` that is read fastest. No bytes leave the process."""
+_CONTENTS: Final = tuple(FileContent)
+_STATUSES: Final = tuple(EntryStatus)
+
+
+class FileBlock:
+    """The live files of a block of a manifest: of `BLOCK_ENTRIES` entries, or those up to the end of the manifest
+    (`is_last`). They have the statistics of these `columns`, of all if that is None, and their JSON with partition
+    values of these types."""
+
+    __slots__ = ("_heads", "_partitions", "_rows", "_statistics", "columns", "is_last", "size", "work")
+
+    def __init__(
+        self,
+        files: Sequence[ContentFile],
+        partition_types: Sequence[str],
+        columns: frozenset[int] | None,
+        *,
+        is_last: bool,
+    ) -> None:
+        self.columns = columns
+        self.is_last = is_last
+        numbers: dict[str, int] = {}  # by text: -0.0 equals 0.0, and is another value
+        partitions: dict[str, Partition] = {}
+        for file in files:
+            text = repr(file.partition)
+            numbers.setdefault(text, len(numbers))
+            partitions.setdefault(text, file.partition)
+        self._partitions = [*partitions.values()]
+        self._heads = _encoded([(numbers[repr(file.partition)], file.position, int(file.status)) for file in files])
+        self._statistics = _encoded([(*file.statistics, file.column_sizes) for file in files])
+        rows = [_row(file, partition_types) for file in files]
+        self._rows = [_encoded(rows[first : first + ROWS]) for first in range(0, len(rows), ROWS)]
+        self.work = FILE_WORK * len(files)
+        """Bytes that the work on all files counts as when it is given to a thread."""
+        parts = (self._heads, self._statistics, *self._rows)
+        self.size = OBJECT_BYTES + sum(map(len, parts)) + 50 * len(parts) + sum(map(_memory_of, self._partitions))
+
+    def has(self, columns: frozenset[int] | None) -> bool:
+        """Whether the files have the statistics of these columns, of all if that is None."""
+        return self.columns is None or (columns is not None and columns <= self.columns)
+
+    def select(self, selection: EntrySelection) -> Sequence[ContentFile]:
+        """Returns the files that are selected, as they were packed, with their JSON."""
+        matches = [selection.may_match(partition) for partition in self._partitions]
+        if not any(matches):
+            return []
+        first, end, added_only = selection.first, selection.end, selection.added_only
+        selected = [
+            (place, number)
+            for place, (number, position, status) in enumerate(_decoded(self._heads))
+            if matches[number]
+            and position >= first
+            and (end is None or position < end)
+            and (not added_only or status == EntryStatus.ADDED)
+        ]
+        if not selected:
+            return []
+        may_match = selection.statistics_may_match
+        statistics = _decoded(self._statistics)
+        found: list[ContentFile] = []
+        block, rows = -1, ()
+        for place, number in selected:
+            *counts, sizes = statistics[place]
+            of_file = FileStatistics(*counts)
+            if may_match(of_file):
+                if place // ROWS != block:
+                    block = place // ROWS
+                    rows = _decoded(self._rows[block])
+                found.append(_file(rows[place % ROWS], self._partitions[number], of_file, sizes))
+        return found
+
+
+def _row(file: ContentFile, partition_types: Sequence[str]) -> tuple[object, ...]:
+    """Returns the fields of a file that only an answer needs, as `marshal` takes them, and the JSON of the file."""
+    content, path, form, spec_id, _, _, size, number, file_number, status, snapshot_id, position, _, *others = file
+    others[-1] = dumps(file_json(file, partition_types))
+    head = int(content), path, form, spec_id, size, number, file_number, int(status), snapshot_id, position
+    return *head, *others
+
+
+def _file(row: Sequence[Any], partition: Partition, statistics: FileStatistics, sizes: Any) -> ContentFile:
+    content, path, form, spec_id, size, number, file_number, status, snapshot_id, position, *others = row
+    return ContentFile(
+        _CONTENTS[content],
+        path,
+        form,
+        spec_id,
+        partition,
+        statistics,
+        size,
+        number,
+        file_number,
+        _STATUSES[status],
+        snapshot_id,
+        position,
+        sizes,
+        *others,
+    )
+
+
+def _encoded(values: list[Any]) -> bytes:
+    return zlib.compress(marshal.dumps(values, _MARSHAL), 1)
+
+
+def _decoded(data: bytes) -> Any:
+    return marshal.loads(zlib.decompress(data))
+
+
+def _memory_of(partition: Partition) -> int:
+    """Returns about how many bytes of memory a partition takes."""
+    lengths = sum(len(value) for value in partition if isinstance(value, str | bytes))
+    return PARTITION_BYTES + VALUE_BYTES * len(partition) + lengths
