@@ -132,7 +132,7 @@ def _catalog(source: RealmObject) -> Counterpart:
 
 
 def _normal(properties: JsonObject, storage: JsonObject) -> JsonObject:
-    """Returns a storage configuration with its locations, the base location among them, in one spelling and order."""
+    """Returns a storage configuration with its locations and the base location in one spelling and order."""
     listed = texts(with_base(properties, storage), "allowedLocations")
     locations: list[JsonValue] = [*dict.fromkeys(Location.parse(item).uri for item in listed)]
     return {**storage, "allowedLocations": locations}

@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RealmObject:
-    """An object of a realm. `names` identify it among others of its kind: of a principal, principal role or catalog its
+    """An object of a realm. `names` identify it in its kind: of a principal, principal role or catalog its
     name; of a catalog role the catalog and the role; of an assignment the principal and the role; of a use the catalog,
     the catalog role and the principal role; of a grant the catalog, the role, the type, the privilege and the levels of
     the securable. `document` has the other fields, as the management API shows them."""
