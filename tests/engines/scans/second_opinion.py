@@ -4,6 +4,7 @@ rules of its own."""
 
 from collections import Counter
 
+from pyarrow.lib import ArrowInvalid  # type: ignore[import-untyped]
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import DataScan
@@ -68,7 +69,11 @@ def _relation(found: frozenset[str], ours: ScanPlan) -> str:
 
 
 def _files_with_rows(scan: DataScan) -> frozenset[str]:
-    """The data files in which PyIceberg finds rows by the filter, of all that the state has."""
+    """The data files in which PyIceberg finds rows by the filter, of all that the state has. Raises `Unplannable` for
+    literals that PyIceberg cannot compare with the rows of a file, as decimals of more digits than the file's type."""
     metadata, every = scan.table_metadata, tasks_of(scan.update(row_filter=AlwaysTrue()))
     reader = ArrowScan(metadata, scan.io, metadata.schema(), scan.row_filter, scan.case_sensitive)
-    return frozenset(task.file.file_path for task in every if reader.to_table([task]).num_rows)
+    try:
+        return frozenset(task.file.file_path for task in every if reader.to_table([task]).num_rows)
+    except ArrowInvalid as error:
+        raise Unplannable(str(error)) from error
