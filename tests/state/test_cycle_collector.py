@@ -8,18 +8,18 @@ from weakref import WeakSet
 import pytest
 
 from arco_catalog.state import cycle_collector, memory
-from arco_catalog.state.cycle_collector import MAX_YOUNG, CycleCollector
+from arco_catalog.state.cycle_collector import CYCLE_COLLECTOR, MAX_YOUNG, CycleCollector
 from arco_catalog.state.memory import Memory
 from arco_catalog.state.worker_threads import LARGE_BYTES, off_loop
 
 
 @pytest.fixture(autouse=True)
 def unfrozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No object is frozen, and no other test has memory."""
+    """No object is frozen, nor was before, and no other test has memory."""
     monkeypatch.setattr(memory, "_LARGE_SHARES", WeakSet())
-    gc.unfreeze()
+    CYCLE_COLLECTOR.unfreeze()
     yield
-    gc.unfreeze()
+    CYCLE_COLLECTOR.unfreeze()
 
 
 def document(values: int = 2 * MAX_YOUNG) -> list[list[int]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arco_catalog.state.locations import Location
+from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.vending.configured import configured_vending
 from arco_catalog.vending.scope import Scope
@@ -72,7 +73,8 @@ async def use_vended(root: str, location: str, environment: Mapping[str, str], o
         await store.put(inside, b"vended", ANY)
         await store.get(inside)
         await store.delete(inside)
-        for name in ("beside", f"{inside.partition('/')[0]}/_catalog/vended"):
+        catalog = inside.partition("/")[0]
+        for name in ("beside", f"{catalog}/{Paths(catalog).folder}/vended"):
             await _refused(store, name)
     finally:
         await store.close()
