@@ -6,8 +6,10 @@ from typing import Final
 MAX_FILES_BYTES: Final = 32 << 20
 """Bytes of memory of the matching files of one manifest, after which a plan task has the rest: 5,000 files with the
 statistics of ten columns have that much. Those of all manifests that are read after it may have as much together."""
-FREE_BYTES: Final = 4 << 20
-"""Bytes of memory of matching files for which a request takes no further memory. For more it takes as much at once."""
+FREE_BYTES: Final = 12 << 20
+"""Bytes of memory of matching files for which a request takes no further memory: 10,000 files without statistics have
+that much. A request that waits for more has what others wait for, so all of them would be refused. For more it takes as
+much at once."""
 
 
 class FilesMemory:

@@ -39,7 +39,7 @@ TASK_BYTES: Final = 400
 """Bytes of JSON of a task without statistics, roughly."""
 MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
-ANSWER_MEMORY: Final = 8 << 20
+ANSWER_MEMORY: Final = 16 << 20
 """Bytes of memory of an answer: its parts, the bytes that are sent, and files for which it takes no more."""
 ENTRY_BYTES: Final = 100
 """Bytes that an entry counts as when its work is given to a thread."""
