@@ -88,7 +88,10 @@ async def _at_server(
         prefix = text(mapping(config, "overrides"), "prefix")
         path = (prefix, "namespaces", "\x1f".join(namespace), "tables", name, "lineage")
         wanted = {"direction": query.direction, "depth": str(query.depth), "explain": "true"}
-        graph = await server.send("GET", *path, has="without-edges", query=wanted)
+        try:
+            graph = await server.send("GET", *path, has="without-edges", query=wanted)
+        except NotThere as missing:  # of the table, not of a catalog that the options name
+            raise CliError(str(missing)) from missing
         return await formatted(graph, Source(options.catalog, url, await token_for(url, options)))
 
 

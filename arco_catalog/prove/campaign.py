@@ -78,6 +78,7 @@ class Campaign:
             f"{random.Random(time.time_ns()).getrandbits(40):x}"  # of this run alone: names are never used again
         )
         self._number = 0
+        self._restarting = asyncio.Lock()
         self.report = CampaignReport()
         new_key = _new_key if catalog.features.keys else _no_key
         self._site = Site(session, options.servers, catalog.prefix, self._restart, _now_ms, new_key)
@@ -148,6 +149,11 @@ class Campaign:
         report.foreign += len(result.foreign)
 
     async def _restart(self) -> None:
+        """Runs the command that kills and starts the servers, one time after the other."""
+        async with self._restarting:
+            await self._run_restart()
+
+    async def _run_restart(self) -> None:
         self.report.kills += 1
         process = await asyncio.create_subprocess_exec(*self._options.restart, stdin=asyncio.subprocess.DEVNULL)
         try:

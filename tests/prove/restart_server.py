@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -29,7 +30,8 @@ def main(store: str, words: Sequence[str]) -> int:
     pairs = list(zip(map(Path, words[::2]), words[1::2], strict=True))
     for file, _ in pairs:
         if file.exists():
-            os.kill(int(file.read_text()), signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(int(file.read_text()), signal.SIGKILL)
     return 0 if all(_start(store, file, port) for file, port in pairs) else 1
 
 
