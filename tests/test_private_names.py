@@ -17,6 +17,7 @@ USED = {
     ("arco_catalog/protocol/eager_tasks.py", "_leave_task"): "python 3.11",
     ("arco_catalog/cli/connections.py", "_unset_keepalive_if_required"): "uvicorn",
     ("arco_catalog/cli/parent.py", "_exit"): "published",  # os._exit is documented
+    ("arco_catalog/prove/campaign.py", "_retry_connection"): "aiohttp",
     ("arco_catalog/upkeep/fsck/codes.py", "_value_"): "published",  # the documentation of enum has it
     ("reconciler/maintain/iceberg.py", "_jvm"): "pyspark",
     ("reconciler/system/opened.py", "_stage"): "pyiceberg",

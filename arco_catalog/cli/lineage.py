@@ -9,6 +9,7 @@ from functools import partial
 from arco_catalog.cli.collected_edges import LibraryMissing, NotCollected, Source, read_collected
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import ManagementOptions
+from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.lineage_tree import as_text, merged

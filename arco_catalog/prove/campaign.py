@@ -69,9 +69,10 @@ class RestartFailed(Exception):
 
 
 class Campaign:
-    """Rounds against one catalog."""
+    """Programs against one catalog."""
 
     def __init__(self, options: CampaignOptions, session: aiohttp.ClientSession, catalog: Catalog) -> None:
+        self.session = session
         self._options = options
         self._catalog = catalog
         self._run = (
@@ -171,6 +172,7 @@ async def open_campaign(options: CampaignOptions, use: Callable[[Campaign], Awai
     raises."""
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(headers=options.headers, connector=connector) as session:
+        session._retry_connection = False  # it would send a GET, HEAD or DELETE again by itself after a lost answer
         async with asyncio.TaskGroup() as tasks:
             network = Network(session, options.servers, tasks)
             catalog = await read_catalog(network, options.warehouse, kills=bool(options.restart))

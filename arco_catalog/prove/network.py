@@ -61,7 +61,8 @@ class Network:
                 return Delivery(None, (self._begin(self._later(request, server, delay_s)),))
             case Fault.DUPLICATED:
                 second = self._begin(self._later(request, server, delay_s))
-                return Delivery(await self._exchange(request, server), (second,))
+                answer = await self._exchange(request, server)
+                return Delivery(None if answer is NEVER_SENT else answer, (second,))  # the second may be sent
             case _:
                 await asyncio.sleep(delay_s)
                 return Delivery(await self._exchange(request, server))

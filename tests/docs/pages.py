@@ -10,8 +10,8 @@ FENCE = re.compile(r"(?ms)^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=
 RUN = ("python", "sh")
 OUTPUT = "text output"
 """What the Python block before it prints."""
-READ_ONLY = ("hcl", "json", "mermaid", "properties", "sql", "text", OUTPUT)
-"""What is no program of this machine: settings, pictures, and SQL, which tests/engines has in its own words."""
+READ_ONLY = ("hcl", "json", "mermaid", "properties", "rust", "sql", "text", "yaml", OUTPUT)
+"""What is no program of this machine: settings, pictures, and what tests/engines has in its own words."""
 
 
 @dataclass(frozen=True)
