@@ -9,7 +9,6 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.export_plan import Entry, entries_to_export
 from arco_catalog.cli.finders import find_catalog
-from arco_catalog.cli.foreign_server import open_foreign_server
 from arco_catalog.cli.identifiers import parse_namespace
 from arco_catalog.cli.management import ApiClient
 from arco_catalog.cli.realm_report import RealmReport, Result, as_document, as_text
@@ -58,6 +57,8 @@ async def _print_plan(catalog: CatalogOptions, only: tuple[str, ...]) -> int:
 
 
 async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple[str, ...], url: str) -> RealmReport:
+    from arco_catalog.cli.foreign_server import open_foreign_server  # needs httptools, which a plan on stdout does not
+
     report = RealmReport(options.apply, compared=False)
     async with (
         open_session(catalog, "export", find_catalog, DAY_MS) as session,
