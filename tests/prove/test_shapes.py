@@ -141,6 +141,6 @@ def campaign(shape: Shape, *, linearizable: bool) -> CampaignReport:
 def summary(report: CampaignReport) -> str:
     """The counts of a report, and its findings."""
     unknown = sum(count for outcome, count in report.outcomes.items() if outcome.endswith("unknown"))
-    counts = f"{report.operations:,} operations in {report.programs:,} rounds and {report.seconds:,.0f} s"
+    counts = f"{report.operations:,} operations in {report.programs:,} programs and {report.seconds:,.0f} s"
     more = f"{unknown:,} unknown, {report.kills:,} kills, {report.repeated:,} repeated, {report.undecided} undecided"
     return "\n  ".join((f"{counts}, {more}", *map(str, report.findings[:5])))
