@@ -19,7 +19,7 @@ from arco_catalog.prove.replay_file import MAX_RUNS, Replay
 from arco_catalog.prove.running import ProgramResult, Site, run_program
 from arco_catalog.prove.shrinking import shrink
 
-RUNS, RUNS_THAT_BREAK = 8, 7
+RUNS, RUNS_THAT_BREAK = 12, 12
 """How often a smaller replay is tried, and how often it must reproduce, to take the place of the larger one: one that
 did so by luck would not do so again."""
 RESTART_S = 120.0
