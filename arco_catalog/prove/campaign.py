@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from arco_catalog.prove.catalog import Catalog, read_catalog
-from arco_catalog.prove.checker import HistoryVerdict, check, claimed
+from arco_catalog.prove.checker import HistoryVerdict, check, count_claims
 from arco_catalog.prove.findings import Breaks, Finding
 from arco_catalog.prove.network import Network
 from arco_catalog.prove.program import Program, draw_program
-from arco_catalog.prove.replay_file import MAX_RUNS, Replay
+from arco_catalog.prove.replay_file import RUN_LIMITS, Replay
 from arco_catalog.prove.running import ProgramResult, Site, run_program
 from arco_catalog.prove.shrinking import shrink
 
-RUNS, RUNS_THAT_BREAK = 12, 12
-"""How often a smaller replay is tried, and how often it must reproduce, to take the place of the larger one: one that
-did so by luck would not do so again."""
+TRIES = 12
+"""How often a smaller replay is tried. It takes the place of the larger one if it reproduces each time: one that did so
+by luck would not do so again."""
 RESTART_S = 120.0
 """The time in which the command that restarts servers must end."""
 
@@ -75,9 +75,7 @@ class Campaign:
         self.session = session
         self._options = options
         self._catalog = catalog
-        self._run = (
-            f"{random.Random(time.time_ns()).getrandbits(40):x}"  # of this run alone: names are never used again
-        )
+        self._run = uuid.uuid4().hex[:10]  # of this campaign alone: its names are never used again
         self._number = 0
         self._restarting = asyncio.Lock()
         self.report = CampaignReport()
@@ -106,28 +104,29 @@ class Campaign:
         result = await run_program(self._site, f"prove_{self._run}_{self._number}", program)
         verdict = await asyncio.to_thread(check, result.history)
         self._count(result, verdict)
-        return HistoryVerdict(claimed(verdict.findings, linearizable=self._options.linearizable), verdict.undecided)
+        return HistoryVerdict(
+            count_claims(verdict.findings, linearizable=self._options.linearizable), verdict.undecided
+        )
 
     async def make_replay(self, program: Program, breaks: Breaks, seconds: float) -> Replay:
         """Returns the smallest replay that is found in this time, of a program a run of which broke something. Raises
         as `play` does."""
         end = time.monotonic() + seconds
-        replay = Replay(program, breaks, max(MAX_RUNS))
-        for runs in MAX_RUNS:
-            if await self._reproduces_often(Replay(program, breaks, runs), end):
-                replay = Replay(program, breaks, runs)
+        runs = max(RUN_LIMITS)
+        for fewer in RUN_LIMITS:
+            if await self._reproduces_often(Replay(program, breaks, fewer), end):
+                runs = fewer
                 break
 
         async def breaks_again(candidate: Program) -> bool:
-            return await self._reproduces_often(Replay(candidate, breaks, replay.runs), end)
+            return await self._reproduces_often(Replay(candidate, breaks, runs), end)
 
-        return Replay(await shrink(program, breaks_again, lambda: time.monotonic() >= end), breaks, replay.runs)
+        return Replay(await shrink(program, breaks_again, lambda: time.monotonic() >= end), breaks, runs)
 
     async def _reproduces_often(self, replay: Replay, end: float) -> bool:
-        failures = 0
-        for _ in range(RUNS):
-            failures += not await self.reproduces(replay)
-            if failures > RUNS - RUNS_THAT_BREAK or time.monotonic() >= end:
+        """Returns whether a replay reproduces in each of `TRIES` tries, before the time `end`."""
+        for _ in range(TRIES):
+            if not await self.reproduces(replay) or time.monotonic() >= end:
                 return False
         return True
 
@@ -151,20 +150,18 @@ class Campaign:
 
     async def _restart(self) -> None:
         """Runs the command that kills and starts the servers, one time after the other."""
+        command = self._options.restart[0]
         async with self._restarting:
-            await self._run_restart()
-
-    async def _run_restart(self) -> None:
-        self.report.kills += 1
-        process = await asyncio.create_subprocess_exec(*self._options.restart, stdin=asyncio.subprocess.DEVNULL)
-        try:
-            async with asyncio.timeout(RESTART_S):
-                code = await process.wait()
-        except TimeoutError:
-            process.kill()
-            raise RestartFailed(f"{self._options.restart[0]} did not end within {RESTART_S:.0f} s") from None
+            self.report.kills += 1
+            process = await asyncio.create_subprocess_exec(*self._options.restart, stdin=asyncio.subprocess.DEVNULL)
+            try:
+                async with asyncio.timeout(RESTART_S):
+                    code = await process.wait()
+            except TimeoutError:
+                process.kill()
+                raise RestartFailed(f"{command} did not end within {RESTART_S:.0f} s") from None
         if code != 0:
-            raise RestartFailed(f"{self._options.restart[0]} ended with exit code {code}")
+            raise RestartFailed(f"{command} ended with exit code {code}")
 
 
 async def open_campaign(options: CampaignOptions, use: Callable[[Campaign], Awaitable[None]]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from arco_catalog.prove.network import Network
+from arco_catalog.prove.network import NEVER_SENT, Network
 from arco_catalog.prove.program import Features
 from arco_catalog.prove.requests import Request
 
@@ -30,7 +30,7 @@ async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) 
     """Reads the configuration of a catalog. Raises `NoCatalog`."""
     query = f"?{urlencode({'warehouse': warehouse})}" if warehouse else ""
     answer = (await network.send(Request("GET", f"/v1/config{query}"), 0)).answer
-    if answer is None or answer.code == 0:
+    if answer is None or answer is NEVER_SENT:
         raise NoCatalog("No server answers at the URI")
     if answer.code != 200 or not isinstance(answer.body, dict):
         raise NoCatalog(f"The server answers /v1/config with status {answer.code} {answer.error}".rstrip())

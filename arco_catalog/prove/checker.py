@@ -41,7 +41,7 @@ def _check_repeated(history: History) -> Iterator[Finding]:
                 )
 
 
-def claimed(findings: Sequence[Finding], *, linearizable: bool) -> list[Finding]:
+def count_claims(findings: Sequence[Finding], *, linearizable: bool) -> list[Finding]:
     """Returns the findings, where those that are only weaker than linearizable break the documentation of a catalog
     that claims to be `linearizable`."""
     weaker = Breaks.DOCUMENTATION if linearizable else Breaks.LINEARIZABILITY

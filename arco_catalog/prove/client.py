@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from urllib.parse import quote
 
 from arco_catalog.prove.answers import Answer, ForeignAnswer, names_in, table_in
-from arco_catalog.prove.history import Kind, Observation, Operation, RepeatedRequest, Status, TableState
+from arco_catalog.prove.history import READS, Kind, Observation, Operation, RepeatedRequest, Status, TableState
 from arco_catalog.prove.network import NEVER_SENT, Network
 from arco_catalog.prove.program import Fault, Step
 from arco_catalog.prove.requests import Base, Paths, Request, request_of
 
-CHANGES = (Kind.CREATE, Kind.COMMIT, Kind.TRANSACTION, Kind.DROP, Kind.RENAME)
 MAX_PAGES = 100
 
 
@@ -72,7 +72,7 @@ class Client:
         elif operation.kind is Kind.LOAD and step.cached and operation.names[0] in self._seen:
             bases.append(self._seen[operation.names[0]])
         request = request_of(operation, self._paths, bases, self._recorder.clock())
-        key = self._recorder.new_key() if operation.kind in CHANGES else None
+        key = self._recorder.new_key() if operation.kind not in READS else None
         if key is not None:
             request = Request(request.method, request.path, request.body, {**request.headers, "Idempotency-Key": key})
         fault = step.fault if key is not None or step.fault is not Fault.DUPLICATED else Fault.NONE
@@ -111,8 +111,11 @@ class Client:
         delivery = await self._network.send(request, step.server, step.fault, step.delay_ms)
         if delivery.answer is NEVER_SENT:
             return None
-        answer = await self._all_pages(request, delivery.answer, step.server)
-        observation = self._observation(operation, invoked, answer, bases, final)
+        answer, listed = delivery.answer, frozenset[str]()
+        if operation.kind is Kind.LIST and answer is not None and answer.code == 200:
+            names = await self._listed(operation, request, answer, step.server)
+            answer, listed = (None, listed) if names is None else (answer, names)
+        observation = self._observation(operation, invoked, answer, bases, final, listed)
         recorder.observations.append(observation)
         if "Idempotency-Key" in request.headers:
             keyed = KeyedRequest(request, len(recorder.observations) - 1, bases)
@@ -120,26 +123,36 @@ class Client:
             recorder.unseen += ((keyed, task) for task in delivery.unseen)
         return observation
 
-    async def _all_pages(self, request: Request, answer: Answer | None, server: int) -> Answer | None:
-        """Returns the answer to a listing with the names of all its pages, another answer as it is."""
-        if request.method != "GET" or answer is None or answer.code != 200 or not isinstance(answer.body, dict):
-            return answer
-        identifiers = answer.body.get("identifiers")
-        token = answer.body.get("next-page-token")
+    async def _listed(
+        self, operation: Operation, request: Request, answer: Answer, server: int
+    ) -> frozenset[str] | None:
+        """Returns the names in all pages of a listing, of which the first is there; None if a page is missing, or is no
+        listing."""
+        listed = frozenset[str]()
         for _ in range(MAX_PAGES):
-            if not token or not isinstance(identifiers, list):
-                return answer
-            page = Request("GET", f"{request.path}?pageToken={token}")
-            more = (await self._network.send(page, server)).answer
-            if more is None or more.code != 200 or not isinstance(more.body, dict):
+            try:
+                names, token = names_in(answer)
+            except ForeignAnswer:
+                self._recorder.foreign.append(operation.id)
                 return None
-            identifiers = identifiers + list(more.body.get("identifiers") or [])
-            token = more.body.get("next-page-token")
-            answer = Answer(200, {"identifiers": identifiers})
+            listed |= names
+            if token is None:
+                return listed
+            page = Request("GET", f"{request.path}?pageToken={quote(token, safe='')}")
+            more = (await self._network.send(page, server)).answer
+            if more is None or more.code != 200:
+                return None
+            answer = more
         return None
 
     def _observation(
-        self, operation: Operation, invoked: int, answer: Answer | None, bases: Sequence[Base], final: bool
+        self,
+        operation: Operation,
+        invoked: int,
+        answer: Answer | None,
+        bases: Sequence[Base],
+        final: bool,
+        listed: frozenset[str] = frozenset(),
     ) -> Observation:
         """Returns the observation of an answer, and remembers the table in it."""
         states = tuple(base.state for base in bases) if operation.kind is not Kind.LOAD else ()
@@ -147,12 +160,9 @@ class Client:
             return Observation(operation, Status.UNKNOWN, invoked, bases=states, final=final)
         number = self._recorder.next_number()
         tables: tuple[TableState, ...] = ()
-        listed = frozenset[str]()
         status = answer.status
         try:
-            if operation.kind is Kind.LIST and status is Status.DONE:
-                listed = names_in(answer)[0]
-            elif status is Status.DONE and operation.kind in (Kind.CREATE, Kind.COMMIT, Kind.LOAD):
+            if status is Status.DONE and operation.kind in (Kind.CREATE, Kind.COMMIT, Kind.LOAD):
                 base = bases[0] if answer.code == 304 and bases else table_in(answer)
                 self._seen[operation.names[0]] = base
                 tables = (base.state,)

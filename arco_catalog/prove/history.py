@@ -18,6 +18,10 @@ class Kind(StrEnum):
     LIST = "list"
 
 
+READS = (Kind.LOAD, Kind.EXISTS, Kind.LIST)
+"""The kinds of operations that change nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of a client. `id` is unique in its run, and has no blanks; `names` are the names of tables, of
@@ -89,9 +93,8 @@ class History:
 
     def changes(self) -> dict[str, Observation]:
         """Returns the observations of operations that change something, by the ids of these."""
-        reads = (Kind.LOAD, Kind.EXISTS, Kind.LIST)
         return {
             observation.operation.id: observation
             for observation in self.observations
-            if observation.operation.kind not in reads
+            if observation.operation.kind not in READS
         }

@@ -2,7 +2,7 @@
 memory of visited states that Lowe added, as Porcupine has it)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -54,7 +54,7 @@ def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) ->
         if (done, state) in visited:
             continue
         visited.add((done, state))
-        first = _first_completed(events, done)
+        first = min(_left(events, done), key=lambda event: event.completed)
         if done.bit_count() > furthest:
             furthest, blocked = done.bit_count(), first.id
         for number, event in enumerate(events):
@@ -65,10 +65,9 @@ def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) ->
     return SearchResult(Verdict.UNDECIDED, blocked)
 
 
-def _first_completed(events: Sequence[Event], done: int) -> Event:
-    """Returns the event, of those that are not done and must be, that was completed first."""
-    left = (event for number, event in enumerate(events) if not done >> number & 1 and not event.optional)
-    return min(left, key=lambda event: event.completed)
+def _left(events: Sequence[Event], done: int) -> Iterator[Event]:
+    """Yields the events that must be done and are not."""
+    return (event for number, event in enumerate(events) if not done >> number & 1 and not event.optional)
 
 
 def _with_reads(events: Sequence[Event], done: int, state: Names) -> tuple[int, Names]:
@@ -77,10 +76,7 @@ def _with_reads(events: Sequence[Event], done: int, state: Names) -> tuple[int, 
     changed = True
     while changed:
         changed = False
-        limit = min(
-            (event.completed for number, event in enumerate(events) if not done >> number & 1 and not event.optional),
-            default=math.inf,
-        )
+        limit = min((event.completed for event in _left(events, done)), default=math.inf)
         for number, event in enumerate(events):
             if not done >> number & 1 and not event.optional and event.invoked < limit and event.apply(state) == state:
                 done |= 1 << number

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.prove.findings import Breaks, Finding
-from arco_catalog.prove.history import History, Kind, Observation, Status
+from arco_catalog.prove.history import READS, History, Kind, Observation, Status
 from arco_catalog.prove.linearizability import Event, Names, SearchResult, Verdict, search
 
-READS = (Kind.LOAD, Kind.EXISTS, Kind.LIST)
 ALREADY_EXISTS = "AlreadyExistsException"
 
 Effect = Callable[[Names], Names | None]
@@ -75,7 +74,7 @@ def _events(observation: Observation, places: dict[str, int]) -> Iterator[Event]
         effects: list[Effect] = [_listing(observation, places)] if observation.status is Status.DONE else []
     elif observation.bases and observation.status is Status.DONE:
         shown = zip(operation.names, observation.bases, strict=True)
-        effects = [_showing(places[name], base.creator) for name, base in shown if name in places]
+        effects = [_creator(places[name], base.creator) for name, base in shown if name in places]
     elif operation.kind is Kind.TRANSACTION:  # a refusal does not name the missing table
         effects = []
     elif operation.names and operation.names[0] in places:
@@ -92,10 +91,10 @@ def _effects(observation: Observation, places: Sequence[int]) -> Iterator[Effect
     """Yields the effects on the names with these places; an unknown outcome has those of a success."""
     kind, place = observation.operation.kind, places[0]
     if observation.code == 404:
-        yield _expecting(place, present=False)
+        yield _presence(place, present=False)
     elif observation.status is Status.REFUSED:
         if observation.error == ALREADY_EXISTS and kind in (Kind.CREATE, Kind.RENAME):
-            yield _expecting(places[-1], present=True)
+            yield _presence(places[-1], present=True)
     elif kind is Kind.CREATE:
         yield _creation(place, observation.operation.id)
     elif kind is Kind.DROP:
@@ -103,16 +102,16 @@ def _effects(observation: Observation, places: Sequence[int]) -> Iterator[Effect
     elif kind is Kind.RENAME:
         yield _rename(place, places[1])
     elif kind is Kind.EXISTS and observation.status is Status.DONE:
-        yield _expecting(place, present=True)
+        yield _presence(place, present=True)
     elif kind is Kind.LOAD and observation.status is Status.DONE:
-        yield _showing(place, observation.tables[0].creator)
+        yield _creator(place, observation.tables[0].creator)
 
 
-def _expecting(place: int, *, present: bool) -> Effect:
+def _presence(place: int, *, present: bool) -> Effect:
     return lambda state: state if (state[place] is not None) == present else None
 
 
-def _showing(place: int, creator: str) -> Effect:
+def _creator(place: int, creator: str) -> Effect:
     return lambda state: state if state[place] == creator else None
 
 

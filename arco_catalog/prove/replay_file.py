@@ -9,7 +9,7 @@ from arco_catalog.prove.history import Kind, Operation
 from arco_catalog.prove.program import MAX_OPERATIONS, Fault, Program, Step
 
 VERSION = 1
-MAX_RUNS = (1, 4, 16)
+RUN_LIMITS = (1, 4, 16)
 """How many runs of a program a replay may take."""
 
 
@@ -51,9 +51,9 @@ def decode(text: str) -> Replay:
         replay = Replay(program, Breaks[document["breaks"]], int(document["runs"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MalformedReplay(f"The file is no replay of `arco prove`: {error}") from error
-    if not 0 < program.steps <= MAX_OPERATIONS or not 0 < replay.runs <= max(MAX_RUNS):
+    if not 0 < program.steps <= MAX_OPERATIONS or not 0 < replay.runs <= max(RUN_LIMITS):
         raise MalformedReplay(
-            f"The replay has more than {MAX_OPERATIONS} operations, or more than {max(MAX_RUNS)} runs"
+            f"The replay has more than {MAX_OPERATIONS} operations, or more than {max(RUN_LIMITS)} runs"
         )
     return replay
 

@@ -23,7 +23,7 @@ Table = dict[str, Any]
 class Lie(StrEnum):
     """What the catalog does wrong, now and then."""
 
-    ACKNOWLEDGES_WITHOUT_APPLYING = "a commit is completed with success, and is not there"
+    ACKNOWLEDGES_WITHOUT_APPLYING = "a commit is answered with success, and is not there"
     REFUSES_WHAT_IT_APPLIES = "a commit is refused, and is there"
     IGNORES_REQUIREMENTS = "a commit replaces one that it has not read"
     APPLIES_A_PART = "a commit changes the properties, and adds no snapshot"
@@ -32,7 +32,7 @@ class Lie(StrEnum):
     HALF_TRANSACTIONS = "a transaction is applied to its first table"
     SHOWS_HALF_TRANSACTIONS = "a transaction is applied to one table after the other"
     CREATES_TWICE = "two creations of one name succeed"
-    KEEPS_WHAT_IS_DROPPED = "a drop is completed with success, and the table is there"
+    KEEPS_WHAT_IS_DROPPED = "a drop is answered with success, and the table is there"
     KEEPS_WHAT_IS_RENAMED = "a table has its old and its new name"
     ALWAYS_NOT_MODIFIED = "a conditional load shows no change"
     FORGETS_KEYS = "a request with a known key is executed again"
