@@ -13,8 +13,9 @@ from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.lineage_tree import as_text, merged
-from arco_catalog.cli.management import open_server, token_for
+from arco_catalog.cli.management import open_server
 from arco_catalog.cli.session import another, carry_out, for_table, open_session
+from arco_catalog.cli.tokens import token_for
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.lineage_graph import SYSTEM_LINEAGE, read_lineage
 from arco_catalog.operations.load import load_current
@@ -93,7 +94,8 @@ async def _at_server(
             graph = await server.send("GET", *path, has="without-edges", query=wanted)
         except NotThere as missing:  # of the table, not of a catalog that the options name
             raise CliError(str(missing)) from missing
-        return await formatted(graph, Source(options.catalog, url, await token_for(url, options)))
+        token = await token_for(url, options.token_file, options.catalog.environment)
+        return await formatted(graph, Source(options.catalog, url, token))
 
 
 async def _with_collected(graph: JsonObject, source: Source, query: LineageArguments) -> JsonObject:

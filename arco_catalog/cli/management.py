@@ -2,7 +2,6 @@
 of an app over the store in this process, where a command acts as the operator and no grants are checked. Both serve the
 same routes, so a command does the same in both."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import quote, urlencode
@@ -14,7 +13,7 @@ from arco_catalog.cli.command import ManagementOptions
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.finders import find_realm
 from arco_catalog.cli.session import OPERATOR, open_session
-from arco_catalog.cli.small_files import MAX_TOKEN_BYTES, read_text
+from arco_catalog.cli.tokens import token_for
 from arco_catalog.http.app import create_app
 from arco_catalog.http.buffered_exchange import BufferedExchange
 from arco_catalog.http.realms import RealmService
@@ -136,19 +135,9 @@ async def open_server(url: str, options: ManagementOptions, base: str) -> AsyncI
     `CliError` for a URL that is not https or loopback, for a token file that can't be read, and if the body can't read
     an answer."""
     try:
-        yield ApiClient(_server(url, await token_for(url, options)), base)
+        yield ApiClient(_server(url, await token_for(url, options.token_file, options.catalog.environment)), base)
     except (InternalError, LookupError, OverflowError) as error:
         raise CliError(FOREIGN) from error
-
-
-async def token_for(url: str, options: ManagementOptions) -> str | None:
-    """Returns the token to send: that of the token file, or else that of the saved login at the server, None if there
-    is none."""
-    if options.token_file is None:
-        from arco_catalog.cli.login import saved_token  # needs httptools, which a command at a store may lack
-
-        return await saved_token(url, options.catalog.environment)
-    return await asyncio.to_thread(read_text, options.token_file, "the token", MAX_TOKEN_BYTES)
 
 
 class _Operator:

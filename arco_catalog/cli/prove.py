@@ -11,7 +11,8 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out
-from arco_catalog.cli.small_files import MAX_TOKEN_BYTES, read_text
+from arco_catalog.cli.small_files import read_text
+from arco_catalog.cli.tokens import token_for
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.prove.campaign import Campaign, CampaignOptions, CampaignReport, RestartFailed, open_campaign
 from arco_catalog.prove.catalog import NoCatalog
@@ -68,7 +69,7 @@ def run(options: ProveOptions) -> int:
 
 
 async def _campaign_options(options: ProveOptions) -> CampaignOptions:
-    token = await _token(options)
+    token = await token_for(options.servers[0], options.token_file, options.environment)
     return CampaignOptions(
         [server.rstrip("/") for server in options.servers],
         {} if token is None else {"Authorization": f"Bearer {token}"},
@@ -80,14 +81,6 @@ async def _campaign_options(options: ProveOptions) -> CampaignOptions:
         shlex.split(options.restart or ""),
         options.linearizable,
     )
-
-
-async def _token(options: ProveOptions) -> str | None:
-    if options.token_file is not None:
-        return read_text(options.token_file, "the token", MAX_TOKEN_BYTES)
-    from arco_catalog.cli.login import saved_token  # needs httptools, which is of no other use here
-
-    return await saved_token(options.servers[0], options.environment)
 
 
 def _read_replay(path: str | None) -> Replay | None:
