@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 
 READS = (Kind.LOAD, Kind.EXISTS, Kind.LIST)
-"""The kinds of operations that change nothing."""
+"""Operations that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
