@@ -15,11 +15,6 @@ from tools.support.request_bodies import append_snapshot, set_property, view_req
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
-@pytest.fixture
 async def fixture(folder: Path) -> CatalogFixture:
     """The table `db.t` in the warehouse `arco` of a folder."""
     made = catalog_in(folder)

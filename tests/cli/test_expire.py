@@ -12,11 +12,6 @@ from tools.support.request_bodies import append_snapshot, set_property
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
-@pytest.fixture
 async def fixture(folder: Path) -> CatalogFixture:
     """A table with two old snapshots."""
     made = catalog_in(folder)

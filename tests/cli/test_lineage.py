@@ -61,11 +61,6 @@ EVENTS = (
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
-@pytest.fixture
 async def fixture(folder: Path) -> CatalogFixture:
     """Four tables in the warehouse `arco` of a folder, with runs in a circle and others without edges."""
     made = catalog_in(folder)

@@ -43,11 +43,6 @@ def decides(call: Call) -> bool:
     return HALF_WAY in call.key and b'"status":"pending"' not in call.body
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
 def catalog_in(folder: Path) -> CatalogFixture:
     """The warehouse `arco` of a folder."""
     made = CatalogFixture(ScriptedFolder(folder))

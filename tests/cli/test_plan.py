@@ -90,11 +90,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
-@pytest.fixture
 async def fixture(folder: Path) -> CatalogFixture:
     """The table `db.t`, partitioned by `x`, with ten files in two manifests, and one of them without summaries."""
     made = catalog_in(folder)
