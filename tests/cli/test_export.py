@@ -64,7 +64,7 @@ async def test_a_plan_has_what_can_be_registered_and_names_what_can_not(tmp_path
         ("policy", "p"),
         ("governance", "orders"),
     }
-    seen = {tuple(line["namespace"]) for line in plan[:1] if line["type"] == "namespace"}
+    seen: set[tuple[str, ...]] = set()
     for line in plan:  # a namespace before what is in it
         if line["type"] == "namespace":
             seen.add(tuple(line["namespace"]))

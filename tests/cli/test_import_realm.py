@@ -19,8 +19,7 @@ from tests.access.management_specification import known
 from tests.cli.foreign_realm import MANAGEMENT, TOKEN, ForeignRealm, polaris, serving_polaris, show
 from tests.cli.in_process import arco
 from tests.cli.process import CompletedProcess, serving
-from tests.cli.test_grants import token_of
-from tests.support.served_realms import LOGINS, Root, bootstrapped
+from tests.support.served_realms import LOGINS, Root, bootstrapped, token_of
 
 
 class Move:
@@ -330,9 +329,9 @@ async def test_a_realm_of_our_own_is_moved_switched_and_moved_back(tmp_path: Pat
         made = await move.report("--apply")
         assert ("table", "arco.a.b.u", "made") in results(made)
         assert counts(await move.report("--compare")).keys() == {"equal"}
-    # The switch: people write here, and the source is stopped. The way back: what is here is registered there.
+    # The switch: people write here, and the source is stopped.
     async with serving(move.store, *move.at[2:], "--quiet", **key) as here:
-        [new] = [json.loads((await move.run("bootstrap", "--reset-root", "--store", move.store, "--json")).out)]
+        new = json.loads((await move.run("bootstrap", "--reset-root", "--store", move.store, "--json")).out)
         back = Root(None, new["client_id"], new["client_secret"])
 
         def write() -> None:
@@ -340,8 +339,7 @@ async def test_a_realm_of_our_own_is_moved_switched_and_moved_back(tmp_path: Pat
                 catalog.load_table(("a", "t")).append(pa.table({"x": [2]}))
 
         await asyncio.to_thread(write)
-        (tmp_path / "token").write_text(await token_of(here.uri, back.client_id, back.secret))
-        # The way back: the source gets the table as it is here now.
+    # The way back: the source gets the table as it is here now.
     async with serving(old, "--quiet", **key) as server:
         (tmp_path / "token").write_text(await token_of(server.uri, root.client_id, root.secret))
         to = ("--to", server.uri, "--to-warehouse", "arco", "--token-file", f"{tmp_path}/token", "--json")

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import CatalogError
@@ -57,7 +57,9 @@ class Steps:
         no such error is raised."""
         made, measured, began = Step(name), Measurement(), time.perf_counter()
         self.done.append(made)
-        with _all([store.measure(measured) for store in self._counted]):
+        with ExitStack() as stack:
+            for store in self._counted:
+                stack.enter_context(store.measure(measured))
             try:
                 yield made
             except StepSkipped as reason:
@@ -80,15 +82,6 @@ class Steps:
             return None
         calls = sum((step.calls for step in self.done), Counter[str]())
         return ((calls["put"] + calls["list"]) * prices.put + calls["get"] * prices.get) / 1_000
-
-
-@contextmanager
-def _all(contexts: Sequence[AbstractContextManager[object]]) -> Iterator[None]:
-    if not contexts:
-        yield
-        return
-    with contexts[0], _all(contexts[1:]):
-        yield
 
 
 def require(held: bool, otherwise: str) -> None:
