@@ -24,12 +24,14 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of one table, with the metadata file that is current here, None without one, and the reason."""
+    """The comparison of one table, with the metadata file and the uuid of the one here, None without one, and the
+    reason."""
 
     table: SourceTable
     standing: Standing
     here: str | None = None
     reason: str | None = None
+    uuid_here: str | None = None
 
 
 async def compare(session: Session, table: SourceTable) -> Comparison:
@@ -46,12 +48,16 @@ async def compare(session: Session, table: SourceTable) -> Comparison:
     if entry.kind != table.kind:
         return Comparison(table, Standing.OTHER, None, f"here a {entry.kind} has the name")
     current, registered = await files_of(session, entry)
+
+    def found(standing: Standing, reason: str | None = None) -> Comparison:
+        return Comparison(table, standing, current, reason, entry.uuid)
+
     if location == current:
-        return Comparison(table, Standing.EQUAL, current)
+        return found(Standing.EQUAL)
     if location == registered:
-        return Comparison(table, Standing.AHEAD_HERE, current, "this catalog has committed to it since the import")
+        return found(Standing.AHEAD_HERE, "this catalog has committed to it since the import")
     if registered is None or (table.uuid is not None and entry.uuid is not None and table.uuid != entry.uuid):
-        return Comparison(table, Standing.OTHER, current, "the one here was not imported from the source")
+        return found(Standing.OTHER, "the one here was not imported from the source")
     if current == registered:
-        return Comparison(table, Standing.MOVED, current, "the source has committed to it since the import")
-    return Comparison(table, Standing.DIVERGED, current, "both catalogs have committed to it since the import")
+        return found(Standing.MOVED, "the source has committed to it since the import")
+    return found(Standing.DIVERGED, "both catalogs have committed to it since the import")

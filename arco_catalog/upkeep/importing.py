@@ -14,18 +14,21 @@ from arco_catalog.operations.register import register_table, register_view, tabl
 from arco_catalog.planning.names import Identifier, dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
-from arco_catalog.protocol.lookup import namespace_entry, relation_entry
+from arco_catalog.protocol.lookup import namespace_entry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.upkeep.comparing import Standing, compare
 from arco_catalog.upkeep.rehearsal import Rehearsal
-from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable, file_of, files_of
+from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable, file_of
 from storage_backends import StoreError
 
 AT_ONCE = 8
 """Tables that are read and registered concurrently. Their commits to the registry are grouped."""
 
-
 PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
+Prepared = ImportResult | tuple[Rehearsal, bool] | CatalogError | StoreError
+"""What a plan has found about a table: its result, if it is here already; else the rehearsal of its registration, and
+whether that replaces the table that is here; or the error by which it can't be registered."""
 
 
 class Importer:
@@ -90,10 +93,9 @@ class Importer:
 
     async def _register(self, table: SourceTable) -> ImportResult:
         location = file_of(table)
-        known = await self._already_registered(table, location)
+        known, again = await self._find_here(table)
         if known is not None:
             return known
-        again = await self._is_outdated(table, location)
         try:
             if table.namespace not in self._known_namespaces:
                 await self._rehearse(table)
@@ -103,7 +105,7 @@ class Importer:
             else:
                 await register_table(self._session(), table.namespace, table.name, location, overwrite=again)
         except AlreadyExists:
-            known = await self._already_registered(table, location)
+            known, _ = await self._find_here(table)
             if known is None:
                 raise
             return known
@@ -121,7 +123,7 @@ class Importer:
     async def _rehearse(self, table: SourceTable) -> None:
         """Plans the registration of a table without writing, before a namespace is created for it. Raises the error
         with which the registration would fail."""
-        rehearsal = Importer(self._session, self._properties_of, apply=False)
+        rehearsal = Importer(self._session, self._properties_of, apply=False, refresh=self._refresh)
         [prepared] = await rehearsal._prepare([table])
         await rehearsal._plan(table, prepared)
 
@@ -148,37 +150,38 @@ class Importer:
 
     # The same without `apply`: planned, not written.
 
-    async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Rehearsal | CatalogError | StoreError]:
-        """Prepares the registrations of a batch of tables, whose metadata files are read concurrently. Returns for each
-        table the rehearsal of the registration, or the error by which it can't be registered."""
+    async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Prepared]:
+        """Prepares the registrations of a batch of tables, whose metadata files are read concurrently."""
         head = await self._planned_head()
 
-        async def prepare(table: SourceTable) -> Rehearsal | CatalogError | StoreError:
+        async def prepare(table: SourceTable) -> Prepared:
             try:
-                registration = await self._registration(table)
-                rehearsal = Rehearsal(registration, head)
+                known, again = await self._find_here(table)
+                if known is not None:
+                    return known
+                rehearsal = Rehearsal(self._registration(table, overwrite=again), head)
                 await rehearsal.prepare()
             except (CatalogError, StoreError) as failure:
                 return failure
-            return rehearsal
+            return rehearsal, again
 
         return await gather(*map(prepare, batch))
 
-    async def _registration(self, table: SourceTable) -> NamedChange:
+    def _registration(self, table: SourceTable, *, overwrite: bool) -> NamedChange:
         location, place = file_of(table), (self._session(), table.namespace, table.name)
         if table.view:
             return view_registration(*place, location)
-        return table_registration(*place, location, overwrite=await self._is_outdated(table, location))
+        return table_registration(*place, location, overwrite=overwrite)
 
-    async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> ImportResult:
+    async def _plan(self, table: SourceTable, prepared: Prepared) -> ImportResult:
         location, name = file_of(table), (table.namespace, table.name)
-        known = await self._already_registered(table, location)
-        if known is None and self._planned_files.get(name) == location:
-            known = ImportResult(table, Outcome.ALREADY, "the source lists it twice")
-        if known is not None:
-            return known
-        if not isinstance(rehearsal, Rehearsal):
-            raise rehearsal
+        if isinstance(prepared, ImportResult):
+            return prepared
+        if self._planned_files.get(name) == location:
+            return ImportResult(table, Outcome.ALREADY, "the source lists it twice")
+        if not isinstance(prepared, tuple):
+            raise prepared
+        rehearsal, again = prepared
         planned, count = self._planned, len(self.namespaces)
         try:
             for depth in range(1, len(table.namespace) + 1):
@@ -189,7 +192,6 @@ class Importer:
             del self.namespaces[count:]
             raise
         self._planned_files[name] = location
-        again = await self._is_outdated(table, location)
         return ImportResult(table, Outcome.WOULD_REGISTER_AGAIN if again else Outcome.WOULD_REGISTER)
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
@@ -205,34 +207,22 @@ class Importer:
             self._planned = await self._session().state.head()
         return self._planned
 
-    async def _already_registered(self, table: SourceTable, location: str) -> ImportResult | None:
-        """Returns the result for a table that this catalog has registered from the same file already, or that has it as
-        the current file; None if no table here has the name, of a view if no view has it. Another kind of object with
-        the name makes the registration fail later. Raises `AlreadyExists` if another table has the name."""
-        session = self._session()
-        head = await session.state.head()
-        entry = await relation_entry(session.state, head.index, table.namespace, table.name)
-        if entry is None or entry.kind != table.kind:
-            return None
-        current, registered = await files_of(session, entry)
-        if location == current:
-            return ImportResult(table, Outcome.ALREADY)
-        if location == registered:
-            return ImportResult(table, Outcome.ALREADY, "this catalog has committed to it since")
-        if await self._is_outdated(table, location):
-            return None
+    async def _find_here(self, table: SourceTable) -> tuple[ImportResult | None, bool]:
+        """Returns the result for a table that is here already, with the same current file or by an import of it; else
+        None, and whether the registration replaces the table that is here, because this run refreshes tables. Another
+        kind of object with the name makes the registration fail later. Raises `AlreadyExists` if another table has the
+        name."""
+        found = await compare(self._session(), table)
+        if found.standing is Standing.EQUAL:
+            return ImportResult(table, Outcome.ALREADY), False
+        if found.standing is Standing.AHEAD_HERE:
+            return ImportResult(table, Outcome.ALREADY, "this catalog has committed to it since"), False
+        if found.here is None:
+            return None, False
+        is_same = table.uuid is not None and table.uuid == found.uuid_here
+        if self._refresh and found.standing is Standing.MOVED and is_same and not table.view:
+            return None, True
         raise AlreadyExists(
             f"this catalog has another {table.kind} {dotted(table.namespace, table.name)}, whose metadata file is "
-            f"{current}. Drop or rename that {table.kind}, then import again"
+            f"{found.here}. Drop or rename that {table.kind}, then import again"
         )
-
-    async def _is_outdated(self, table: SourceTable, location: str) -> bool:
-        """Whether this run refreshes tables, and the table is here by an import, of an earlier metadata file, and
-        without a commit since. False for views."""
-        session = self._session()
-        head = await session.state.head()
-        entry = await relation_entry(session.state, head.index, table.namespace, table.name)
-        if not self._refresh or table.view or entry is None or entry.kind != "table":
-            return False
-        current, registered = await files_of(session, entry)
-        return current == registered != location and table.uuid is not None and table.uuid == entry.uuid

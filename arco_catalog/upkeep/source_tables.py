@@ -1,4 +1,4 @@
-"""The tables in the source of an import, their metadata files, and the outcome of the import of item."""
+"""The tables in the source of an import, their metadata files, and the outcome of the import of one."""
 
 from dataclasses import dataclass
 from enum import StrEnum
