@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arco_catalog.cli.realm_objects import Kind, RealmObject
+from arco_catalog.http.management.catalogs import TYPES
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalogs import (
@@ -25,7 +26,6 @@ from arco_catalog.state.fields import mapping, text, texts
 from arco_catalog.state.locations import Location
 from arco_catalog.vending.storage_config import parse_storage_config
 
-TYPES = ("INTERNAL", "EXTERNAL")
 FIELDS: Mapping[str, frozenset[str]] = {
     "S3": frozenset(
         {"roleArn", "externalId", "region", "endpoint", "endpointInternal", "stsEndpoint", "stsUnavailable"}

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
-from arco_catalog.cli.ls import entries_below
+from arco_catalog.cli.ls import all_items, entries_below
 from arco_catalog.cli.session import another
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.properties import may_be_set
-from arco_catalog.operations.listing import Paging, list_policies
+from arco_catalog.operations.listing import list_policies
 from arco_catalog.operations.namespaces import LOCATION, namespace_properties
 from arco_catalog.planning.names import format_identifier
 from arco_catalog.protocol.catalog import Session
@@ -73,8 +73,9 @@ async def _entries(session: Session, kind: str, levels: Namespace) -> AsyncItera
             yield Entry(kind, levels, properties=kept)
             if any(name.startswith("arco.") for name in properties):
                 yield Entry("governance", levels, reason=_GOVERNANCE)
-            async for name in _policies(session, levels):
-                yield Entry("policy", levels, name, reason=_FOREIGN)
+            async for item in all_items(lambda paging: list_policies(session, levels, None, paging)):
+                if isinstance(item, dict):
+                    yield Entry("policy", levels, text(item, "name"), reason=_FOREIGN)
         case "table" | "view":
             head = await session.state.head()
             entry = await relation_entry(session.state, head.index, levels[:-1], levels[-1])
@@ -86,16 +87,6 @@ async def _entries(session: Session, kind: str, levels: Namespace) -> AsyncItera
                 yield Entry("governance", levels[:-1], levels[-1], reason=_GOVERNANCE)
         case _:
             yield Entry(kind, levels[:-1], levels[-1], reason=_FOREIGN)
-
-
-async def _policies(session: Session, namespace: Namespace) -> AsyncIterator[str]:
-    token: str | None = ""
-    while token is not None:
-        page = await list_policies(session, namespace, None, Paging(token, None))
-        for item in page.items:
-            if isinstance(item, dict):
-                yield text(item, "name")
-        token = page.next_page_token
 
 
 _FOREIGN = "Iceberg's API has no such objects"

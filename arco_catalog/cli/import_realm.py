@@ -122,7 +122,7 @@ async def _tables(
     if session is None:
         return
     tables = RestSource(server.exchange, source.names[0])
-    work = TableCopy(source.names[0], tables, apply=options.apply, refresh=options.refresh)
+    work = TableCopy(source.names[0], tables, options.apply, options.refresh, copy.seen, copy.failed)
     if options.compare:
         await compare_tables(session, source.names[0], tables, report, progress)
     else:
@@ -131,5 +131,3 @@ async def _tables(
     await NativeCopy(natives, work, report, compare=options.compare).go_over(
         progress, exists=session.catalog.entry is not None
     )
-    copy.failed |= work.failed
-    copy.seen |= work.seen

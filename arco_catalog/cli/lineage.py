@@ -16,6 +16,7 @@ from arco_catalog.cli.lineage_tree import as_text, merged
 from arco_catalog.cli.management import open_server
 from arco_catalog.cli.session import another, carry_out, for_table, open_session
 from arco_catalog.cli.tokens import token_for
+from arco_catalog.http.options import UNIT_SEPARATOR
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.lineage_graph import SYSTEM_LINEAGE, read_lineage
 from arco_catalog.operations.load import load_current
@@ -43,7 +44,6 @@ class LineageArguments:
 
 def run(options: ManagementOptions, query: LineageArguments, *, as_json: bool) -> int:
     """Displays the lineage around a table. Returns 0. Raises `CliError`."""
-    identifier = query.identifier
 
     async def formatted(graph: JsonObject, source: Source) -> str:
         if graph["collected"]:
@@ -52,22 +52,21 @@ def run(options: ManagementOptions, query: LineageArguments, *, as_json: bool) -
 
     async def read() -> str:
         if options.url is None:
-            return await _at_store(options, query, identifier, formatted)
-        return await _at_server(options.url, options, query, identifier, formatted)
+            return await _at_store(options, query, formatted)
+        return await _at_server(options.url, options, query, formatted)
 
     print(carry_out(read))
     return 0
 
 
-async def _at_store(
-    options: ManagementOptions, query: LineageArguments, identifier: Identifier, formatted: Format
-) -> str:
+async def _at_store(options: ManagementOptions, query: LineageArguments, formatted: Format) -> str:
     """Reads the graph at the store, and returns it as text."""
+    namespace, name = identifier = query.identifier
     async with open_session(options.catalog, "lineage", find_catalog) as session:
         read = partial(
             read_lineage,
-            namespace=identifier[0],
-            name=identifier[1],
+            namespace=namespace,
+            name=name,
             upstream=query.direction != "downstream",
             downstream=query.direction != "upstream",
             distance=query.depth,
@@ -80,15 +79,13 @@ async def _at_store(
         return await formatted(graph, Source(options.catalog, metadata=metadata))
 
 
-async def _at_server(
-    url: str, options: ManagementOptions, query: LineageArguments, identifier: Identifier, formatted: Format
-) -> str:
+async def _at_server(url: str, options: ManagementOptions, query: LineageArguments, formatted: Format) -> str:
     """Reads the graph at a server, and returns it as text."""
-    namespace, name = identifier
+    namespace, name = query.identifier
     async with open_server(url, options, "/v1") as server:
         config = await server.send("GET", "config", has="overrides", query={"warehouse": options.catalog.warehouse})
         prefix = text(mapping(config, "overrides"), "prefix")
-        path = (prefix, "namespaces", "\x1f".join(namespace), "tables", name, "lineage")
+        path = (prefix, "namespaces", UNIT_SEPARATOR.join(namespace), "tables", name, "lineage")
         wanted = {"direction": query.direction, "depth": str(query.depth), "explain": "true"}
         try:
             graph = await server.send("GET", *path, has="without-edges", query=wanted)

@@ -71,7 +71,7 @@ def _optional(document: JsonObject, name: str) -> JsonObject | None:
 
 
 def _job(edge: JsonObject) -> tuple[object, object]:
-    job = _optional(edge, "job") or {}
+    job = mapping(edge, "job")
     return job.get("namespace"), job.get("name")
 
 

@@ -89,10 +89,10 @@ async def _entries(level: Level, namespace: Namespace, recursive: bool) -> Async
 async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
     """Yields type and name of each object that is in a namespace now."""
     for kind in ("table", "view", *DESCRIBED_KINDS) if namespace else ():
-        async for item in _all(partial(list_relations, session, namespace, kind)):
+        async for item in all_items(partial(list_relations, session, namespace, kind)):
             if isinstance(item, dict):
                 yield kind, str(item["name"])
-    async for item in _all(partial(list_namespaces, session, namespace)):
+    async for item in all_items(partial(list_namespaces, session, namespace)):
         yield "namespace", texts({"levels": item}, "levels")[-1]
 
 
@@ -117,7 +117,7 @@ def _entry(kind: str, levels: Namespace) -> JsonObject:
     return {"type": kind, "full_name": format_identifier(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
 
 
-async def _all(page: Callable[[Paging], Awaitable[ListingPage]]) -> AsyncIterator[JsonValue]:
+async def all_items(page: Callable[[Paging], Awaitable[ListingPage]]) -> AsyncIterator[JsonValue]:
     """Yields the items of all pages."""
     token: str | None = ""
     while token is not None:

@@ -25,10 +25,10 @@ from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.fields import mapping, string_map, text
+from arco_catalog.state.realm import EXTERNAL
 from arco_catalog.vending.storage_config import parse_storage_config
 from arco_catalog.vending.storage_policy import StoragePolicy
 
-EXTERNAL = "EXTERNAL"
 Key = tuple[Kind, tuple[str, ...]]
 
 

@@ -1,4 +1,4 @@
-"""The report of `arco import realm`: results by kind and object, as text or JSON."""
+"""The report of `arco import realm` and `arco export --to`: results by kind and object, as text or JSON."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -91,9 +91,9 @@ def as_text(report: RealmReport, limit: int | None) -> str:
     by kind, the secrets and the next step."""
     parts: list[str] = []
     for result in Result:
-        lines = [line for line in report.lines if line.result is result]
-        if lines and (result is not Result.EQUAL or any(line.reason for line in lines)):
-            shown = [line for line in lines if result is not Result.EQUAL or line.reason]
+        lines = (line for line in report.lines if line.result is result)
+        shown = [line for line in lines if result is not Result.EQUAL or line.reason]
+        if shown:
             cells = [(line.result, line.kind, line.name, line.reason or "") for line in shown[:limit]]
             more = len(shown) - len(cells)
             parts.append(table(HEADINGS, cells) + (f"\n... and {more:,} more" if more else ""))

@@ -1,7 +1,7 @@
 """Imports, or compares, the namespaces, tables and views of one catalog for `arco import realm`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.ls import entries_below
@@ -40,15 +40,15 @@ COMPARED = ("namespace", "table", "view")
 @dataclass(slots=True)
 class TableCopy:
     """The import of what is in the catalog `name`, from `source`: whether to `apply` the plan, and to `refresh` tables
-    to which the source has committed since. `seen` is what the source has, and `failed` what was not imported, by
-    the catalog, the type and the levels of its name."""
+    to which the source has committed since. It adds to `seen` what the source has, and to `failed` what was not
+    imported, by the catalog, the type and the levels of its name."""
 
     name: str
     source: RestSource
     apply: bool
     refresh: bool
-    seen: set[tuple[str, ...]] = field(default_factory=set)
-    failed: set[tuple[str, ...]] = field(default_factory=set)
+    seen: set[tuple[str, ...]]
+    failed: set[tuple[str, ...]]
 
     def note(self, kind: str, levels: Namespace, *, failed: bool) -> None:
         """Notes what the source has, and whether its import failed."""

@@ -1,5 +1,5 @@
-"""Finds the tables and views of a catalog for `arco import` by Iceberg's REST API. Pages, names and numbers of a server
-are bounded, whatever it sends."""
+"""Finds the tables and views of a catalog by Iceberg's REST API, for `arco import`; `arco export` uses the same client.
+Pages, names and numbers of a server are bounded, whatever it sends."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from urllib.parse import quote, unquote
@@ -49,7 +49,7 @@ class RestSource:
         async for namespace in self.namespaces():
             for kind in ("tables", "views"):
                 try:
-                    names = await self._names(namespace, kind, await self._client())
+                    names = await self._names(namespace, kind, await self.client())
                 except NotThere as error:
                     if kind == "views":
                         continue  # a server without views
@@ -65,7 +65,7 @@ class RestSource:
 
     async def namespaces(self) -> AsyncIterator[Namespace]:
         """Yields all namespaces, outer ones first. Raises `CliError`, also if there are too many."""
-        await self._client()  # whose configuration has the separator
+        await self.client()  # whose configuration has the separator
         pending: list[Namespace] = [self._only] if self._only else [*reversed(await self._inner(()))]
         count = 0
         while pending:
@@ -79,11 +79,11 @@ class RestSource:
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
         """Returns the properties of a namespace, as far as they are texts. Raises `CliError`."""
-        api = await self._client()
+        api = await self.client()
         found = mapping(await api.get("namespaces", self.joined(namespace)), "properties")
         return {name: value for name, value in found.items() if isinstance(value, str)}
 
-    async def _client(self) -> ApiClient:
+    async def client(self) -> ApiClient:
         """Returns the client of the catalog's API, whose prefix the server's configuration has. Raises `CliError`."""
         if self._api is None:
             named = {"warehouse": self._warehouse} if self._warehouse else {}
@@ -102,10 +102,6 @@ class RestSource:
         it after the first request."""
         return self._separator.join(namespace)
 
-    async def client(self) -> ApiClient:
-        """Returns the client of the catalog's API. Raises `CliError`."""
-        return await self._client()
-
     async def native_names(self, namespace: Namespace, collection: str) -> Sequence[str]:
         """Returns the names of the policies or generic tables of a namespace, sorted, by Polaris's own API; none of a
         server without it. Raises `CliError`."""
@@ -120,7 +116,7 @@ class RestSource:
         return mapping(await (await self._native()).send("GET", *path, has=field), field)
 
     async def _native(self) -> ApiClient:
-        await self._client()
+        await self.client()
         return ApiClient(self._exchange, _below(POLARIS_BASE, self._prefix), FOREIGN)
 
     async def _inner(self, namespace: Namespace) -> list[Namespace]:
@@ -128,7 +124,7 @@ class RestSource:
         query = {"parent": self.joined(namespace)} if namespace else {}
         depth = len(namespace) + 1
         found: set[Namespace] = set()
-        async for page in self._pages(await self._client(), ("namespaces",), query, "namespaces"):
+        async for page in self._pages(await self.client(), ("namespaces",), query, "namespaces"):
             listed = (texts({"levels": item}, "levels") for item in sequence(page, "namespaces"))
             found |= {item for item in listed if len(item) == depth and item[:-1] == namespace and all(item)}
             self._check_count(len(found))
@@ -169,7 +165,7 @@ class RestSource:
         view = kind == "views"
         path = ("namespaces", self.joined(namespace), kind, name)
         try:
-            api = await self._client()
+            api = await self.client()
             query = {} if view else {"snapshots": "refs"}
             loaded = await api.send("GET", *path, has="metadata", query=query)
         except CliError as error:
