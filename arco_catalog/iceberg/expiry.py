@@ -1,7 +1,7 @@
 """Which snapshots, branches and tags of a table expire: a pure function of its metadata and the time, by the rules of
 Iceberg's `RemoveSnapshots` (docs/design/expiry.md#rule-1)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.metadata import TableMetadata
@@ -72,25 +72,43 @@ def find_expired(metadata: TableMetadata, retention: Retention, now_ms: int, lim
     """Returns what expires at `now_ms`, and the oldest `limit` snapshots of it.
 
     The branch main stays. Another branch or a tag goes when its snapshot is older than the age of refs, or is missing.
-    A tag keeps its snapshot. A branch keeps its last snapshots up to their number, and from its head back all that are
-    young enough. A snapshot that no branch contains and no tag names is kept until it is older than the age of
-    snapshots. Settings of a branch or tag come before the table's. Raises `BadRequest` for branches that would take
-    too long to follow.
+    The setting of a branch or tag comes before the table's. The others keep snapshots as in `kept_snapshots`. Raises
+    `BadRequest` for branches that would take too long to follow.
     """
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in metadata["snapshots"]}
     refs = {name: ref for name, ref in metadata["refs"].items() if _is_kept(name, ref, snapshots, retention, now_ms)}
-    before_ms = now_ms - retention.snapshot_age_ms
-    kept = {ref["snapshot-id"] for ref in refs.values()} | _kept_of_branches(refs, snapshots, retention, now_ms)
-    contained = _contained(refs, snapshots)
-    kept.update(
-        number for number, each in snapshots.items() if number not in contained and each["timestamp-ms"] >= before_ms
-    )
+    kept = kept_snapshots(snapshots, refs.values(), retention, now_ms, max_steps=MAX_STEPS)
     expired = [snapshot for number, snapshot in snapshots.items() if number not in kept]
     if len(expired) > limit:
         oldest = sorted(expired, key=lambda snapshot: snapshot["timestamp-ms"])[:limit]
         chosen = {snapshot["snapshot-id"] for snapshot in oldest}
         expired = [snapshot for snapshot in expired if snapshot["snapshot-id"] in chosen]
     return Expiry(expired, [name for name in metadata["refs"] if name not in refs])
+
+
+def kept_snapshots(
+    snapshots: Mapping[int, Snapshot],
+    refs: Collection[SnapshotRef],
+    retention: Retention,
+    now_ms: int,
+    *,
+    max_steps: int | None,
+) -> set[int]:
+    """Returns the ids of the snapshots that do not expire at `now_ms`, if the table keeps these branches and tags. Of a
+    snapshot, only the id, the parent and the time count.
+
+    A tag keeps its snapshot. A branch keeps its last snapshots up to their number, and from its head back all that are
+    young enough. A snapshot that no branch contains and no tag names is kept until it is older than the age of
+    snapshots. Settings of a branch come before those of `retention`. Raises `BadRequest` if the branches keep more than
+    `max_steps` snapshots, shared ones counted for each; None means no limit.
+    """
+    branches = [ref for ref in refs if ref["type"] == "branch"]
+    kept = {ref["snapshot-id"] for ref in refs} | _kept_of_branches(branches, snapshots, retention, now_ms, max_steps)
+    contained, before_ms = _contained(branches, snapshots), now_ms - retention.snapshot_age_ms
+    kept.update(
+        number for number, each in snapshots.items() if number not in contained and each["timestamp-ms"] >= before_ms
+    )
+    return kept
 
 
 def _is_kept(name: str, ref: SnapshotRef, snapshots: Mapping[int, Snapshot], retention: Retention, now_ms: int) -> bool:
@@ -102,13 +120,15 @@ def _is_kept(name: str, ref: SnapshotRef, snapshots: Mapping[int, Snapshot], ret
 
 
 def _kept_of_branches(
-    refs: Mapping[str, SnapshotRef], snapshots: Mapping[int, Snapshot], retention: Retention, now_ms: int
+    branches: Sequence[SnapshotRef],
+    snapshots: Mapping[int, Snapshot],
+    retention: Retention,
+    now_ms: int,
+    max_steps: int | None,
 ) -> set[int]:
     """Returns the snapshots that branches keep by number or age."""
     kept, steps = set[int](), 0
-    for ref in refs.values():
-        if ref["type"] != "branch":
-            continue
+    for ref in branches:
         before_ms = now_ms - ref.get("max-snapshot-age-ms", retention.snapshot_age_ms)
         to_keep = ref.get("min-snapshots-to-keep", retention.to_keep)
         for place, snapshot in enumerate(_ancestors(snapshots, ref["snapshot-id"])):
@@ -116,23 +136,22 @@ def _kept_of_branches(
                 break
             kept.add(snapshot["snapshot-id"])
             steps += 1
-        if steps > MAX_STEPS:
+        if max_steps is not None and steps > max_steps:
             raise BadRequest(
-                f"The table's branches have more than {MAX_STEPS:,} snapshots together, so what expires is not "
+                f"The table's branches have more than {max_steps:,} snapshots together, so what expires is not "
                 "computed: remove branches, or give them a retention of their own"
             )
     return kept
 
 
-def _contained(refs: Mapping[str, SnapshotRef], snapshots: Mapping[int, Snapshot]) -> set[int]:
+def _contained(branches: Sequence[SnapshotRef], snapshots: Mapping[int, Snapshot]) -> set[int]:
     """Returns the snapshots that are in a branch."""
     contained = set[int]()
-    for ref in refs.values():
-        if ref["type"] == "branch":
-            for snapshot in _ancestors(snapshots, ref["snapshot-id"]):
-                if snapshot["snapshot-id"] in contained:
-                    break
-                contained.add(snapshot["snapshot-id"])
+    for ref in branches:
+        for snapshot in _ancestors(snapshots, ref["snapshot-id"]):
+            if snapshot["snapshot-id"] in contained:
+                break
+            contained.add(snapshot["snapshot-id"])
     return contained
 
 

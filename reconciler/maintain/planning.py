@@ -6,7 +6,14 @@ Files are selected by the criteria of Iceberg's own procedures, so that a plan p
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arco_catalog.planning.upkeep_policy import DAY_MS, SNAPSHOT_EXPIRY, InvalidPolicy, Policy, SnapshotExpiry
+from arco_catalog.iceberg.expiry import (
+    DEFAULT_SNAPSHOT_AGE_MS,
+    DEFAULT_TO_KEEP,
+    MAX_SNAPSHOT_AGE,
+    MIN_SNAPSHOTS_TO_KEEP,
+    Retention,
+)
+from arco_catalog.planning.upkeep_policy import SNAPSHOT_EXPIRY, InvalidPolicy, Policy, SnapshotExpiry
 from reconciler.live_files import TARGET_BYTES
 from reconciler.maintain.calls import Argument, Call, Procedure, Time
 from reconciler.maintain.contents import DataFile
@@ -249,9 +256,9 @@ def _snapshots(figures: Figures, policy: Policy, expiry: SnapshotExpiry, now: No
         return _gc_disabled(Procedure.EXPIRE_SNAPSHOTS, policy)
     age_ms = expiry.max_age_ms
     if age_ms is None:
-        age_ms = _number(figures, "history.expire.max-snapshot-age-ms", 5 * DAY_MS)
-    keep = expiry.min_to_keep or _number(figures, "history.expire.min-snapshots-to-keep", 1)
-    expired = expired_snapshots(figures, now.ms - age_ms, keep, now.ms)
+        age_ms = _number(figures, MAX_SNAPSHOT_AGE, DEFAULT_SNAPSHOT_AGE_MS)
+    keep = expiry.min_to_keep or _number(figures, MIN_SNAPSHOTS_TO_KEEP, DEFAULT_TO_KEEP)
+    expired = expired_snapshots(figures, Retention(age_ms, keep), now.ms)
     if not expired:
         return None
     older_than: Mapping[str, Argument] = {"older_than": Time(max(0, now.ms - age_ms)), "retain_last": keep}

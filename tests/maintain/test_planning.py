@@ -193,3 +193,9 @@ def test_what_a_policy_says_of_a_branch_goes_behind_what_the_branch_says() -> No
     kept = [Ref("main", 10, branch=True), Ref("audit", 8, branch=True, min_to_keep=4), Ref("v1", 2, branch=False)]
     step = due(EXPIRE, replace(figures, refs=kept), policy("snapshot-expiry", config={"max_snapshot_age_days": 0}))
     assert step.fewer == 10 - len({10, 8, 7, 6, 5, 2})
+
+
+def test_a_young_snapshot_before_a_tag_that_no_branch_contains_stays() -> None:
+    """Iceberg takes only snapshots of branches and those that a tag names for referenced ones."""
+    figures = replace(table([1], snapshots=4), refs=[Ref("main", 2, branch=True), Ref("v1", 4, branch=False)])
+    assert nothing(EXPIRE, figures, policy("snapshot-expiry", config={"max_snapshot_age_days": 5}))
