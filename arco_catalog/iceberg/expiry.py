@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.metadata import TableMetadata
-from arco_catalog.iceberg.properties import GC_ENABLED, Properties
+from arco_catalog.iceberg.properties import Properties
 from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.iceberg.snapshots import MAIN, Snapshot, SnapshotRef
 from arco_catalog.iceberg.updates import RemoveSnapshotRef, RemoveSnapshots, TableUpdate
@@ -61,11 +61,6 @@ class Expiry:
         removed = [snapshot["snapshot-id"] for snapshot in self.snapshots]
         refs = [RemoveSnapshotRef(name) for name in self.refs]
         return (*refs, RemoveSnapshots(removed)) if removed else (*refs,)
-
-
-def may_be_expired(properties: Properties) -> bool:
-    """Whether a table's files may be deleted: not if the property `gc.enabled` is anything but `true`."""
-    return properties.get(GC_ENABLED, "true").lower() == "true"
 
 
 def find_expired(metadata: TableMetadata, retention: Retention, now_ms: int, limit: int = MAX_EXPIRED) -> Expiry:

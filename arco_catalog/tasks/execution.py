@@ -69,6 +69,16 @@ class Sessions(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class OneSession:
+    """Returns the same session each time: for work that is no task, and ends with the session's request."""
+
+    shared: Session
+
+    def session(self) -> Session:
+        return self.shared
+
+
 class Executor(Protocol):
     """The interface of what executes the background tasks of one type."""
 

@@ -2,7 +2,6 @@
 (docs/design/pipeline.md#rule-11)."""
 
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.errors import NotFound
@@ -11,20 +10,10 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.worker_threads import off_loop
-from arco_catalog.tasks.execution import TaskFailed
+from arco_catalog.tasks.execution import OneSession, TaskFailed
 from arco_catalog.upkeep.purge.other_table import MAX_ROUNDS
 from arco_catalog.upkeep.purge.reach import Reached, files_behind
 from reconciler.maintain.files_elsewhere import is_inside
-
-
-@dataclass(frozen=True, slots=True)
-class _SharedSession:
-    """Gives `files_behind` one session for all its calls, where it would open a new one for each."""
-
-    shared: Session
-
-    def session(self) -> Session:
-        return self.shared
 
 
 async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
@@ -57,7 +46,7 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         read, gone = file.location, []
         reached = Reached()
         reached.add(await off_loop(len(body), partial(parse_metadata, body, file.location)))
-        async with aclosing(files_behind(_SharedSession(session), reached, gone)) as files:
+        async with aclosing(files_behind(OneSession(session), reached, gone)) as files:
             async for each in files:
                 if not is_inside(each, own):
                     return each

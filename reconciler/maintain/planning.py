@@ -6,6 +6,7 @@ Files are selected by the criteria of Iceberg's own procedures, so that a plan p
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from arco_catalog.iceberg import table
 from arco_catalog.iceberg.expiry import (
     DEFAULT_SNAPSHOT_AGE_MS,
     DEFAULT_TO_KEEP,
@@ -297,7 +298,7 @@ def _orphans(figures: Figures, policy: Policy, removal: OrphanFileRemoval, now: 
 
 
 def _gc_enabled(figures: Figures) -> bool:
-    return figures.properties.get("gc.enabled", "true").lower() == "true"
+    return table.allows_deletes({"properties": {**figures.properties}})
 
 
 def _gc_disabled(procedure: Procedure, policy: Policy) -> HeldBack:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from arco_catalog.iceberg.accessors import allows_deletes
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.expiry import MAX_STEPS, Retention, find_expired, may_be_expired
+from arco_catalog.iceberg.expiry import MAX_STEPS, Retention, find_expired
 from arco_catalog.iceberg.metadata import TableMetadata, complete
 from arco_catalog.iceberg.updates import RemoveSnapshotRef, RemoveSnapshots
 from tests.iceberg.values import Json, Object, commit, set_ref, table_with_snapshots
@@ -114,7 +115,7 @@ def test_a_property_that_is_no_positive_number_is_refused(text: str) -> None:
 
 
 def test_files_of_a_table_may_be_deleted_unless_a_property_forbids_it() -> None:
-    assert may_be_expired({})
-    assert may_be_expired({"gc.enabled": "TRUE"})
-    assert not may_be_expired({"gc.enabled": "false"})
-    assert not may_be_expired({"gc.enabled": "no"})
+    assert allows_deletes({"properties": {}})
+    assert allows_deletes({"properties": {"gc.enabled": "TRUE"}})
+    assert not allows_deletes({"properties": {"gc.enabled": "false"}})
+    assert not allows_deletes({"properties": {"gc.enabled": "no"}})

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from arco_catalog.iceberg import table
 from arco_catalog.iceberg.commit import Commit
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.expiry import Expiry, Retention, find_expired, may_be_expired
+from arco_catalog.iceberg.expiry import Expiry, Retention, find_expired
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.metadata import TableMetadata, complete
 from arco_catalog.iceberg.properties import Properties
@@ -17,6 +18,7 @@ from arco_catalog.planning.kinds import TABLES
 from arco_catalog.planning.relation_change import RelationCommit
 from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import NoOp, Prerequisite
 from arco_catalog.protocol.planned_commit import PointerCommit
@@ -38,23 +40,35 @@ class ExpiryPlan:
     """What expires of one state of a table, and the record of it. `held_back` is why nothing may expire, None if it
     may."""
 
-    expiry: Expiry
-    record: ExpiryRecord
+    expiry: Expiry = Expiry()
+    record: ExpiryRecord = ExpiryRecord(0)
     held_back: str | None = None
 
 
 def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> ExpiryPlan:
     """Plans the expiry of a table with this metadata document. A pure function."""
+    if not table.allows_deletes(document):
+        return ExpiryPlan(held_back="the table's property gc.enabled is not true: its files must not be deleted")
     metadata: TableMetadata = complete(document)
-    nothing = ExpiryPlan(Expiry(), ExpiryRecord(0))
-    if not may_be_expired(metadata["properties"]):
-        return replace(nothing, held_back="the table's property gc.enabled is not true: its files must not be deleted")
     try:
         expiry = find_expired(metadata, retention_of(metadata["properties"]), now_ms)
     except BadRequest as invalid:
-        return replace(nothing, held_back=invalid.message)
+        return ExpiryPlan(held_back=invalid.message)
     statistics = [*metadata["statistics"], *metadata["partition-statistics"]]
     return ExpiryPlan(expiry, ExpiryRecord.of(expiry.snapshots, statistics))
+
+
+async def plan_now(session: Session, entity: str, retention_of: RetentionOf) -> ExpiryPlan | None:
+    """Reads a table, and plans what expires of it now; None if it has no pointer. Writes nothing. Raises `NotFound` if
+    the metadata file does not exist, `InternalError` for one that can't be read, and `StoreError`."""
+    found = await current_file(session, entity)
+    if found is None:
+        return None
+    file, body = found
+    now_ms = session.now_ms()
+    plan = await session.files.parse(file.location, body, lambda document: plan_expiry(document, retention_of, now_ms))
+    session.files.forget(file.location)
+    return plan
 
 
 class ExpireSnapshots(CommitRelation):
@@ -69,7 +83,7 @@ class ExpireSnapshots(CommitRelation):
         self._task = task
         self._entity = entity
         self._retention_of = retention_of
-        self.found = ExpiryPlan(Expiry(), ExpiryRecord(0))
+        self.found = ExpiryPlan()
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
         """Plans what expires of the table that was read, and a record of it, which is written before the commit.

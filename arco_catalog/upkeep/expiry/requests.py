@@ -1,29 +1,17 @@
 """An operator's request to expire a table, and the preview of one."""
 
-from dataclasses import dataclass
-
 from arco_catalog.iceberg.errors import BadRequest, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.upkeep_policy import InvalidPolicy, SnapshotExpiry
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.lookup import relation_entry
 from arco_catalog.state.index import Namespace
-from arco_catalog.upkeep.expiry.commit import plan_expiry
+from arco_catalog.tasks.execution import OneSession
+from arco_catalog.upkeep.expiry.commit import plan_now
 from arco_catalog.upkeep.expiry.executor import obstacle, retention_by
 from arco_catalog.upkeep.expiry.policies import PolicyReader
 from arco_catalog.upkeep.expiry.tables import LiveTable, own_table, submit_table
-
-
-@dataclass(frozen=True, slots=True)
-class _OneSession:
-    """The one session of a request, where code takes a fresh one each time."""
-
-    shared: Session
-
-    def session(self) -> Session:
-        return self.shared
 
 
 async def request_expiry(session: Session, namespace: Namespace, name: str, settings: SnapshotExpiry) -> str:
@@ -44,13 +32,10 @@ async def preview(session: Session, namespace: Namespace, name: str, settings: S
     `held_back` why it would remove nothing. Raises as `request_expiry` does. Writes nothing."""
     table = await _table(session, namespace, name)
     retention_of = retention_by(await _merged(session, table, settings))
-    found = await current_file(session, table.entry.entity)
-    if found is None:
+    plan = await plan_now(session, table.entry.entity, retention_of)
+    if plan is None:
         raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
-    file, body = found
-    now_ms = session.now_ms()
-    plan = await session.files.parse(file.location, body, lambda document: plan_expiry(document, retention_of, now_ms))
-    held_back = await obstacle(_OneSession(session), table) or plan.held_back
+    held_back = await obstacle(OneSession(session), table) or plan.held_back
     return {
         "snapshots": [snapshot["snapshot-id"] for snapshot in plan.expiry.snapshots],
         "refs": [*plan.expiry.refs],
@@ -74,7 +59,7 @@ async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable
 async def _merged(session: Session, table: LiveTable, settings: SnapshotExpiry) -> SnapshotExpiry:
     index = (await session.state.head()).index
     try:
-        policy = await PolicyReader(_OneSession(session), index).of(table.namespace, table.name)
+        policy = await PolicyReader(OneSession(session), index).of(table.namespace, table.name)
         required = SnapshotExpiry() if policy is None else SnapshotExpiry.of(policy)
     except InvalidPolicy as invalid:
         raise BadRequest(str(invalid)) from invalid

@@ -4,9 +4,8 @@ from contextlib import aclosing
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.planning.upkeep_policy import SNAPSHOT_EXPIRY, InvalidPolicy, SnapshotExpiry
+from arco_catalog.planning.upkeep_policy import DAY_MS, SNAPSHOT_EXPIRY, InvalidPolicy, SnapshotExpiry
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.fields import optional_text, text
 from arco_catalog.state.index import Index
@@ -14,10 +13,10 @@ from arco_catalog.state.purge_progress import count_in
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import EXPIRY_SWEEP, Task
 from arco_catalog.tasks.execution import Execution, TaskFailed, TaskResult
-from arco_catalog.upkeep.expiry.commit import plan_expiry
+from arco_catalog.upkeep.expiry.commit import plan_now
 from arco_catalog.upkeep.expiry.executor import retention_by
 from arco_catalog.upkeep.expiry.policies import PolicyReader
-from arco_catalog.upkeep.expiry.tables import DAY_MS, LiveTable, own_tables, submit, submit_table, task_id
+from arco_catalog.upkeep.expiry.tables import LiveTable, own_tables, submit, submit_table, task_id
 
 LOOK_AGAIN_MS = 10 * 60_000
 """How often a worker looks for a policy, and for the sweep of a new day."""
@@ -67,7 +66,8 @@ async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, 
         if policy is None:
             return
         counted = {**checkpoint, TABLES: count_in(checkpoint, TABLES) + 1}
-        if await _has_expired(session, table, SnapshotExpiry.of(policy)):
+        plan = await plan_now(session, table.entry.entity, retention_by(SnapshotExpiry.of(policy)))
+        if plan is not None and plan.expiry.updates:
             await submit_table(session, table, period, {})
             counted[DUE] = count_in(checkpoint, DUE) + 1
     except (InvalidPolicy, CatalogError) as error:
@@ -78,17 +78,6 @@ async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, 
             UNREADABLE: {**named, str(table): str(error)} if len(named) < MAX_UNREADABLE else named,
         }
     await execution.progress(counted, 0)
-
-
-async def _has_expired(session: Session, table: LiveTable, settings: SnapshotExpiry) -> bool:
-    found = await current_file(session, table.entry.entity)
-    if found is None:
-        return False
-    file, body = found
-    now_ms, retention_of = session.now_ms(), retention_by(settings)
-    plan = await session.files.parse(file.location, body, lambda document: plan_expiry(document, retention_of, now_ms))
-    session.files.forget(file.location)
-    return bool(plan.expiry.updates)
 
 
 class Sweeps:
