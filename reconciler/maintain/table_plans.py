@@ -12,11 +12,11 @@ from arco_catalog.planning.access import Securable
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.upkeep_policy import Policy
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.lookup import entries_in, relation_entry
-from arco_catalog.state.entries import RelationEntry, has_pointer
-from arco_catalog.state.index import Namespace, name_in
-from arco_catalog.state.watermarks import NAMESPACE
+from arco_catalog.protocol.lookup import relation_entry
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.index import Namespace
 from arco_catalog.tasks.execution import TaskFailed
+from arco_catalog.upkeep.expiry import tables as expiry_tables
 from arco_catalog.upkeep.neighbours import UNKNOWN_LOCATION, deletion_obstacle
 from reconciler.compact.values import object_of
 from reconciler.maintain.calls import Call, Procedure
@@ -49,12 +49,9 @@ class TableRef:
 async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
     """Iterates over every Iceberg table that has a pointer in this catalog, except those in the namespace `system` or
     below it, and new ones of a transaction that has not settled their names, decided or not."""
-    index = (await session.state.head()).index
-    async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
-        async for key, value in entries:
-            (levels, name), entry = name_in(key), RelationEntry(value)
-            if entry.kind == "table" and has_pointer(value) and entry.transaction is None and levels[0] != NAMESPACE:
-                yield TableRef(levels, name, entry.entity)
+    async with aclosing(expiry_tables.own_tables(session, (await session.state.head()).index)) as tables:
+        async for _, table in tables:
+            yield TableRef(table.namespace, table.name, table.entry.entity)
 
 
 async def policies_of(session: Session, table: TableRef) -> Mapping[str, Policy]:

@@ -7,17 +7,15 @@ import uuid
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Task, table_identity
-from arco_catalog.state.task_log import StoredTask, append_task, put_hint, read_task
+from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, table_identity
+from arco_catalog.state.task_log import StoredTask, read_task
 from arco_catalog.tasks.execution import TaskFailed
+from arco_catalog.tasks.new_task import store_new_task
 from reconciler.compact.values import text_of, texts_of
 from reconciler.maintain.table_plans import TableRef
 
 MAX_TASKS_WITHOUT_ROWS = 1_000
 """How many ended tasks may follow the last one that has a row: a task in which nothing was due writes none."""
-CLOCK_LAG_MS = 5_000
-"""By how much the store's clock may lag: a `Date` has whole seconds, and some servers reuse one for a second or more.
-A new task is made due this much before the store's time, so that it can be leased at once."""
 
 
 def following(entity: str, task: str) -> str:
@@ -28,17 +26,14 @@ def following(entity: str, task: str) -> str:
 
 async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
     """Returns the maintenance task of a table that is not done yet, and creates it if there is none. `last` is the id
-    of a task that is done, after which the search starts, or empty for the first one. The hint is written before the
-    first version, so that a task is never without one. Raises `StoreError`, and `InternalError` if
-    `MAX_TASKS_WITHOUT_ROWS` tasks after `last` are done, too."""
+    of a task that is done, after which the search starts, or empty for the first one. Raises `StoreError`, and
+    `InternalError` if `MAX_TASKS_WITHOUT_ROWS` tasks after `last` are done, too."""
     task = last
     for _ in range(MAX_TASKS_WITHOUT_ROWS):
         task = following(table.entity, task)
         stored = await read_task(session.state, task)
         if stored is None:
-            first = new_task(table, task, session)
-            await put_hint(session.state, task, first.next_run_ms)
-            await append_task(session.state, first)
+            await store_new_task(session, task, TABLE_MAINTENANCE, payload_of(table))
             stored = await read_task(session.state, task)
         if stored is not None and stored.task.status not in ENDED:
             return stored
@@ -59,22 +54,11 @@ def table_of(payload: JsonObject) -> TableRef:
     return TableRef(tuple(texts_of(identity.get("namespace_levels"))), name, entity)
 
 
-def new_task(table: TableRef, task: str, session: Session) -> Task:
-    """Returns the first version of a maintenance task of this table with the id `task`, due at once. Writes
-    nothing."""
+def payload_of(table: TableRef) -> JsonObject:
+    """Returns the payload of a maintenance task of this table."""
     identity: JsonObject = {
         "table_entity_id": table.entity,
         "namespace_levels": [*table.namespace],
         "table_name": table.name,
     }
-    payload: JsonObject = {"operation_parameters": {"table_identity": identity}}
-    now_ms = session.now_ms()
-    due_ms = now_ms - CLOCK_LAG_MS
-    return Task.submitted(
-        record=session.runtime.ulid(),
-        task=task,
-        kind=TABLE_MAINTENANCE,
-        payload=payload,
-        at_ms=now_ms,
-        not_before_ms=due_ms,
-    )
+    return {"operation_parameters": {"table_identity": identity}}

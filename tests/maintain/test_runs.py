@@ -22,7 +22,7 @@ from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Call, Procedure
 from reconciler.maintain.procedures import ProcedureFailed
 from reconciler.maintain.table_plans import TableRef
-from reconciler.maintain.tasks import new_task
+from reconciler.maintain.tasks import open_task
 from tests.maintain.lake import Killed, Lake, Procedures
 from tools.support.catalog_fixture import NS
 
@@ -109,7 +109,8 @@ async def test_a_task_is_due_at_once_by_a_store_that_tells_its_time_late(lake: L
     """Servers keep a `Date` for a second or more (versitygw), and it is rounded down to a whole one."""
     session = lake.fixture.session()
     table = TableRef(("db",), "t", "entity")
-    assert new_task(table, "task", session).next_run_ms < session.now_ms() - 2_500
+    stored = await open_task(session, table, "")
+    assert stored.task.next_run_ms < session.now_ms() - 2_500
 
 
 async def test_of_two_runs_at_once_one_does_the_table(lake: Lake) -> None:

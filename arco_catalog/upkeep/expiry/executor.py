@@ -7,7 +7,7 @@ from arco_catalog.iceberg.expiry import Retention
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.properties import Properties
 from arco_catalog.planning.purge import ClosedCatalog, require_open
-from arco_catalog.planning.upkeep_policy import InvalidPolicy, SnapshotExpiry
+from arco_catalog.planning.upkeep_policy import DAY_MS, InvalidPolicy, SnapshotExpiry
 from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.expiry_record import ExpiryRecord, read_expiry_records
@@ -20,7 +20,7 @@ from arco_catalog.tasks.execution import Execution, NotYet, Sessions, TaskFailed
 from arco_catalog.upkeep.expiry.commit import ExpireSnapshots, ExpiryPlan, RetentionOf, expire_snapshots
 from arco_catalog.upkeep.expiry.deletion import DeletionProgress, FileDeletion
 from arco_catalog.upkeep.expiry.policies import PolicyReader
-from arco_catalog.upkeep.expiry.tables import DAY_MS, LiveTable, find_table
+from arco_catalog.upkeep.expiry.tables import LiveTable, find_table
 from arco_catalog.upkeep.neighbours import deletion_obstacle
 from arco_catalog.upkeep.purge.sharing import CHECKED, find_sharer
 

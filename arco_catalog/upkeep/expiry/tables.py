@@ -12,15 +12,12 @@ from arco_catalog.protocol.lookup import entries_in, relation_entry
 from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.fields import optional_text, texts
 from arco_catalog.state.index import Index, Namespace, name_in
-from arco_catalog.state.task import TABLE_EXPIRY, Task, table_identity
-from arco_catalog.state.task_log import append_task, put_hint, read_task
+from arco_catalog.state.task import TABLE_EXPIRY, table_identity
+from arco_catalog.state.task_log import read_task
 from arco_catalog.state.watermarks import NAMESPACE
 from arco_catalog.tasks.execution import TaskFailed
+from arco_catalog.tasks.new_task import store_new_task
 from storage_backends.lazy_dataclass import dataclass
-
-DAY_MS = 24 * 60 * 60 * 1000
-CLOCK_LAG_MS = 5_000
-"""By how much the store's clock may lag: a new task is made due so much earlier, so that it can be leased at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +82,10 @@ def table_payload(table: LiveTable, settings: JsonObject) -> JsonObject:
     return {"operation_parameters": {"table_identity": identity, "properties": {}}, "expiry": settings}
 
 
-async def submit(session: Session, task: str, kind: str, payload: JsonObject) -> bool:
-    """Stores a task that is due now, unless it exists. Returns whether it did not. The hint is written before the first
-    version, so that a task is never without one. Raises `StoreError`."""
-    if await read_task(session.state, task) is not None:
-        return False
-    now_ms = session.now_ms()
-    first = Task.submitted(
-        record=session.runtime.ulid(),
-        task=task,
-        kind=kind,
-        payload=payload,
-        at_ms=now_ms,
-        not_before_ms=now_ms - CLOCK_LAG_MS,
-    )
-    await put_hint(session.state, task, first.next_run_ms)
-    return await append_task(session.state, first) is not None
+async def submit(session: Session, task: str, kind: str, payload: JsonObject) -> None:
+    """Stores a task that is due now, unless it exists. Raises `StoreError`."""
+    if await read_task(session.state, task) is None:
+        await store_new_task(session, task, kind, payload)
 
 
 async def submit_table(session: Session, table: LiveTable, period: str, settings: JsonObject) -> str:
