@@ -117,7 +117,7 @@ class FileDeletion:
             }[self.progress.step]
             for batch in batches(files, AT_ONCE):
                 await self._removal.delete(batch)
-                await self._note(self.progress, len(batch))
+                await self._note(len(batch))
             await self._save(replace(self.progress, step=_NEXT[self.progress.step]))
         return self.progress
 
@@ -150,7 +150,7 @@ class FileDeletion:
             await self._keep_live(look, found)
         for batch in batches(found.names.values(), AT_ONCE):
             await self._removal.delete(batch)
-            await self._note(self.progress, len(batch))
+            await self._note(len(batch))
         await self._save(replace(self.progress, part=part + 1))
 
     async def _keep_live(self, look: _Look, found: _Files) -> None:
@@ -249,8 +249,8 @@ class FileDeletion:
             "it, and retry this task"
         )
 
-    async def _note(self, progress: DeletionProgress, files: int) -> None:
-        self.progress = replace(progress, removed=self._removal.progress)
+    async def _note(self, files: int) -> None:
+        self.progress = replace(self.progress, removed=self._removal.progress)
         await self._execution.progress({**self._execution.checkpoint, "deletion": self.progress.to_json()}, files)
 
     async def _save(self, progress: DeletionProgress) -> None:

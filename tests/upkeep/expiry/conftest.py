@@ -73,10 +73,15 @@ class Expiries:
         assert isinstance(document, dict)
         return document
 
-    async def snapshots(self, name: str = "t") -> list[int]:
+    async def stored_snapshots(self, name: str = "t") -> list[JsonObject]:
+        """The table's snapshots as its metadata has them."""
         snapshots = (await self.document(name))["snapshots"]
         assert isinstance(snapshots, list)
-        return [int(str(each["snapshot-id"])) for each in snapshots if isinstance(each, dict)]
+        return [each for each in snapshots if isinstance(each, dict)]
+
+    async def snapshots(self, name: str = "t") -> list[int]:
+        """The ids of the table's snapshots."""
+        return [int(str(each["snapshot-id"])) for each in await self.stored_snapshots(name)]
 
     async def work(self) -> None:
         """What a worker elsewhere does with all that is due."""

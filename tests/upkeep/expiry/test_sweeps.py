@@ -76,7 +76,6 @@ async def test_a_table_of_which_nothing_has_expired_gets_no_task(expiries: Expir
 
 
 async def test_a_table_is_expired_under_its_new_name(expiries: Expiries) -> None:
-
     await expiries.table()
     await expiries.policy()
     await expiries.expire()
