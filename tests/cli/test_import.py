@@ -27,6 +27,7 @@ from storage_backends.local.store import LocalStore
 from storage_backends.memory import MemoryStore
 from tests.cli.process import serving
 from tools.support.catalog_fixture import CatalogFixture
+from tools.support.wrapped_stores import CountingStore
 
 Captured = pytest.CaptureFixture[str]
 SCHEMA = Schema(NestedField(1, "x", LongType()))
@@ -337,6 +338,27 @@ async def test_a_run_ends_once_the_store_answers_no_one(tmp_path: Path) -> None:
     importer = Importer(fixture.session, properties_of, apply=True)
     outcomes = [each.outcome async for each in importer.run(tables())]
     assert (outcomes.count(Outcome.REGISTERED), outcomes.count(Outcome.FAILED)) == (1, 99)
+
+
+async def test_a_plan_looks_once_for_each_table_that_is_here() -> None:
+    store = CountingStore(MemoryStore())
+    fixture = CatalogFixture(store)
+    await fixture.namespace("db")
+    here = [SourceTable(("db",), f"t{n}", (await fixture.table(f"t{n}")).metadata_location) for n in range(2 * AT_ONCE)]
+
+    async def tables() -> AsyncIterator[SourceTable]:
+        for table in here:
+            yield table
+
+    async def properties_of(namespace: tuple[str, ...]) -> dict[str, str]:
+        return {}
+
+    with store.measure() as measured:
+        importer = Importer(fixture.session, properties_of, apply=False)
+        outcomes = {each.outcome async for each in importer.run(tables())}
+
+    assert outcomes == {Outcome.ALREADY}
+    assert measured.calls <= 1 + 2 * len(here)  # HEAD to plan on; HEAD and a pointer for each
 
 
 async def test_what_a_foreign_catalog_does_not_give_is_reported_and_the_others_go_on(
