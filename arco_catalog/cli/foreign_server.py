@@ -64,7 +64,7 @@ class ForeignServer:
         if self.requests > MAX_REQUESTS or self._bytes > MAX_BYTES:
             raise CliError(
                 f"{self._host} needs more than {MAX_REQUESTS:,} requests, or its answers have more than {MAX_BYTES:,} "
-                "bytes: choose some of its catalogs by --catalog"
+                "bytes: import some of its catalogs by --catalog, or export one namespace by --only"
             )
         token = await self._token()
         credentials = {} if token is None else {"authorization": f"Bearer {token}"}
