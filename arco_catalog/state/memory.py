@@ -209,16 +209,29 @@ class Memory:
         await share.take(size, owner, self._timeout_seconds, starts=starts)
 
 
-_BACKGROUND: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
+class MemoryOfLoops:
+    """A memory of these limits for each event loop, made when work on the loop first needs it."""
+
+    def __init__(self, limit: int, timeout_seconds: float) -> None:
+        self._limit = limit
+        self._timeout_seconds = timeout_seconds
+        self._of_loops: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
+
+    def current(self) -> Memory:
+        """Returns the memory of the running event loop."""
+        loop = asyncio.get_running_loop()
+        memory = self._of_loops.get(loop)
+        if memory is None:
+            memory = self._of_loops[loop] = Memory(self._limit, self._timeout_seconds)
+        return memory
+
+
+_BACKGROUND = MemoryOfLoops(BACKGROUND_MEMORY_BYTES, BACKGROUND_TIMEOUT_SECONDS)
 
 
 def background_memory() -> Memory:
     """Returns the memory that all tasks, collections and commands on this event loop share to parse metadata files."""
-    loop = asyncio.get_running_loop()
-    memory = _BACKGROUND.get(loop)
-    if memory is None:
-        memory = _BACKGROUND[loop] = Memory(BACKGROUND_MEMORY_BYTES, BACKGROUND_TIMEOUT_SECONDS)
-    return memory
+    return _BACKGROUND.current()
 
 
 class Hold:

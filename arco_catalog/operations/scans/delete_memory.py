@@ -6,16 +6,14 @@ each other with half of what they need.
 """
 
 import asyncio
-from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import MAX_COMPARED
 from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.operations.scans.manifest_source import ADVICE, WAIT_SECONDS
-from arco_catalog.state.memory import SMALL_SHARE, Hold, Memory
+from arco_catalog.state.memory import SMALL_SHARE, Hold, Memory, MemoryOfLoops
 
 MAX_BYTES: Final = 48 << 20
 """Maximum bytes of memory of the delete files that a plan holds at one time."""
@@ -24,16 +22,12 @@ FREE_BYTES: Final = 4 << 20
 COMPARED_BYTES: Final = 250
 """Bytes of memory of what an index of delete files has of a column of an equality delete."""
 
-_MEMORY: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
+_MEMORY: Final = MemoryOfLoops(MAX_BYTES * SMALL_SHARE // (SMALL_SHARE - 1), WAIT_SECONDS)
 
 
 def deletes_memory() -> Memory:
     """Returns the memory of delete files that all plans on this event loop share: `MAX_BYTES`, for one at a time."""
-    loop = asyncio.get_running_loop()
-    memory = _MEMORY.get(loop)
-    if memory is None:
-        memory = _MEMORY[loop] = Memory(MAX_BYTES * SMALL_SHARE // (SMALL_SHARE - 1), WAIT_SECONDS)
-    return memory
+    return _MEMORY.current()
 
 
 class DeletesMemory:

@@ -4,13 +4,10 @@ Clients that may commit to a table write these files, and clients that may plan 
 (docs/bounds.md): the bytes of a file, its values, and the memory of all plans of a process.
 """
 
-import asyncio
-from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from arco_catalog.iceberg.appends import NotRebasable
 from arco_catalog.iceberg.content_files import ContentFile
@@ -33,7 +30,7 @@ from arco_catalog.state.avro import (
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
-from arco_catalog.state.memory import Memory
+from arco_catalog.state.memory import Memory, MemoryOfLoops
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import InvalidKey, StoreDenied
 
@@ -57,15 +54,16 @@ DECODED_BYTES: Final = 1 << 20
 """Bytes of memory of the files that are decoded at a time."""
 READING_BYTES: Final = 32 << 20
 """Bytes of memory of all manifests that a process reads at one time."""
-MAX_BLOCK_MEMORY: Final = 4 << 20
+WAIT_SECONDS: Final = 15.0
+"""How long a manifest waits for such memory: most of the time that a request has."""
 FILES_WEIGHT: Final = 32
-"""Bytes of memory of the files that are packed together: so many for each byte of a manifest, and a maximum."""
+"""Bytes of memory of the files that are packed together, for each byte of their manifest."""
+MAX_BLOCK_MEMORY: Final = 4 << 20
+"""Maximum bytes of memory of the files that are packed together."""
 PACKED_BYTES: Final = 500
 """Bytes that the work of packing or unpacking a file counts as when it is given to a thread."""
 CACHED_BYTES: Final = 512 << 10
 """Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
-WAIT_SECONDS: Final = 15.0
-"""How long a manifest waits for it: most of the time that a request has."""
 COMPRESSION: Final = 16
 """Bytes of most manifest lists, decompressed, for each byte as stored. Those of one in Java are six."""
 USUAL_BYTES: Final = 256 << 10
@@ -93,16 +91,12 @@ _LIST_FIELDS: Final[Fields] = {
 }
 
 
-_MEMORY: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
+_MEMORY: Final = MemoryOfLoops(READING_BYTES, WAIT_SECONDS)
 
 
 def reading_memory() -> Memory:
     """Returns the memory that all plans on this event loop share to read manifests."""
-    loop = asyncio.get_running_loop()
-    memory = _MEMORY.get(loop)
-    if memory is None:
-        memory = _MEMORY[loop] = Memory(READING_BYTES, WAIT_SECONDS)
-    return memory
+    return _MEMORY.current()
 
 
 class ManifestSource:
