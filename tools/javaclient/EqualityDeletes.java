@@ -42,7 +42,7 @@ final class EqualityDeletes {
       }
       delta.commit();
     }
-    return Planner.JSON.createObjectNode();
+    return JsonLines.JSON.createObjectNode();
   }
 
   private static DeleteFile file(Table table, JsonNode request, JsonNode row) throws IOException {

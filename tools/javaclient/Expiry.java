@@ -1,10 +1,6 @@
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -29,55 +25,33 @@ import org.apache.iceberg.RowDelta;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotUpdate;
-import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
-import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.types.Types;
 
 /**
- * Iceberg's own expiry of snapshots, and what makes tables for it: reads a request a line, a JSON object, from its
- * standard input and prints a JSON object a line for each. {@code make} writes a table into a folder by steps, each one
- * commit; {@code expire} expires the snapshots of a metadata file at a given time, and names what it would delete. Data
- * files, delete files and statistics are only named, never written. A file or snapshot is named by its place among all,
- * modulo their number. A request that fails is answered by {@code error}.
+ * Iceberg's own expiry of snapshots, and what makes tables for it, a program of {@link JsonLines}. {@code make} writes
+ * a table into a folder by steps, each one commit; {@code expire} expires the snapshots of a metadata file at a given
+ * time, and names what it would delete. Data files, delete files and statistics are only named, never written. A file or
+ * snapshot is named by its place among all, modulo their number.
  */
 public final class Expiry {
-  private static final ObjectMapper JSON = new ObjectMapper();
   private static int expiries = 90_000;
   private static final Schema SCHEMA = new Schema(Types.NestedField.required(1, "id", Types.LongType.get()));
 
   public static void main(String[] arguments) throws IOException {
-    PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-    System.setOut(System.err); // loggers may print
-    BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-      ObjectNode answer;
-      try {
-        JsonNode request = JSON.readTree(line);
-        answer = request.get("op").asText().equals("make") ? make(request) : expire(request);
-      } catch (Exception failure) {
-        answer = JSON.createObjectNode();
-        answer.put("error", failure.getClass().getSimpleName() + ": " + failure.getMessage());
-      }
-      answers.println(JSON.writeValueAsString(answer));
-    }
+    JsonLines.serve(request -> request.get("op").asText().equals("make") ? make(request) : expire(request));
   }
 
   private static ObjectNode expire(JsonNode request) throws Exception {
-    Planner.LocalOperations operations = new Planner.LocalOperations(request.get("folder").asText());
     TableMetadata base = TableMetadataParser.read(new LocalFiles(), request.get("metadata").asText());
-    Field current = Planner.LocalOperations.class.getDeclaredField("current");
-    current.setAccessible(true);
-    current.set(operations, base);
-    Field version = Planner.LocalOperations.class.getDeclaredField("version");
-    version.setAccessible(true);
-    version.set(operations, expiries++); // beside the files of the table
+    LocalOperations operations =
+        new LocalOperations(request.get("folder").asText(), base, expiries++); // beside the files of the table
     Table table = new BaseTable(operations, "oracle");
     ExpireSnapshots expiry = table.expireSnapshots();
     long now = request.get("now").asLong();
@@ -100,33 +74,17 @@ public final class Expiry {
           }
         });
     expiry.commit();
-    ObjectNode answer = JSON.createObjectNode();
+    ObjectNode answer = JsonLines.JSON.createObjectNode();
     deleted.forEach(answer.putArray("deleted")::add);
     TableMetadata after = operations.current();
-    answer.set("after", JSON.readTree(TableMetadataParser.toJson(after)));
+    answer.set("after", JsonLines.JSON.readTree(TableMetadataParser.toJson(after)));
     return answer;
   }
 
   private static ObjectNode make(JsonNode request) {
-    String folder = request.get("folder").asText();
-    Map<String, String> properties = new HashMap<>();
-    request.get("properties").fields().forEachRemaining(entry -> properties.put(entry.getKey(), entry.getValue().asText()));
-    Planner.LocalOperations operations = new Planner.LocalOperations(folder);
-    operations.commit(
-        null,
-        TableMetadata.newTableMetadata(
-            SCHEMA, PartitionSpec.unpartitioned(), SortOrder.unsorted(), folder, properties));
+    LocalOperations operations = LocalOperations.create(request, SCHEMA, PartitionSpec.unpartitioned());
     Expiry made = new Expiry(new BaseTable(operations, "made"));
-    ObjectNode answer = JSON.createObjectNode();
-    ArrayNode failed = answer.putArray("failed");
-    for (JsonNode step : request.get("steps")) {
-      try {
-        made.take(step);
-      } catch (RuntimeException failure) {
-        failed.add(step.get("do").asText() + ": " + failure);
-      }
-    }
-    answer.put("metadata", operations.current().metadataFileLocation());
+    ObjectNode answer = operations.take(request, made::take);
     ArrayNode named = answer.putArray("named");
     made.named.forEach(named::add);
     return answer;

@@ -1,19 +1,12 @@
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.UUID;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ContentFileParser;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.IncrementalAppendScan;
-import org.apache.iceberg.LocationProviders;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Scan;
 import org.apache.iceberg.Schema;
@@ -23,15 +16,11 @@ import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
-import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableScan;
-import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.expressions.Binder;
 import org.apache.iceberg.expressions.Expression;
 import org.apache.iceberg.expressions.ExpressionParser;
 import org.apache.iceberg.io.CloseableIterable;
-import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.LocationProvider;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
@@ -39,29 +28,15 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.types.Types;
 
 /**
- * Iceberg's own scan planner, and what makes tables for it: reads a request a line, a JSON object, from its standard input
- * and prints a JSON object a line for each. {@code make} writes a table into a folder by the steps that {@link Tables}
- * reads, {@code delete-equal} commits what {@link EqualityDeletes} writes; {@code plan} plans a scan of a metadata file on
- * local disk; {@code matches} evaluates a filter and residuals on rows. A request that fails is answered by {@code error},
- * the exception's class and message.
+ * Iceberg's own scan planner, and what makes tables for it, a program of {@link JsonLines}. {@code make} writes a table into
+ * a folder by the steps that {@link Tables} reads, {@code delete-equal} commits what {@link EqualityDeletes} writes;
+ * {@code plan} plans a scan of a metadata file on local disk; {@code matches} evaluates a filter and residuals on rows.
  */
 public final class Planner {
-  static final ObjectMapper JSON = new ObjectMapper();
+  private static final ObjectMapper JSON = JsonLines.JSON;
 
   public static void main(String[] arguments) throws IOException {
-    PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-    System.setOut(System.err); // loggers may print
-    BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-      ObjectNode answer;
-      try {
-        answer = answer(JSON.readTree(line));
-      } catch (Exception failure) {
-        answer = JSON.createObjectNode();
-        answer.put("error", failure.getClass().getSimpleName() + ": " + failure.getMessage());
-      }
-      answers.println(JSON.writeValueAsString(answer));
-    }
+    JsonLines.serve(Planner::answer);
   }
 
   private static ObjectNode answer(JsonNode request) throws IOException {
@@ -192,52 +167,5 @@ public final class Planner {
 
   static Expression expression(JsonNode filter) {
     return ExpressionParser.fromJson(filter.toString());
-  }
-
-  /** One writer's table in a folder: each commit writes the next metadata file. */
-  static final class LocalOperations implements TableOperations {
-    private final String folder;
-    private TableMetadata current;
-    private int version = 0;
-
-    LocalOperations(String folder) {
-      this.folder = folder;
-    }
-
-    @Override
-    public TableMetadata current() {
-      return current;
-    }
-
-    @Override
-    public TableMetadata refresh() {
-      return current;
-    }
-
-    @Override
-    public void commit(TableMetadata base, TableMetadata metadata) {
-      if (base != current) {
-        throw new CommitFailedException("another base");
-      }
-      String location = metadataFileLocation(String.format("%05d-%s.metadata.json", version, new UUID(0, version)));
-      version += 1;
-      TableMetadataParser.write(metadata, io().newOutputFile(location));
-      current = TableMetadataParser.read(io(), location);
-    }
-
-    @Override
-    public FileIO io() {
-      return new LocalFiles();
-    }
-
-    @Override
-    public String metadataFileLocation(String name) {
-      return folder + "/metadata/" + name;
-    }
-
-    @Override
-    public LocationProvider locationProvider() {
-      return LocationProviders.locationsFor(folder, current == null ? Map.of() : current.properties());
-    }
   }
 }

@@ -1,6 +1,4 @@
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,10 +17,8 @@ import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.RowDelta;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.SchemaParser;
-import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
@@ -37,7 +33,7 @@ import org.apache.iceberg.types.Types;
 final class Tables {
   private final Table table;
   private final List<DataFile> files = new ArrayList<>();
-  private final ArrayNode rows = Planner.JSON.createArrayNode();
+  private final ArrayNode rows = JsonLines.JSON.createArrayNode();
   private int names = 0;
 
   private Tables(Table table) {
@@ -45,25 +41,11 @@ final class Tables {
   }
 
   static ObjectNode make(JsonNode request) {
-    String folder = request.get("folder").asText();
     Schema schema = SchemaParser.fromJson(request.get("schema").toString());
     PartitionSpec spec = PartitionSpecParser.fromJson(schema, request.get("spec").toString());
-    Map<String, String> properties = new HashMap<>();
-    request.get("properties").fields().forEachRemaining(entry -> properties.put(entry.getKey(), entry.getValue().asText()));
-    Planner.LocalOperations operations = new Planner.LocalOperations(folder);
-    operations.commit(
-        null, TableMetadata.newTableMetadata(schema, spec, SortOrder.unsorted(), folder, properties));
+    LocalOperations operations = LocalOperations.create(request, schema, spec);
     Tables tables = new Tables(new BaseTable(operations, "made"));
-    ObjectNode answer = Planner.JSON.createObjectNode();
-    ArrayNode failed = answer.putArray("failed");
-    for (JsonNode step : request.get("steps")) {
-      try {
-        tables.take(step);
-      } catch (RuntimeException failure) {
-        failed.add(step.get("do").asText() + ": " + failure);
-      }
-    }
-    answer.put("metadata", operations.current().metadataFileLocation());
+    ObjectNode answer = operations.take(request, tables::take);
     answer.set("rows", tables.rows); // of files whose number of records is true
     return answer;
   }

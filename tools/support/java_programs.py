@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,3 +81,15 @@ def running(
             yield JavaProgram(process, folder / "stderr")
         finally:
             process.kill()
+
+
+@contextmanager
+def compiled_and_running(
+    names: Sequence[str], version: str, program: str, *, options: Sequence[str] = ()
+) -> Iterator[JavaProgram]:
+    """Compiles sources into a folder that goes with the context, and runs a program of them. Raises `LookupError`
+    without a JDK or Iceberg's jar."""
+    with tempfile.TemporaryDirectory(prefix="arco-java-") as folder:
+        compile_programs(names, version, folder)
+        with running(Path(folder), version, program, options=options) as found:
+            yield found

@@ -1,11 +1,8 @@
 """Iceberg's own scan planner in one JVM that lives as long as a test run: tools/javaclient/Planner.java."""
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager
 
-from tools.support.java_programs import JavaProgram, compile_programs, running
+from tools.support.java_programs import JavaProgram, compiled_and_running
 
 RELEASE = "1.11.0"
 SOURCES = [
@@ -13,7 +10,9 @@ SOURCES = [
     for name in (
         "EqualityDeletes",
         "Evolution",
+        "JsonLines",
         "LocalFiles",
+        "LocalOperations",
         "ParquetRows",
         "Planner",
         "RowFilter",
@@ -23,10 +22,6 @@ SOURCES = [
 ]
 
 
-@contextmanager
-def java_planner() -> Iterator[JavaProgram]:
+def java_planner() -> AbstractContextManager[JavaProgram]:
     """Requests are answered one after the other. An answer has `error` where Java threw."""
-    with tempfile.TemporaryDirectory(prefix="arco-planner-") as folder:
-        compile_programs(SOURCES, RELEASE, folder)
-        with running(Path(folder), RELEASE, "Planner", options=["-Xmx512m"]) as program:
-            yield program
+    return compiled_and_running(SOURCES, RELEASE, "Planner", options=["-Xmx512m"])
