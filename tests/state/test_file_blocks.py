@@ -13,14 +13,9 @@ from arco_catalog.iceberg.scan_json import file_json
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.manifest_entries import EntrySelection
 from tests.state.test_manifest_entries import files as drawn_files
-from tests.state.test_manifest_entries import read
-from tools.support.entry_files import entry, entry_file, entry_schema, optional
-from tools.support.entry_files import listed as listed_manifest
+from tools.support.entry_files import entry, entry_file, entry_schema, identity_spec, optional, read_files
 
-SPEC = {
-    "spec-id": 0,
-    "fields": [{"source-id": 1, "field-id": 1000, "name": "p", "transform": "identity"}],
-}
+SPEC = identity_spec("p")
 DOUBLES = st.none() | st.floats(allow_nan=False)
 
 
@@ -40,7 +35,7 @@ def selections(draw: st.DrawFn) -> EntrySelection:
         return statistics.record_count != rows
 
     return EntrySelection(
-        SPEC,  # type: ignore[arg-type]
+        SPEC,
         ["double"],
         draw(st.none() | st.just(frozenset[int]()) | st.frozensets(st.integers(1, 90), max_size=8)),
         draw(st.integers(0, 6)),
@@ -66,8 +61,8 @@ async def test_what_is_selected_of_file_blocks_is_what_a_manifest_has(
     ]
     body = entry_file(entries, schema)
     whole = replace(selection, first=0, end=None, added_only=False, may_match=any_of, statistics_may_match=any_of)
-    expected = await read(body, selection, listed_manifest(body))
-    found = block_of(await read(body, whole, listed_manifest(body)), selection).select(selection)
+    expected = await read_files(body, selection)
+    found = block_of(await read_files(body, whole), selection).select(selection)
     assert repr([each._replace(written=None) for each in found]) == repr(expected)  # -0.0 is not 0.0
     assert [each.written for each in found] == [dumps(file_json(each, ["double"])) for each in expected]
 
@@ -84,8 +79,8 @@ async def test_file_blocks_take_no_more_memory_than_they_state() -> None:
             for number in range(BLOCK_ENTRIES)
         ]
         schema = entry_schema([optional(1000, "p", "string")])
-        selection = EntrySelection(SPEC, ["string"], frozenset({1}))  # type: ignore[arg-type]
-        files = await read(entry_file(entries, schema), selection)
+        selection = EntrySelection(SPEC, ["string"], frozenset({1}))
+        files = await read_files(entry_file(entries, schema), selection)
         tracemalloc.start()
         try:
             before, _ = tracemalloc.get_traced_memory()

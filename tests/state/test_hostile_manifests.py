@@ -5,31 +5,23 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.manifests import ManifestFile
-from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.state import avro_skippers
 from arco_catalog.state.avro_schema import MAX_SCHEMA_BYTES, MAX_TYPES, Unreadable
 from arco_catalog.state.avro_values import encode_long
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 from tools.support.avro_files import avro_file
-from tools.support.entry_files import entry, entry_file, entry_schema, field, listed
-
-UNPARTITIONED: PartitionSpec = {"spec-id": 0, "fields": []}
-EVERY = EntrySelection(UNPARTITIONED, [], None)
-
-
-async def read(
-    body: bytes, selection: EntrySelection = EVERY, manifest: ManifestFile | None = None
-) -> list[ContentFile]:
-    async def read_range(start: int, length: int) -> bytes:
-        return body[start : start + length]
-
-    found: list[ContentFile] = []
-    async for files in read_entries(read_range, manifest or listed(body), selection):
-        found += files
-    return found
+from tools.support.entry_files import (
+    EVERY,
+    entry,
+    entry_file,
+    entry_schema,
+    field,
+    identity_spec,
+    listed,
+    ranges_of,
+    read_files,
+)
 
 
 def fixed(size: int) -> JsonObject:
@@ -72,7 +64,7 @@ async def test_few_expressions_are_compiled_however_many_types_a_manifest_has(
         return compile_pattern(pattern, flags)
 
     monkeypatch.setattr(re, "compile", observed)
-    assert [each.position for each in await read(body)] == [0, 1, 2]
+    assert [each.position for each in await read_files(body)] == [0, 1, 2]
     assert sum(compiled) < 1.2 * avro_skippers.MAX_PATTERN_BYTES
     assert len(compiled) < 1_000
 
@@ -91,7 +83,7 @@ def with_fields(fields: Sequence[JsonObject]) -> bytes:
 )
 async def test_a_schema_beyond_what_a_table_needs_is_an_error(body: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
-        await read(body)
+        await read_files(body)
 
 
 async def test_a_partition_spec_of_a_thousand_fields_is_within_the_bounds() -> None:
@@ -99,32 +91,22 @@ async def test_a_partition_spec_of_a_thousand_fields_is_within_the_bounds() -> N
     partition = [
         field(1_000 + each, f"a_rather_long_name_of_a_partition_field_{each}", ["null", "string"]) for each in numbers
     ]
-    of: PartitionSpec = {
-        "spec-id": 0,
-        "fields": [
-            {"source-id": each, "field-id": 1_000 + each, "name": f"p{each}", "transform": "identity"}
-            for each in numbers
-        ],
-    }
+    of = identity_spec(*(f"p{each}" for each in numbers))
     values = {str(each["name"]): "x" for each in partition}
     body = entry_file([entry(0, partition=values)], entry_schema(partition))
-    [file] = await read(body, EntrySelection(of, ["string"] * len(numbers)))
+    [file] = await read_files(body, EntrySelection(of, ["string"] * len(numbers)))
     assert file.partition == ("x",) * len(numbers)
 
 
 async def test_the_name_of_a_format_is_short() -> None:
     with pytest.raises(Unreadable, match="format"):
-        await read(entry_file([entry(0, file_format="x" * 1_000)]))
+        await read_files(entry_file([entry(0, file_format="x" * 1_000)]))
 
 
 async def test_the_values_of_a_partition_count_as_memory() -> None:
     """A file of five thousand entries had a gigabyte of them."""
-    of: PartitionSpec = {
-        "spec-id": 0,
-        "fields": [{"source-id": 1, "field-id": 1_000, "name": "p", "transform": "identity"}],
-    }
     body = entry_file([entry(0, partition={"p": "x" * 100_000})], entry_schema([field(1_000, "p", "string")]))
-    [file] = await read(body, EntrySelection(of, ["string"]))
+    [file] = await read_files(body, EntrySelection(identity_spec("p"), ["string"]))
     assert file.memory > 100_000
 
 
@@ -133,11 +115,8 @@ async def test_few_entries_are_decoded_at_a_time() -> None:
     counts = dict.fromkeys(range(1, 65), 1)
     entries = [entry(number, value_counts=counts, null_value_counts=counts) for number in range(3_000)]
     body = entry_file(entries)
-
-    async def read_range(start: int, length: int) -> bytes:
-        return body[start : start + length]
-
-    sizes = [sum(file.memory for file in files) async for files in read_entries(read_range, listed(body), EVERY)]
+    blocks = read_entries(ranges_of(body), listed(body), EVERY)
+    sizes = [sum(file.memory for file in files) async for files in blocks]
     assert len(sizes) > 5
     assert max(sizes) < 8 << 20
 
@@ -150,4 +129,4 @@ async def test_an_array_of_items_that_take_no_bytes_is_an_error() -> None:
     empty = field(5_000, "x", {"type": "array", "items": []})
     body = avro_file({**schema, "fields": [empty, *fields]}, [(1, encode_long(1 << 40))])
     with pytest.raises(Unreadable, match="union of 0 types"):
-        await read(body)
+        await read_files(body)

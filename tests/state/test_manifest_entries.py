@@ -16,41 +16,28 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.content_files import ContentFile, EntryStatus, FileContent, FileStatistics, Partition
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.state import avro
 from arco_catalog.state.avro_schema import Unreadable
 from arco_catalog.state.avro_values import encode_long
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 from tools.support.avro_files import avro_file
-from tools.support.entry_files import entry, entry_file, entry_schema, field, listed, optional
-
-UNPARTITIONED: PartitionSpec = {"spec-id": 0, "fields": []}
-EVERY = EntrySelection(UNPARTITIONED, [], None)
-
-
-async def read(
-    body: bytes, selection: EntrySelection = EVERY, manifest: ManifestFile | None = None
-) -> list[ContentFile]:
-    async def read_range(start: int, length: int) -> bytes:
-        return body[start : start + length]
-
-    found: list[ContentFile] = []
-    async for files in read_entries(read_range, manifest or listed(body), selection):
-        found += files
-    return found
+from tools.support.entry_files import (
+    UNPARTITIONED,
+    entry,
+    entry_file,
+    entry_schema,
+    field,
+    identity_spec,
+    listed,
+    optional,
+    read_files,
+)
 
 
 def spec(*types: str) -> tuple[PartitionSpec, Sequence[str]]:
     """A spec with fields p0, p1 and so on, whose results have these types."""
-    numbers = range(len(types))
-    return {
-        "spec-id": 0,
-        "fields": [
-            {"source-id": each, "field-id": 1000 + each, "name": f"p{each}", "transform": "identity"}
-            for each in numbers
-        ],
-    }, types
+    return identity_spec(*(f"p{number}" for number in range(len(types)))), types
 
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -89,7 +76,7 @@ async def test_all_fields_are_read_with_the_statistics_of_the_columns_that_are_w
     drawn: Sequence[dict[str, object]], columns: frozenset[int] | None
 ) -> None:
     body = entry_file([entry(number, **each) for number, each in enumerate(drawn)])
-    found = await read(body, EntrySelection(UNPARTITIONED, [], columns))
+    found = await read_files(body, EntrySelection(UNPARTITIONED, [], columns))
     for number, (file, each) in enumerate(zip(found, drawn, strict=True)):
         named = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
         assert file == ContentFile(
@@ -126,11 +113,11 @@ async def test_any_split_of_a_manifest_gives_equal_entries(
     ]
     body = entry_file(entries, block=200)
     manifest = listed(body, first_row_id=first_row_id)
-    whole = await read(body, EntrySelection(UNPARTITIONED, [], added_only=added_only), manifest)
+    whole = await read_files(body, EntrySelection(UNPARTITIONED, [], added_only=added_only), manifest)
     cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(entries)), max_size=4))), None]
     parts: list[ContentFile] = []
     for first, end in pairwise(cuts):
-        parts += await read(
+        parts += await read_files(
             body, EntrySelection(UNPARTITIONED, [], first=first or 0, end=end, added_only=added_only), manifest
         )
     assert parts == whole
@@ -140,7 +127,7 @@ async def test_any_split_of_a_manifest_gives_equal_entries(
 
 async def test_an_added_entry_inherits_from_its_manifest_and_another_one_does_not() -> None:
     body = entry_file([entry(0), entry(1, 0, sequence_number=3, file_sequence_number=2, snapshot_id=5)])
-    added, existing = await read(body)
+    added, existing = await read_files(body)
     assert (added.sequence_number, added.file_sequence_number, added.snapshot_id) == (7, 7, 99)
     assert (existing.sequence_number, existing.file_sequence_number, existing.snapshot_id) == (3, 2, 5)
 
@@ -148,8 +135,8 @@ async def test_an_added_entry_inherits_from_its_manifest_and_another_one_does_no
 async def test_an_entry_that_was_not_added_must_state_its_sequence_number() -> None:
     body = entry_file([entry(0, 0)])
     with pytest.raises(Unreadable, match="sequence number"):
-        await read(body)
-    [file] = await read(body, manifest=listed(body, sequence_number=0))  # a table that was of version 1
+        await read_files(body)
+    [file] = await read_files(body, manifest=listed(body, sequence_number=0))  # a table that was of version 1
     assert file.sequence_number == 0
 
 
@@ -161,20 +148,20 @@ async def test_row_ids_are_given_to_the_files_that_have_none_by_the_rows_before_
         entry(3, record_count=1),
     ]
     body = entry_file(entries)
-    assert [each.first_row_id for each in await read(body, manifest=listed(body, first_row_id=50))] == [50, 3, 55]
+    assert [each.first_row_id for each in await read_files(body, manifest=listed(body, first_row_id=50))] == [50, 3, 55]
 
 
 async def test_files_of_a_manifest_without_a_row_id_have_none_either() -> None:
     """As a table has it that was upgraded to version 3: its readers ignore what the entries state."""
     body = entry_file([entry(0, first_row_id=4)])
-    [file] = await read(body)
+    [file] = await read_files(body)
     assert file.first_row_id is None
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 async def test_a_manifest_of_each_format_version_is_read(version: int) -> None:
     body = entry_file([entry(0, snapshot_id=5)], entry_schema(version=version))
-    [file] = await read(body)
+    [file] = await read_files(body)
     assert (file.content, file.snapshot_id, file.path) == (FileContent.DATA, 5, "s3://bucket/t/data/00000.parquet")
 
 
@@ -207,7 +194,7 @@ async def test_a_partition_value_is_read_by_its_type_and_may_be_null(name: str) 
     type_name, avro_type, written, value = PARTITIONS[name]
     schema = entry_schema([optional(1000, "p0", avro_type)])
     body = entry_file([entry(0, partition={"p0": written}), entry(1, partition={"p0": None})], schema)
-    found = await read(body, EntrySelection(*spec(type_name)))
+    found = await read_files(body, EntrySelection(*spec(type_name)))
     assert [each.partition for each in found] == [(value,), (None,)]
 
 
@@ -215,14 +202,14 @@ async def test_partition_fields_are_found_by_their_ids() -> None:
     """A spec may have renamed a field, have fields in another order, and others than the manifest."""
     schema = entry_schema([field(1001, "old", "int"), field(1005, "gone", "int"), field(1000, "p1", "string")])
     body = entry_file([entry(0, partition={"old": 1, "gone": 2, "p1": "a"})], schema)
-    [file] = await read(body, EntrySelection(*spec("string", "int", "int")))
+    [file] = await read_files(body, EntrySelection(*spec("string", "int", "int")))
     assert file.partition == ("a", 1, None)
 
 
 async def test_a_partition_value_of_another_type_is_an_error() -> None:
     body = entry_file([entry(0, partition={"p0": "a"})], entry_schema([field(1000, "p0", "string")]))
     with pytest.raises(Unreadable, match="type int"):
-        await read(body, EntrySelection(*spec("int")))
+        await read_files(body, EntrySelection(*spec("int")))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +220,7 @@ async def test_a_partition_value_of_another_type_is_an_error() -> None:
 async def test_what_is_no_uuid_is_an_error(of: str, written: object) -> None:
     body = entry_file([entry(0, partition={"p0": written})], entry_schema([field(1000, "p0", of)]))
     with pytest.raises(Unreadable):
-        await read(body, EntrySelection(*spec("uuid")))
+        await read_files(body, EntrySelection(*spec("uuid")))
 
 
 async def test_a_partition_is_judged_once_and_the_files_of_others_are_left_out() -> None:
@@ -245,7 +232,7 @@ async def test_a_partition_is_judged_once_and_the_files_of_others_are_left_out()
         judged.append(partition)
         return partition == (1,)
 
-    found = await read(body, EntrySelection(*spec("int"), may_match=may_match))
+    found = await read_files(body, EntrySelection(*spec("int"), may_match=may_match))
     assert [each.position for each in found] == [*range(1, 30, 3)]
     assert judged == [(0,), (1,), (2,)]
 
@@ -275,7 +262,7 @@ WRONG: dict[str, JsonValue] = {
 @pytest.mark.parametrize("name", WRONG)
 async def test_a_field_of_a_wrong_type_is_an_error(name: str) -> None:
     with pytest.raises(Unreadable):
-        await read(avro_file(changed_schema(name, WRONG[name]), [(1, bytes(100))]))
+        await read_files(avro_file(changed_schema(name, WRONG[name]), [(1, bytes(100))]))
 
 
 @pytest.mark.parametrize("name", ["status", "partition", "file_path", "record_count"])
@@ -284,7 +271,7 @@ async def test_a_schema_without_a_field_that_each_entry_has_is_an_error(name: st
     for part in (schema, schema["fields"][-1]["type"]):  # type: ignore[index, call-overload]
         part["fields"] = [each for each in part["fields"] if each["name"] != name]  # type: ignore[index, call-overload, union-attr]
     with pytest.raises(Unreadable, match="lack a field"):
-        await read(avro_file(schema, [(1, bytes(100))]))
+        await read_files(avro_file(schema, [(1, bytes(100))]))
 
 
 @pytest.mark.parametrize(
@@ -294,12 +281,12 @@ async def test_a_schema_without_a_field_that_each_entry_has_is_an_error(name: st
 )
 async def test_an_impossible_value_is_an_error(changes: dict[str, object]) -> None:
     with pytest.raises(Unreadable):
-        await read(entry_file([entry(0, **changes)]))
+        await read_files(entry_file([entry(0, **changes)]))
 
 
 async def test_an_unknown_status_is_an_error() -> None:
     with pytest.raises(Unreadable, match="status"):
-        await read(entry_file([entry(0, 3, sequence_number=1)]))
+        await read_files(entry_file([entry(0, 3, sequence_number=1)]))
 
 
 @settings(max_examples=150, deadline=None)
@@ -311,7 +298,7 @@ async def test_damaged_entries_are_errors_or_other_entries_and_never_anything_el
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(start, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = await read(bytes(body))
+        found = await read_files(bytes(body))
     except Unreadable:
         return
     assert all(isinstance(each, ContentFile) for each in found)
@@ -327,8 +314,8 @@ def hostile_entry(offsets: bytes) -> bytes:
 async def test_statistics_of_too_many_columns_are_an_error() -> None:
     body = entry_file([entry(0, value_counts=dict.fromkeys(range(10_001), 1))])
     with pytest.raises(Unreadable, match="more than 10,000 columns"):
-        await read(body)
-    [file] = await read(body, EntrySelection(UNPARTITIONED, [], frozenset()))
+        await read_files(body)
+    [file] = await read_files(body, EntrySelection(UNPARTITIONED, [], frozenset()))
     assert file.statistics.value_counts is None
 
 
@@ -347,7 +334,7 @@ async def test_a_hostile_array_is_an_error_and_takes_little_memory(offsets: byte
     tracemalloc.start()
     try:
         with pytest.raises(Unreadable):
-            await read(body)
+            await read_files(body)
         assert tracemalloc.get_traced_memory()[1] < 8 * len(body) + (16 << 20)
     finally:
         tracemalloc.stop()
@@ -359,7 +346,7 @@ async def test_long_partitions_that_do_not_match_are_not_kept() -> None:
     body = entry_file(drawn, entry_schema([optional(1000, "p0", "string")]))
     tracemalloc.start()
     try:
-        assert await read(body, EntrySelection(of, types, may_match=lambda _: False)) == []
+        assert await read_files(body, EntrySelection(of, types, may_match=lambda _: False)) == []
         assert tracemalloc.get_traced_memory()[1] < 40 << 20
     finally:
         tracemalloc.stop()
@@ -421,7 +408,7 @@ async def test_pyiceberg_s_manifests_are_read(tmp_path: Path) -> None:
             for each in of.fields
         ],
     }
-    added, existing = await read(body, EntrySelection(partition_spec, ["date", "decimal(9, 2)", "uuid"], None))
+    added, existing = await read_files(body, EntrySelection(partition_spec, ["date", "decimal(9, 2)", "uuid"], None))
     statistics = FileStatistics(3, {1: 3}, {1: 0}, {}, {1: b"12345678"}, {1: b"87654321"})
     assert (added.partition, added.statistics) == ((20_000, Decimal("12.34"), UUID(int=9).bytes), statistics)
     assert (added.column_sizes, added.split_offsets, added.size) == ({1: 11}, [4], 5)
@@ -446,10 +433,10 @@ async def test_reading_ends_with_the_last_entry_that_is_wanted(monkeypatch: pyte
 
 async def test_blocks_before_the_first_entry_to_read_are_not_unpacked() -> None:
     body = bytearray(entry_file([entry(number) for number in range(300)], block=1_000))
-    whole = await read(bytes(body))
+    whole = await read_files(bytes(body))
     start = body.index(b"\x00", body.index(b"avro.schema")) + 16  # behind the header is the first block
     first_block = bytes(body).find(bytes(body[-16:]), start) + 16 + 4
     body[first_block + 6] ^= 0xFF
     with pytest.raises(Unreadable):
-        await read(bytes(body))
-    assert await read(bytes(body), EntrySelection(UNPARTITIONED, [], None, first=200)) == whole[200:]
+        await read_files(bytes(body))
+    assert await read_files(bytes(body), EntrySelection(UNPARTITIONED, [], None, first=200)) == whole[200:]

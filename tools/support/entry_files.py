@@ -1,12 +1,17 @@
-"""Makes manifests with all fields of their entries, as Iceberg's Java library writes them."""
+"""Makes manifests with all fields of their entries, as Iceberg's Java library writes them, and reads their files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
+from typing import Final
 
 import fastavro
 
+from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.state.avro import ReadRange
+from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 
 
 def field(number: int, name: str, of: JsonValue) -> JsonObject:
@@ -124,3 +129,38 @@ def listed(
         *counts,
         first_row_id=first_row_id,
     )
+
+
+UNPARTITIONED: PartitionSpec = {"spec-id": 0, "fields": []}
+EVERY: Final = EntrySelection(UNPARTITIONED, [], None)
+"""Selects all live entries of an unpartitioned manifest, with all statistics."""
+
+
+def identity_spec(*names: str) -> PartitionSpec:
+    """A spec with a field of each of these names, which has the value of a column."""
+    return {
+        "spec-id": 0,
+        "fields": [
+            {"source-id": number, "field-id": 1_000 + number, "name": name, "transform": "identity"}
+            for number, name in enumerate(names)
+        ],
+    }
+
+
+def ranges_of(body: bytes) -> ReadRange:
+    """A function that reads ranges of a file with these bytes."""
+
+    async def read_range(start: int, length: int) -> bytes:
+        return body[start : start + length]
+
+    return read_range
+
+
+async def read_files(
+    body: bytes, selection: EntrySelection = EVERY, manifest: ManifestFile | None = None
+) -> list[ContentFile]:
+    """The files of the entries of a manifest that are selected. `manifest` is its entry in the manifest list."""
+    found: list[ContentFile] = []
+    async for files in read_entries(ranges_of(body), manifest or listed(body), selection):
+        found += files
+    return found

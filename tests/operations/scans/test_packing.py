@@ -17,14 +17,11 @@ from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tools.support.catalog_fixture import CountingFixture
-from tools.support.entry_files import entry, entry_file, entry_schema, optional
+from tools.support.entry_files import entry, entry_file, entry_schema, identity_spec, optional
 from tools.support.wrapped_stores import CountingStore
 
 FOLDER = "memory:///wh/t/metadata"
-SPEC: PartitionSpec = {
-    "spec-id": 0,
-    "fields": [{"source-id": 1, "field-id": 1000, "name": "p", "transform": "identity"}],
-}
+SPEC = identity_spec("p")
 EVERY = EntrySelection(SPEC, ["int"], frozenset({1}))
 BLOCK = 8
 
