@@ -79,6 +79,12 @@ class EntrySelection:
     may_match: Callable[[Partition], bool] = _always
     statistics_may_match: Callable[[FileStatistics], bool] = _always
 
+    def has(self, position: int, status: object) -> bool:
+        """Whether an entry at this position with this status is selected, if its partition and statistics match."""
+        if position < self.first or (self.end is not None and position >= self.end):
+            return False
+        return status == EntryStatus.ADDED if self.added_only else status != EntryStatus.DELETED
+
     def beginning_at(self, first: int) -> "EntrySelection":
         """Returns the selection without the entries before this position."""
         from dataclasses import replace  # few manifests need it
@@ -154,7 +160,7 @@ class _EntryDecoder:
         values, start = self._read_head(data, place)
         end = self._skip_partition(data, start)
         status = values["status"]
-        partition = self._partition_if_read(data, start, end) if self._is_selected(position, status) else None
+        partition = self._partition_if_read(data, start, end) if self._selection.has(position, status) else None
         rest, end = (self._count_rest if partition is None else self._read_rest)(data, end)
         values.update(rest)
         entry = cast(_Values, values)
@@ -163,12 +169,6 @@ class _EntryDecoder:
             return None, end
         file = self._file(position, partition, entry)
         return file if self._selection.statistics_may_match(file.statistics) else None, end
-
-    def _is_selected(self, position: int, status: object) -> bool:
-        chosen = self._selection
-        if position < chosen.first or (chosen.end is not None and position >= chosen.end):
-            return False
-        return status == EntryStatus.ADDED if chosen.added_only else status != EntryStatus.DELETED
 
     def _partition_if_read(self, data: bytes, start: int, end: int) -> Partition | None:
         """Returns the partition at this place if its files are read, else None."""

@@ -8,7 +8,7 @@ tables larger than the cache, are no slower than without it.
 from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
-from arco_catalog.iceberg.content_files import ContentFile, EntryStatus
+from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.state.cache import SelectiveCache
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, MAX_COLUMNS, FileBlock
@@ -152,9 +152,7 @@ class Packing:
     def _is_wanted(self, file: ContentFile) -> bool:
         wanted = self._wanted
         return (
-            file.position >= wanted.first
-            and (wanted.end is None or file.position < wanted.end)
-            and (not wanted.added_only or file.status == EntryStatus.ADDED)
+            wanted.has(file.position, file.status)
             and wanted.may_match(file.partition)
             and wanted.statistics_may_match(file.statistics)
         )
