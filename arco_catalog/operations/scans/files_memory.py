@@ -8,8 +8,8 @@ MAX_FILES_BYTES: Final = 32 << 20
 statistics of ten columns have that much. Those of all manifests that are read after it may have as much together."""
 FREE_BYTES: Final = 12 << 20
 """Bytes of memory of matching files for which a request takes no further memory: 10,000 files without statistics have
-that much. A request that waits for more has what others wait for, so all of them would be refused. For more it takes as
-much at once."""
+that much. Requests that need more take so much at once, and wait for it: many such requests would wait for each other's
+memory until all are refused."""
 
 
 class FilesMemory:
