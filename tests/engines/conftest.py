@@ -1,6 +1,7 @@
 """One catalog on local files, one on S3, and the engines that know both. All live while this folder's tests run."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from trino.dbapi import Connection
@@ -17,6 +18,12 @@ from tests.engines.walled import Walled, walled_lake
 from tools.support.s3_servers import S3Server
 
 BUCKET = "engines"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder for all tests of a module."""
+    return tmp_path_factory.mktemp("module")
 
 
 @pytest.fixture(scope="package")

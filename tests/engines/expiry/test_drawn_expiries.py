@@ -17,11 +17,6 @@ SLOW_TABLES = int(os.environ.get("ARCO_EXPIRY_TABLES", "1000"))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("expiries")
-
-
-@pytest.fixture(scope="module")
 def cases(java: JavaProgram, folder: Path) -> list[Case]:
     drawn = [drawn_case(java, seed, folder) for seed in range(TABLES)]
     return [*drawn, *(drawn_case(java, TABLES + place, folder, each) for place, each in enumerate(FOCUSED))]

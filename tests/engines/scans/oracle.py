@@ -1,7 +1,7 @@
 """What Java plans for a drawn table and scan, and what is wrong with another plan of it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -115,11 +115,19 @@ def has_enough(scan: DrawnScan, plan: ScanPlan) -> bool:
 
 def has_zero(drawn: JsonValue) -> bool:
     """Whether a filter has 0.0 or -0.0, which the catalog takes for equal, as engines do, and Java does not."""
-    if isinstance(drawn, dict):
-        return any(map(has_zero, drawn.values()))
-    if isinstance(drawn, list):
-        return any(map(has_zero, drawn))
-    return isinstance(drawn, int | float) and not isinstance(drawn, bool) and drawn == 0
+    return has_number(drawn, lambda number: number == 0)
+
+
+def has_number(drawn: JsonValue, test: Callable[[float], bool]) -> bool:
+    """Whether a filter has a number that a test accepts."""
+    match drawn:
+        case dict():
+            return any(has_number(each, test) for each in drawn.values())
+        case list():
+            return any(has_number(each, test) for each in drawn)
+        case int() | float():
+            return not isinstance(drawn, bool) and test(drawn)
+    return False
 
 
 def has_transform(drawn: JsonValue) -> bool:

@@ -14,8 +14,8 @@ from arco_catalog.iceberg.scan_json import file_json
 from arco_catalog.iceberg.scan_request import PlanRequest, appends_after, scan_of
 from arco_catalog.operations.scans.answer import TaskAnswer
 from arco_catalog.state.manifest_entries import EntrySelection
+from tests.engines.scans.planted import Plant
 
-Plant = Callable[[pytest.MonkeyPatch], None]
 SCANS = "arco_catalog.operations.scans"
 
 

@@ -10,7 +10,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import DataScan
 
 from arco_catalog.iceberg.json import JsonValue
-from tests.engines.scans.oracle import Case, has_enough
+from tests.engines.scans.oracle import Case, has_enough, has_number
 from tests.engines.scans.pyiceberg_planner import Unplannable, scan_of, tasks_of
 from tests.engines.scans.served_planner import ServedPlanner
 from tests.engines.scans.tasks import ScanPlan
@@ -52,11 +52,7 @@ def agrees(counted: Counter[str]) -> bool:
 
 def is_large(drawn: JsonValue) -> bool:
     """Whether a filter has a number that is beyond what a column's former type has."""
-    if isinstance(drawn, dict):
-        return any(map(is_large, drawn.values()))
-    if isinstance(drawn, list):
-        return any(map(is_large, drawn))
-    return isinstance(drawn, int | float) and abs(drawn) >= RANGE
+    return has_number(drawn, lambda number: abs(number) >= RANGE)
 
 
 def _relation(found: frozenset[str], ours: ScanPlan) -> str:

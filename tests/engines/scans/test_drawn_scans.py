@@ -22,11 +22,6 @@ PAIRS = int(os.environ.get("ARCO_SCAN_PAIRS", "5000"))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("scans")
-
-
-@pytest.fixture(scope="module")
 def cases(oracle: Oracle, folder: Path) -> list[Case]:
     tables = ServedPlanner.of(folder).tables
     return [drawn_case(oracle, seed, SCANS, tables) for seed in range(TABLES)]
