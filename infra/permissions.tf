@@ -50,7 +50,7 @@ data "aws_iam_policy_document" "function" {
     each.key == "api" && local.vending ? [data.aws_iam_policy_document.vend.json] : [],
     each.key == "api" ? [] : [data.aws_iam_policy_document.probe.json],
     contains(["api", "work"], each.key) ? [data.aws_iam_policy_document.queue_work.json] : [],
-    each.key == "work" ? [data.aws_iam_policy_document.take_work.json, data.aws_iam_policy_document.purge.json] : [],
+    each.key == "work" ? [data.aws_iam_policy_document.take_work.json, data.aws_iam_policy_document.delete.json] : [],
     each.key == "collect" ? [data.aws_iam_policy_document.collect.json] : [],
     var.tracing ? [data.aws_iam_policy_document.tracing.json] : [],
   )
@@ -222,13 +222,19 @@ data "aws_iam_policy_document" "queue_work" {
   }
 }
 
-# Purges: no other function deletes data, and this one none but where tables may be. Of the state it deletes the hints of
-# tasks that have ended.
-data "aws_iam_policy_document" "purge" {
+# Purges and expiries: no other function deletes data, and this one none but where tables may be. The commit that removes
+# snapshots writes a metadata file. Of the state it deletes the hints of tasks that have ended.
+data "aws_iam_policy_document" "delete" {
   statement {
-    sid       = "PurgeTables"
+    sid       = "DeleteTableFiles"
     actions   = ["s3:GetObject", "s3:DeleteObject"]
     resources = local.table_files
+  }
+
+  statement {
+    sid       = "WriteMetadataFiles"
+    actions   = ["s3:PutObject"]
+    resources = local.metadata_files
   }
 
   statement {

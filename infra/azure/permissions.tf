@@ -37,9 +37,10 @@ locals {
     "(!(${local.deletes}) OR (${local.metadata} OR ${local.in_proposals} OR ${local.in_probe}))",
     "(!(${local.moves}))",
   ])
-  # Purges: files of tables are deleted, and none is created; of the state, hints of tasks are.
+  # Purges and expiries: files of tables are deleted, and of these only metadata files are created, which remove snapshots;
+  # of the state, hints of tasks are deleted.
   worker_condition = join(" AND ", [
-    "(!${local.creates} OR (${local.in_state} OR ${local.in_probe}))",
+    "(!${local.creates} OR (${local.in_state} OR ${local.metadata} OR ${local.in_probe}))",
     "(!(${local.deletes}) OR (${local.among_table} OR ${local.in_hints} OR ${local.in_probe}))",
     "(!(${local.moves}))",
   ])

@@ -3,8 +3,8 @@
 # To replace an object takes storage.objects.delete, and so may even a create of an object that is there already, which
 # is how writers race: no right could be given to write state and not to delete it. So the catalog's accounts have it;
 # the catalog uses it for old metadata files, probes, hints of tasks, proposals, and what is collected alone. Data is deleted by the
-# account of tasks, in folders where tables may be; it creates nothing there. The account of collection deletes state,
-# also of realms and of a delegation service, and metadata files of lost tries.
+# account of tasks, in folders where tables may be; it creates metadata files alone there, which remove snapshots. The
+# account of collection deletes state, also of realms and of a delegation service, and metadata files of lost tries.
 #
 # Where the catalog vends credentials, files are reached by tokens of an account of their own, narrowed to a table; the
 # API may make such tokens, and engines have no right in the bucket. What an account may not do no token of its may.
@@ -28,7 +28,7 @@ locals {
     {
       api       = { member = local.members.api, write = concat([local.state, local.probe], local.realm_state), write_metadata = local.table_folders, read_metadata = [], purge_metadata = [], read = [], purge = [] }
       reconcile = { member = local.members.reconcile, write = concat([local.state, local.probe], local.catalogs_state), write_metadata = [], read_metadata = local.table_folders, purge_metadata = [], read = [local.realm], purge = [] }
-      tasks     = { member = local.members.tasks, write = concat([local.state, local.probe], local.catalogs_state), write_metadata = [], read_metadata = [], purge_metadata = [], read = [local.realm], purge = local.table_folders }
+      tasks     = { member = local.members.tasks, write = concat([local.state, local.probe], local.catalogs_state), write_metadata = local.table_folders, read_metadata = [], purge_metadata = [], read = [local.realm], purge = local.table_folders }
       collect   = { member = local.members.collect, write = concat([local.state, local.probe, local.delegated], local.realm_state), write_metadata = [], read_metadata = [], purge_metadata = local.table_folders, read = [], purge = [] }
     },
     local.vending ? {

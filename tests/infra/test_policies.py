@@ -98,16 +98,17 @@ def test_no_function_touches_a_data_file_but_the_one_that_purges(plan: Plan, nam
 
 
 @pytest.mark.parametrize("file", [DATA_FILE, MANIFEST, METADATA_FILE])
-def test_who_purges_reads_and_deletes_what_lies_where_tables_may_be_and_writes_nothing_there(
+def test_who_purges_reads_and_deletes_what_lies_where_tables_may_be_and_writes_metadata_files_alone(
     plan: Plan, file: str
 ) -> None:
     roles = of_roles(plan.deployment("fresh"))
 
     assert all(allowed(roles, function("work"), action, file) for action in ("s3:GetObject", "s3:DeleteObject"))
+    assert allowed(roles, function("work"), "s3:PutObject", file) == (file == METADATA_FILE)
     assert not any(
         allowed(roles, function("work"), action, place)
         for place, actions in {
-            file: ("s3:PutObject", "s3:DeleteObjectVersion"),
+            file: ("s3:DeleteObjectVersion",),
             f"{BUCKET}/other/file.parquet": ("s3:GetObject", "s3:DeleteObject"),
             f"{BUCKET}/main/other/file.parquet": ("s3:GetObject", "s3:DeleteObject"),
         }.items()
@@ -179,13 +180,15 @@ def test_functions_that_do_neither_delete_no_state(plan: Plan, name: str) -> Non
 
 
 @pytest.mark.parametrize("file", [METADATA_FILE, PACKED_METADATA_FILE])
-def test_only_the_api_writes_metadata_files_and_only_the_reconciler_deletes_none(plan: Plan, file: str) -> None:
+def test_only_the_api_and_the_worker_write_metadata_files_and_only_the_reconciler_deletes_none(
+    plan: Plan, file: str
+) -> None:
     roles = of_roles(plan.deployment("fresh"))
 
     def who(action: str) -> list[str]:
         return [name for name in FUNCTIONS if allowed(roles, function(name), action, file)]
 
-    assert who("s3:PutObject") == ["api"]
+    assert who("s3:PutObject") == ["api", "work"]
     assert who("s3:DeleteObject") == ["api", "work", "collect"]
     assert who("s3:GetObject") == [*FUNCTIONS]
 

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.catalogs import Owner, take_inventory
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table
 from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.upkeep_policy import SnapshotExpiry
 from arco_catalog.planning.upkeep_settings import DAY_MS, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.bell import Bell
@@ -14,6 +17,8 @@ from arco_catalog.state.paths import SERVICE
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
 from arco_catalog.upkeep.collection.collect import collect, collect_all
+from arco_catalog.upkeep.expiry.executor import FILES_AGE_MS
+from arco_catalog.upkeep.expiry.requests import request_expiry
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
@@ -26,12 +31,13 @@ from tests.infra.policies import Statement, of_bucket, statements
 from tests.infra.terraform import Plan
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
-from tests.support.table_files import append
+from tests.support.table_files import append, key_of
 from tests.upkeep.fsck.conftest import tell_lengths
 from tools.support.catalog_fixture import NS, CatalogFixture
 
 BUCKET = "lake-123456789012-us-east-1"
 SETTINGS = Settings("main", purge=PurgeSettings(undrop_window_ms=0))
+MINUTE_MS = 60_000
 EVERYTHING = Statement("engine", "", "Allow", ("*",), ("*",), {})
 
 
@@ -131,6 +137,31 @@ async def test_no_other_function_could_purge_it(bucket: Bucket, name: str) -> No
     task = await bucket.task()
     assert task.status is Status.RETRY_SCHEDULED
     assert "not allowed: s3:" in str(task.summary)
+
+
+async def test_the_worker_expires_snapshots_and_deletes_their_files_two_days_later(bucket: Bucket) -> None:
+    engine = bucket.as_an_engine()
+    table = await engine.table("u", None)
+    document = loads(table.metadata)
+    assert isinstance(document, dict)
+    place = key_of(str(document["location"]))
+    for number in range(2):
+        table = await append(engine, table, f"{number}.parquet", name="u")
+        bucket.runtime.ms += DAY_MS
+    await request_expiry(bucket.acting_as("api").session(), NS, "u", SnapshotExpiry(max_age_ms=1, min_to_keep=1))
+
+    await task_worker(bucket.acting_as("work").catalog).run_until_idle()
+    assert data_files(bucket, place) == ["0.parquet", "1.parquet"]
+    bucket.runtime.ms += FILES_AGE_MS + MINUTE_MS
+    await task_worker(bucket.acting_as("work").catalog).run_until_idle()
+
+    assert data_files(bucket, place) == ["1.parquet"]
+    found = await load_table(bucket.as_an_engine().session(), NS, "u")
+    assert found.metadata.count(b'"manifest-list"') == 1
+
+
+def data_files(bucket: Bucket, place: str) -> list[str]:
+    return sorted(key.rpartition("/")[2] for key in bucket.store.keys(f"{place}/data/"))
 
 
 @pytest.mark.parametrize("deployment", ["fresh", "signed"])

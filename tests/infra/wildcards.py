@@ -25,7 +25,7 @@ REASONS = (
     ),
     Wildcard("TokenKey", "-token-key-??????", "Secrets Manager ends a secret's ARN with six characters of its own"),
     Wildcard("ProbeForConditionalWrites", "/_probe/*", "two objects a start, under a name that is new each time"),
-    Wildcard("PurgeTables", "/*", "files of tables that were dropped with purge, in the folders where tables may be"),
+    Wildcard("DeleteTableFiles", "/*", "files of dropped tables and of expired snapshots, where tables may be"),
     Wildcard("RemoveHints", "/_catalog/tasks/open/*", "hints, which are named by task and time"),
     Wildcard("DeleteProposals", "/_catalog/core/proposals/*", "planned changes of requests that have ended"),
     Wildcard("DeleteProposals", "/_realm/core/proposals/*", "the same of a realm's registry"),

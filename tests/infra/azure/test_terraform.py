@@ -51,6 +51,13 @@ ACCEPTED: dict[str, dict[str, object]] = {
 _APP = "azurerm_function_app_flex_consumption.app"
 _POLICY = "azurerm_storage_management_policy.store[0]"
 _ROLE = "azurerm_role_assignment"
+
+
+def _creates(assignment: str, key: str) -> str:
+    """The part of a role's condition that is on what may be created."""
+    return f'split(" AND (!(ActionMatches", {_ROLE}.{assignment}["{key}"].condition)[0]'
+
+
 PLANNED = {
     "fresh": [
         "azurerm_storage_account.store[0].is_hns_enabled",
@@ -74,6 +81,8 @@ PLANNED = {
         f'endswith({_ROLE}.engine["{CLIENT}"].scope, "/there/blobServices/default/containers/lake")',
         "strcontains(output.engine_condition, \"StringLike 'lakes/one/main/warehouse/*'\")",
         f'{_ROLE}.catalog["{CLIENT}"].condition == {_ROLE}.catalog["app"].condition',
+        f"{_creates('worker', 'work')} == {_creates('catalog', 'app')}",
+        f'!strcontains({_creates("worker", "collect")}, ".metadata.json")',
         f'{_APP}.app_settings["ARCO_SOURCE_PRINCIPALS"] == var.source_principals[0]',
         f'{_APP}.app_settings["ARCO_IDEMPOTENCY_ENABLED"] == "false"',
         f'{_APP}.app_settings["ARCO_IDEMPOTENCY_LIFETIME"] == "PT1H30M"',

@@ -47,7 +47,7 @@ def _python(condition: str | None) -> str:
 ALLOWED = {
     API: {("get", key) for key in (STATE, METADATA, PROBE)} | {("create", key) for key in (STATE, METADATA, PROBE)},
     RECONCILE: {("get", key) for key in (STATE, METADATA, PROBE)} | {("create", key) for key in (STATE, PROBE)},
-    TASKS: {("get", key) for key in EVERY_OBJECT} | {("create", key) for key in (STATE, PROBE)},
+    TASKS: {("get", key) for key in EVERY_OBJECT} | {("create", key) for key in (STATE, METADATA, PROBE)},
     COLLECT: {("get", key) for key in (STATE, METADATA, PROBE)} | {("create", key) for key in (STATE, PROBE)},
     SPARK: {(action, key) for action in ("get", "create") for key in (METADATA, DATA)},
     ADA: {("get", key) for key in EVERY_OBJECT} | {("create", key) for key in (STATE, PROBE)},
@@ -65,7 +65,7 @@ def test_each_member_may_do_what_is_needed_and_nothing_else(values: Values, memb
 def test_who_may_write_an_object_may_replace_it(values: Values, member: str) -> None:
     """Cloud Storage wants storage.objects.delete for that."""
     for key in EVERY_OBJECT:
-        purges = (member == TASKS and key in (METADATA, DATA)) or (member == COLLECT and key == METADATA)
+        purges = (member, key) in ((TASKS, DATA), (COLLECT, METADATA))
         assert may(values, member, "delete", key) == (may(values, member, "create", key) or purges)
 
 
@@ -138,14 +138,14 @@ STATE_OF_BOTH = {STATE, PROBE, PRINCIPALS, STATE_IN_REALM}
 REACHED = {
     API: ({*STATE_OF_BOTH, METADATA}, {*STATE_OF_BOTH, METADATA}),
     RECONCILE: ({*STATE_OF_BOTH, METADATA}, {STATE, PROBE, STATE_IN_REALM}),
-    TASKS: ({*STATE_OF_BOTH, METADATA, DATA, OTHER_CATALOG}, {STATE, PROBE, STATE_IN_REALM}),
+    TASKS: ({*STATE_OF_BOTH, METADATA, DATA, OTHER_CATALOG}, {STATE, METADATA, PROBE, STATE_IN_REALM}),
     COLLECT: ({*STATE_OF_BOTH, METADATA}, STATE_OF_BOTH),
     VENDING: ({METADATA, DATA, OTHER_CATALOG}, {METADATA, DATA, OTHER_CATALOG}),
     ADA: ({*STATE_OF_BOTH, METADATA, DATA, OTHER_CATALOG}, STATE_OF_BOTH),
     SPARK: (set(), set()),
 }
 """What each may read, and what write."""
-PURGED = {TASKS: {METADATA, DATA, OTHER_CATALOG}, COLLECT: {METADATA}}
+PURGED = {TASKS: {DATA, OTHER_CATALOG}, COLLECT: {METADATA}}
 """What each may delete besides."""
 
 
