@@ -142,6 +142,17 @@ ROWS: Mapping[str, Sequence[Graph]] = {
                 "looks failed": rate("arco_task_looks_failed_total"),
             },
         ),
+        Graph(
+            "Expiry of snapshots",
+            "ops",
+            {
+                "snapshots removed": rate("arco_expired_snapshots_total"),
+                "snapshots cleaned": rate("arco_cleaned_snapshots_total"),
+                "files deleted": rate("arco_expired_files_total"),
+                "held back": rate("arco_expiries_held_back_total"),
+                "failed": rate("arco_expiries_failed_total"),
+            },
+        ),
     ),
     "Jobs": (
         Graph(

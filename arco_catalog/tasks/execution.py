@@ -13,6 +13,7 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.task import LEASED, Task, name_in_log
 from arco_catalog.state.task_log import append_task, read_task
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
+from arco_catalog.tasks.work_stats import WorkStats
 from storage_backends import StoreError
 from storage_backends.lazy_dataclass import dataclass
 
@@ -99,14 +100,24 @@ class Executor(Protocol):
 
 class Execution:
     """The execution of a background task under one lease. `taken_ms` is a time of the store's clock at which the lease
-    had begun. For `quiet_ms` from then on, the worker of an earlier lease may still act on that lease."""
+    had begun. For `quiet_ms` from then on, the worker of an earlier lease may still act on that lease. `stats` returns
+    the statistics that the worker reports next, in which an executor counts what it did."""
 
-    def __init__(self, catalog: Catalog, task: Task, lease: Lease, taken_ms: int, quiet_ms: int) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        task: Task,
+        lease: Lease,
+        taken_ms: int,
+        quiet_ms: int,
+        stats: Callable[[], WorkStats] = WorkStats,
+    ) -> None:
         self.catalog = catalog
         self.runtime = catalog.runtime
         self.task = task
         self.taken_ms = taken_ms
         self.guard: Guard | None = None
+        self.stats = stats
         self._lease = lease
         self._began = lease
         self._quiet_ms = quiet_ms

@@ -1,7 +1,30 @@
 """The statistics of a worker of background tasks, for metrics and logs."""
 
+from dataclasses import field
+
 from arco_catalog.iceberg.json import JsonObject
 from storage_backends.lazy_dataclass import dataclass
+
+
+@dataclass(slots=True)
+class ExpiryStats:
+    """Counts of what executions of expiries did: `snapshots` that they removed, and of these the `cleaned` ones, whose
+    files wait no longer, since they were deleted or are kept for good; `files` that were deleted; expiries that were
+    `held_back`, which kept snapshots or files; and the `failed` ones, tables that a sweep could not read included."""
+
+    snapshots: int = 0
+    cleaned: int = 0
+    files: int = 0
+    held_back: int = 0
+    failed: int = 0
+
+    def add(self, other: "ExpiryStats") -> None:
+        """Adds the counts of another worker to these."""
+        self.snapshots += other.snapshots
+        self.cleaned += other.cleaned
+        self.files += other.files
+        self.held_back += other.held_back
+        self.failed += other.failed
 
 
 @dataclass(slots=True)
@@ -24,6 +47,7 @@ class WorkStats:
     scheduled: int | None = None
     stopped: bool = False
     error: str | None = None
+    expiries: ExpiryStats = field(default_factory=ExpiryStats)
 
     def waits(self, due_ms: int) -> None:
         """Records that a task has been due for this many milliseconds without a worker: the longest such time is
@@ -43,6 +67,7 @@ class WorkStats:
         self.due, self.scheduled = other.due, other.scheduled
         self.stopped = self.stopped or other.stopped
         self.error = self.error or other.error
+        self.expiries.add(other.expiries)
 
     def to_json(self) -> JsonObject:
         """Returns the counts of a worker's executions of tasks, `oldest_due_ms` and `stopped`, for people and logs."""

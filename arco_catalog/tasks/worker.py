@@ -250,7 +250,7 @@ class Worker:
         if taken.status is task.status:
             self.stats.leases_lost += 1
             _LOG.warning("%s is taken over: its last worker let the lease run out", name_in_log(task))
-        execution = Execution(self._catalog, taken, lease, taken_ms, quiet_ms)
+        execution = Execution(self._catalog, taken, lease, taken_ms, quiet_ms, lambda: self.stats)
         try:
             if taken.attempts >= policy.max_attempts:
                 await self._fail(execution, executor, f"{taken.attempts} attempts failed or were lost", None)

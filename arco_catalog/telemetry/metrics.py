@@ -222,6 +222,40 @@ OF_TASKS = (
 )
 """Metrics of a worker over a period. Metrics without a dimension are for alarms on all catalogs of a deployment."""
 
+OF_EXPIRIES = (
+    Metric(
+        "Snapshots that expiries removed",
+        "SnapshotsExpired",
+        CloudWatch("Count"),
+        Series("arco_expired_snapshots_total", "counter"),
+    ),
+    Metric(
+        "Expired snapshots whose files wait no longer: they were deleted, or are kept for good",
+        "SnapshotsCleaned",
+        CloudWatch("Count"),
+        Series("arco_cleaned_snapshots_total", "counter"),
+    ),
+    Metric(
+        "Files of expired snapshots that were deleted",
+        "ExpiredFiles",
+        CloudWatch("Count"),
+        Series("arco_expired_files_total", "counter"),
+    ),
+    Metric(
+        "Expiries that kept snapshots or files, mostly since another table may use them",
+        "ExpiriesHeldBack",
+        CloudWatch("Count"),
+        Series("arco_expiries_held_back_total", "counter"),
+    ),
+    Metric(
+        "Expiries that ended in a failure, and tables that could not be read to find what has expired",
+        "ExpiriesFailed",
+        CloudWatch("Count"),
+        Series("arco_expiries_failed_total", "counter"),
+    ),
+)
+"""Metrics of what a worker expired over a period."""
+
 OF_STORE = ("store",)
 """The label of the metrics of a job, since one machine may run the jobs of several stores."""
 
@@ -311,4 +345,4 @@ OF_SERVERS = (
 )
 """Metrics of a server as a whole."""
 
-METRICS = (*OF_REQUESTS, *OF_TASKS, *OF_JOBS, *OF_PURGES, *OF_PROCESSES, *OF_SERVERS)
+METRICS = (*OF_REQUESTS, *OF_TASKS, *OF_EXPIRIES, *OF_JOBS, *OF_PURGES, *OF_PROCESSES, *OF_SERVERS)

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.collectors import Collectors
-from arco_catalog.telemetry.metrics import OF_TASKS
+from arco_catalog.telemetry.metrics import OF_EXPIRIES, OF_TASKS
 
 REMEMBERED_MS = 900_000
 """How long the last look in a catalog counts: the catalog may have been dropped since."""
@@ -28,7 +28,7 @@ class TaskCounts:
     together, so no catalog is named."""
 
     def __init__(self, registry: CollectorRegistry, now_ms: Callable[[], int]) -> None:
-        collectors = Collectors(OF_TASKS, registry)
+        collectors = Collectors((*OF_TASKS, *OF_EXPIRIES), registry)
         self._executed = collectors.counter("arco_tasks_executed_total")
         self._completed = collectors.counter("arco_tasks_completed_total")
         self._failed = collectors.counter("arco_tasks_failed_total")
@@ -36,6 +36,11 @@ class TaskCounts:
         self._leases_lost = collectors.counter("arco_leases_lost_total")
         self._given_back = collectors.counter("arco_tasks_given_back_total")
         self._looks_failed = collectors.counter("arco_task_looks_failed_total")
+        self._snapshots_expired = collectors.counter("arco_expired_snapshots_total")
+        self._snapshots_cleaned = collectors.counter("arco_cleaned_snapshots_total")
+        self._files_expired = collectors.counter("arco_expired_files_total")
+        self._expiries_held_back = collectors.counter("arco_expiries_held_back_total")
+        self._expiries_failed = collectors.counter("arco_expiries_failed_total")
         self._due_age = collectors.gauge("arco_tasks_due_age_seconds")
         self._observed = collectors.gauge("arco_tasks_observed_timestamp_seconds")
         self._tasks = collectors.gauge("arco_tasks")
@@ -55,6 +60,11 @@ class TaskCounts:
             (self._leases_lost, stats.leases_lost),
             (self._given_back, stats.given_back),
             (self._looks_failed, int(stats.error is not None)),
+            (self._snapshots_expired, stats.expiries.snapshots),
+            (self._snapshots_cleaned, stats.expiries.cleaned),
+            (self._files_expired, stats.expiries.files),
+            (self._expiries_held_back, stats.expiries.held_back),
+            (self._expiries_failed, stats.expiries.failed),
         ):
             if value:
                 counter.inc(value)

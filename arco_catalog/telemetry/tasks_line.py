@@ -31,6 +31,11 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
         "TasksRetried": stats.retried,
         "LeasesLost": stats.leases_lost,
         "TasksDueAge": stats.oldest_due_ms // 1000,
+        "SnapshotsExpired": stats.expiries.snapshots,
+        "SnapshotsCleaned": stats.expiries.cleaned,
+        "ExpiredFiles": stats.expiries.files,
+        "ExpiriesHeldBack": stats.expiries.held_back,
+        "ExpiriesFailed": stats.expiries.failed,
         "given_back": stats.given_back,
         "stopped": stats.stopped,
     }

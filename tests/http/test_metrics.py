@@ -15,7 +15,7 @@ from arco_catalog.http.asgi import Message
 from arco_catalog.iceberg.errors import UnknownReason
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.request_stats import Outcome, RequestStats, ScanCounts
-from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.tasks.work_stats import ExpiryStats, WorkStats
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.collectors import page_of
 from arco_catalog.telemetry.engines import ENGINES, OTHER, engine_of
@@ -263,6 +263,15 @@ class TestTasks:
         assert value("arco_tasks", {"state": "due"}) == 3
         assert value("arco_tasks", {"state": "scheduled"}) == 7
         assert value("arco_tasks_observed_timestamp_seconds") == clock.now_ms() / 1000
+
+    def test_of_expiries_have_counts_of_what_expired(self) -> None:
+        registry = CollectorRegistry()
+        counts = TaskCounts(registry, FakeRuntime().now_ms)
+        for name in ("one", "two"):
+            counts.count(name, WorkStats(expiries=ExpiryStats(5, 4, 3, 2, 1)))
+
+        names = ("expired_snapshots", "cleaned_snapshots", "expired_files", "expiries_held_back", "expiries_failed")
+        assert [registry.get_sample_value(f"arco_{name}_total") for name in names] == [10, 8, 6, 4, 2]
 
     def test_of_a_catalog_that_is_gone_count_no_longer(self) -> None:
         registry, clock = CollectorRegistry(), FakeRuntime()

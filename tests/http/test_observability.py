@@ -20,7 +20,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.request_stats import RequestStats, collect_stats, current_stats
 from arco_catalog.state.fields import mapping
-from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.tasks.work_stats import ExpiryStats, WorkStats
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.emf import MetricLine
 from arco_catalog.telemetry.lines import JsonLines, TextLines
@@ -608,13 +608,22 @@ class TestMetrics:
 
     def test_the_line_of_tasks_has_what_alarms_are_made_of(self) -> None:
         stats = WorkStats(
-            executed=5, completed=2, failed=1, retried=1, given_back=1, leases_lost=3, oldest_due_ms=7_900
+            executed=5,
+            completed=2,
+            failed=1,
+            retried=1,
+            given_back=1,
+            leases_lost=3,
+            oldest_due_ms=7_900,
+            expiries=ExpiryStats(snapshots=9, cleaned=8, files=70, held_back=6, failed=5),
         )
 
         line = loads(tasks_line("wh", stats, at_ms=0, namespace=NAMESPACE).encode())
 
         assert isinstance(line, dict)
         counts = {"TasksExecuted": 5, "TasksCompleted": 2, "TasksFailed": 1, "TasksRetried": 1, "LeasesLost": 3}
+        counts |= {"SnapshotsExpired": 9, "SnapshotsCleaned": 8, "ExpiredFiles": 70}
+        counts |= {"ExpiriesHeldBack": 6, "ExpiriesFailed": 5}
         assert {name: line[name] for name in counts} == counts
         assert (line["TasksDueAge"], line["given_back"], line["level"]) == (7, 1, "error")
         units = dict.fromkeys(counts, "Count")

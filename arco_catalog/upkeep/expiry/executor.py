@@ -58,13 +58,18 @@ class ExpiryExecutor:
         table = await find_table(execution.session(), execution.task.payload)
         await execution.start()
         if until_ms:
-            return await _delete(execution, table)
+            result = await _delete(execution, table)
+            counted = execution.stats().expiries
+            counted.cleaned += count_in(execution.checkpoint, "snapshots")
+            counted.held_back += "kept_for" in result.details
+            return result
         if table is None:
             return TaskResult("Nothing expires: the table was dropped, or follows another catalog", {})
         return await _commit(execution, table)
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Does nothing: removed snapshots can't be restored, and the files are left."""
+        """Counts the failure. Removed snapshots can't be restored, and the files are left."""
+        execution.stats().expiries.failed += 1
 
 
 async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
@@ -79,6 +84,8 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
             plan = await _expire(execution, table, retention_of)
             held_back = plan.held_back
     records = await _records(execution, table)  # also of an earlier lease, which died after its commit
+    counted = execution.stats().expiries
+    counted.held_back += held_back is not None
     if not records:
         return TaskResult("Nothing expires" if held_back is None else f"Nothing expires: {held_back}", {})
     if plan is None or held_back is not None or not plan.expiry.updates:
@@ -88,6 +95,7 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
     until_ms = execution.session().now_ms() + FILES_AGE_MS
     removed = max(record.snapshots for record in records)
     await execution.save({**execution.checkpoint, UNTIL: until_ms, "snapshots": removed})
+    counted.snapshots += removed
     raise NotYet(until_ms, _waiting(execution.checkpoint))
 
 
@@ -160,8 +168,17 @@ async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
     kept_for = await obstacle(execution, table) or await _sharer(execution, table)
     if kept_for is not None:
         return TaskResult(f"{removed}; their files are kept: {kept_for}", {"kept_for": kept_for})
+    return _finished(removed, await _delete_files(execution, table))
+
+
+async def _delete_files(execution: Execution, table: LiveTable) -> DeletionProgress:
+    """Deletes the files, and counts those that this lease deleted, also if the deletion does not reach its end."""
     deletion = FileDeletion(execution, table.entry.entity, table.entry.locations, FILES_AGE_MS)
-    return _finished(removed, await deletion.delete())
+    before = deletion.progress.removed.files
+    try:
+        return await deletion.delete()
+    finally:
+        execution.stats().expiries.files += deletion.progress.removed.files - before
 
 
 async def _sharer(execution: Execution, table: LiveTable) -> str | None:

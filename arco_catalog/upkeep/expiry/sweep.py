@@ -48,7 +48,8 @@ class SweepExecutor:
         return TaskResult(summary, {**counts, UNREADABLE: checkpoint.get(UNREADABLE, {})})
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Does nothing: the next day has another task."""
+        """Counts the failure. The next day has another task."""
+        execution.stats().expiries.failed += 1
 
 
 def _period(task: Task) -> str:
@@ -71,6 +72,7 @@ async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, 
             await submit_table(session, table, period, {})
             counted[DUE] = count_in(checkpoint, DUE) + 1
     except (InvalidPolicy, CatalogError) as error:
+        execution.stats().expiries.failed += 1
         unreadable = checkpoint.get(UNREADABLE)
         named = unreadable if isinstance(unreadable, dict) else {}
         counted = {

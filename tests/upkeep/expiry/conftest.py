@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -12,6 +12,7 @@ from arco_catalog.planning.upkeep_policy import SNAPSHOT_EXPIRY
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task import TABLE_EXPIRY, Task
 from arco_catalog.state.task_log import list_tasks, read_task
+from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.upkeep.expiry.executor import FILES_AGE_MS
 from arco_catalog.upkeep.purge.worker import task_worker
 from tests.support.fake_runtime import FakeRuntime
@@ -30,6 +31,8 @@ class Expiries:
     runtime: FakeRuntime
     store: ScriptedStore
     fixture: CatalogFixture
+    stats: WorkStats = field(default_factory=WorkStats)
+    """What workers have reported."""
 
     @classmethod
     async def made(cls, settings: Settings | None = None) -> "Expiries":
@@ -85,7 +88,9 @@ class Expiries:
 
     async def work(self) -> None:
         """What a worker elsewhere does with all that is due."""
-        await task_worker(self.fixture.another().catalog).run_until_idle()
+        worker = task_worker(self.fixture.another().catalog)
+        await worker.run_until_idle()
+        self.stats.add(worker.take_stats())
 
     async def expire(self) -> None:
         """Removes snapshots, and lets the files become old enough that they are deleted."""
