@@ -8,9 +8,9 @@ from storage_backends.lazy_dataclass import dataclass
 
 @dataclass(slots=True)
 class ExpiryStats:
-    """Counts of what executions of expiries did: `snapshots` that they removed, and of these the `cleaned` ones, whose
-    files wait no longer, since they were deleted or are kept for good; `files` that were deleted; expiries that were
-    `held_back`, which kept snapshots or files; and the `failed` ones, tables that a sweep could not read included."""
+    """Counts of what executions of expiries did: `snapshots` that they removed, and those that were `cleaned` two days
+    later: their files were deleted, or are kept for good; `files` that were deleted; expiries that were `held_back`,
+    which kept snapshots or files; and the `failed` ones, tables that a sweep could not read included."""
 
     snapshots: int = 0
     cleaned: int = 0

@@ -230,7 +230,7 @@ OF_EXPIRIES = (
         Series("arco_expired_snapshots_total", "counter"),
     ),
     Metric(
-        "Expired snapshots whose files wait no longer: they were deleted, or are kept for good",
+        "Expired snapshots after the wait of two days: their files were deleted, or are kept for good",
         "SnapshotsCleaned",
         CloudWatch("Count"),
         Series("arco_cleaned_snapshots_total", "counter"),
