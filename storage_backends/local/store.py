@@ -67,7 +67,8 @@ REMEMBERED_KEYS = 4_096
 WRITE_TRIES = 1_000
 """How often a write is tried: before each further time, a deletion found the directory empty at that moment."""
 AT_ONCE_IN_A_ROW = 32
-"""After so many reads without a thread one uses a thread, so that other tasks run between the reads of one task."""
+"""After so many reads without a thread, one lets the other tasks run first, which wait for as long as one task reads
+again and again."""
 
 _Answer = TypeVar("_Answer")
 
@@ -182,9 +183,12 @@ class LocalStore:
         self._walks.close()
 
     async def _read_object(self, key: str, read: Callable[[bool], _Answer]) -> _Answer:
-        """Returns what `read` returns. Calls it with True at once if it may be tried without a thread, and with False
-        in a thread if it may not, or if the object is not in memory."""
-        if self._may_read_at_once():
+        """Returns what `read` returns. Calls it with True if it may be tried without a thread, and with False in a
+        thread if it may not, or if the object is not in memory. Every so often it lets other tasks run before."""
+        self._at_once += 1
+        if self._at_once % AT_ONCE_IN_A_ROW == 0:
+            await asyncio.sleep(0)
+        if self._root_seen and not self._unsynced:  # while a folder is not fsynced, a read does that first
             try:
                 return read(True)
             except NotInMemory:
@@ -233,12 +237,6 @@ class LocalStore:
             return self._read(descriptor, status, 0, status.st_size, at_once)
         finally:
             os.close(descriptor)
-
-    def _may_read_at_once(self) -> bool:
-        """Whether the next read may be tried without a thread. Every so often it may not, and not while a folder is not
-        fsynced."""
-        self._at_once += 1
-        return self._root_seen and not self._unsynced and self._at_once % AT_ONCE_IN_A_ROW != 0
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
         opened = self._open(key)
