@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import math
 import select
 import ssl
 from collections.abc import Mapping
@@ -169,9 +170,13 @@ class Connection(asyncio.Protocol):
         self._reader: ResponseReader | None = None
         self._answer: asyncio.Future[Response] | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_s = math.inf
+        """When the alarm is due, by the clock of the event loop: no later than the limits of the exchange under way."""
         self._heard = False
         self._unsent = 0
-        self._end_s = 0.0
+        self._silent_s = 0.0
+        """Since when no byte is known to have come or gone."""
+        self._idle_s = self._end_s = 0.0
         self.reusable = False
 
     async def exchange(
@@ -198,15 +203,15 @@ class Connection(asyncio.Protocol):
         self._reader = reader = ResponseReader(method, max_body_bytes)
         loop = asyncio.get_running_loop()
         self._answer = loop.create_future()
-        self._end_s = loop.time() + exchange_s
+        self._silent_s = loop.time()
+        self._idle_s, self._end_s = idle_s, self._silent_s + exchange_s
         self._transport.write(head + body)
-        self._listen(idle_s)
+        self._heard, self._unsent = False, self._unsent_bytes()
+        self._set_alarm(loop)
         try:
             answer = await self._answer
         finally:
-            self._answer = None
-            if self._alarm is not None:
-                self._alarm.cancel()
+            self._answer = None  # the alarm stays set: that of the next exchange is later
         self.reusable = reader.keep_alive and not self._unsent_bytes()
         return answer
 
@@ -254,30 +259,42 @@ class Connection(asyncio.Protocol):
                 self._answer.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
         reason = f"was lost: {exc!r}" if exc else "was closed before the answer was whole"
         self._lose(AnswerLost(f"the connection to the server {reason}"))
 
-    def _listen(self, idle_s: float) -> None:
-        """Starts the time limit: the exchange fails if no byte comes or goes for `idle_s` seconds, or at its end. One
-        timer serves both."""
-        self._heard = False
-        self._unsent = self._unsent_bytes()
-        loop = asyncio.get_running_loop()
-        left_s = self._end_s - loop.time()
-        if left_s <= idle_s:
-            self._alarm = loop.call_later(left_s, self._lose, TimeoutError())
-        else:
-            self._alarm = loop.call_later(idle_s, self._on_silence, idle_s)
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Sets the alarm for the time at which the exchange fails if no further byte comes or goes, or for its end. An
+        alarm that is due before stays set: it sets itself anew."""
+        due_s = min(self._silent_s + self._idle_s, self._end_s)
+        if due_s < self._alarm_s:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_s, self._alarm = due_s, loop.call_at(due_s, self._on_alarm, loop)
 
-    def _on_silence(self, idle_s: float) -> None:
-        if self._heard or self._unsent_bytes() < self._unsent:
-            self._listen(idle_s)
-        else:
-            self._lose(AnswerLost(f"the server's answer is lost: no byte was sent or received for {idle_s} s"))
+    def _on_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Fails the exchange under way, if there is one, if a time limit has passed."""
+        now_s = max(loop.time(), self._alarm_s)  # uvloop rounds
+        self._alarm_s, self._alarm = math.inf, None
+        if self._answer is None or self._answer.done():
+            return
+        if self._end_s <= now_s:
+            self._lose(TimeoutError())
+            return
+        unsent = self._unsent_bytes()
+        if self._heard or unsent < self._unsent:
+            self._silent_s, self._heard, self._unsent = now_s, False, unsent
+        elif self._silent_s + self._idle_s <= now_s:
+            self._lose(AnswerLost(f"the server's answer is lost: no byte was sent or received for {self._idle_s} s"))
+            return
+        self._set_alarm(loop)
 
     def _unsent_bytes(self) -> int:
-        transports = {self._transport, self._socket_transport}  # what TLS has passed on may wait for the socket
-        return sum(transport.get_write_buffer_size() for transport in transports)
+        unsent = self._transport.get_write_buffer_size()
+        if self._socket_transport is self._transport:
+            return unsent
+        return unsent + self._socket_transport.get_write_buffer_size()  # TLS has passed it on
 
     def _lose(self, error: AnswerLost | TimeoutError) -> None:
         """Closes the connection, and fails the exchange under way, if there is one, with this error."""

@@ -351,6 +351,63 @@ async def test_silence_ends_an_exchange(clock: FakeRuntime) -> None:
             await pool.send("GET", HEAD, b"")
 
 
+class Later:
+    """Sets the clock of the event loop forward."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._seconds = 0.0
+        loop = asyncio.get_running_loop()
+        loop_time = loop.time
+        monkeypatch.setattr(loop, "time", lambda: loop_time() + self._seconds)
+
+    async def by(self, seconds: float) -> None:
+        """Makes it so much later than at first, and lets the loop run what is due and what has arrived."""
+        self._seconds = seconds
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+async def test_the_silence_of_each_exchange_on_a_connection_is_its_own(
+    clock: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One alarm serves all exchanges of a connection, so it may ring early."""
+    polite, later = Polite(), Later(monkeypatch)
+
+    async with pool_to(polite, clock, idle_s=100.0) as pool:
+        await pool.send("GET", HEAD, b"")
+        await later.by(90.0)
+        polite.go.clear()
+        second = asyncio.create_task(pool.send("GET", HEAD, b""))
+        for _ in range(2):
+            await polite.arrived.acquire()
+        for seconds, is_lost in ((101.0, False), (180.0, False), (191.0, True)):
+            await later.by(seconds)
+            assert second.done() == is_lost
+        with pytest.raises(AnswerLost, match="no byte was sent or received"):
+            await second
+        polite.go.set()
+    assert polite.connections == 1
+
+
+async def test_an_answer_that_stops_coming_is_lost(clock: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    later, begun = Later(monkeypatch), asyncio.Event()
+
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(PLAIN[:-1])
+        begun.set()
+        await reader.read()
+
+    async with pool_to(half, clock, idle_s=100.0) as pool:
+        sent = asyncio.create_task(pool.send("GET", HEAD, b""))
+        await begun.wait()
+        for seconds, is_lost in ((60.0, False), (101.0, False), (190.0, False), (202.0, True)):
+            await later.by(seconds)
+            assert sent.done() == is_lost
+        with pytest.raises(AnswerLost, match="no byte was sent or received"):
+            await sent
+
+
 async def test_a_large_body_goes_and_comes_whole(clock: FakeRuntime) -> None:
     body = bytes(range(256)) * 20_000
 
