@@ -6,7 +6,7 @@ A call of a store that has its result at hand needs no task, no timeout and no t
 """
 
 from collections.abc import Coroutine, Generator
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -33,9 +33,11 @@ class Waiting(Generic[T]):
                 try:
                     future = self._coroutine.throw(error)
                 except StopIteration as end:
-                    return cast(T, end.value)
+                    result: T = end.value
+                    return result
             else:
                 try:
                     future = self._coroutine.send(sent)
                 except StopIteration as end:
-                    return cast(T, end.value)
+                    result = end.value
+                    return result

@@ -49,9 +49,12 @@ class S3Dialect:
         """Whether the response is a definite answer to a request with this method, such as an object, a missing object
         or a refused condition; false for a failure. The status 404 is an answer only with the code of a missing key, or
         for a HEAD, which has no body."""
-        if response.status == HTTPStatus.NOT_FOUND:  # a 404 without it may be the bucket's or a proxy's, not the key's
-            return method == "HEAD" or element_text(response.body, "Code") == "NoSuchKey"
-        return 200 <= response.status < 300 or response.status in _ANSWERS
+        if 200 <= response.status < 300 or response.status in _ANSWERS:
+            return True
+        if response.status != HTTPStatus.NOT_FOUND:
+            return False
+        # A 404 without the code may be the bucket's or a proxy's, not the key's.
+        return method == "HEAD" or element_text(response.body, "Code") == "NoSuchKey"
 
     def is_skewed(self, response: Response) -> bool:
         """Whether S3 refused the request because of the time in its signature."""

@@ -1,6 +1,7 @@
 """A prefix of a bucket, and the client that reaches it."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from storage_backends.validation import PAGE_SIZE, check_key
 from storage_backends.wire.client import Client
@@ -33,6 +34,11 @@ class Bucket:
     def _key(self, key: str) -> str:
         """Returns the key in the bucket of the object with this key in the store. Raises `InvalidKey` if either is
         invalid."""
-        check_key(key)
-        check_key(self._prefix + key)  # the limit is on the whole
-        return self._prefix + key
+        return _key_in_bucket(self._prefix, key)
+
+
+@lru_cache(maxsize=4_096)  # no key is longer than 1,024 bytes
+def _key_in_bucket(prefix: str, key: str) -> str:
+    check_key(key)
+    check_key(prefix + key)  # the limit is on the whole
+    return prefix + key

@@ -131,13 +131,18 @@ class Client:
     async def _attempt(self, request: Request, pause: float) -> Answer:
         """Sends a request after a `pause` in seconds, and a second time if the store refused the time in the first.
         Returns the answer. Raises a failure as the dialect classifies it."""
-        await self.pause(pause)
-        transport = await self._transport()
-        response = await self._exchange(transport, request)
-        if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
+        if pause:
+            await self._pauses.sleep(pause)
+        loop, known = asyncio.get_running_loop(), self._open
+        transport = known.transport if known is not None and known.loop is loop else await self._transport(loop)
+        response = self._observed(await transport.send(request, self._clock_skew_ms))
+        is_answer = self._dialect.is_answer(response, request.method)
+        if not is_answer and self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
             self._clock_skew_ms = store_ms - system_now_ms()
-            response = await self._exchange(transport, request)  # safe: a refused request was not applied
-        if not self._dialect.is_answer(response, request.method):
+            # Safe: a refused request was not applied.
+            response = self._observed(await transport.send(request, self._clock_skew_ms))
+            is_answer = self._dialect.is_answer(response, request.method)
+        if not is_answer:
             failure = self._dialect.failure_of(response)
             if isinstance(failure, StoreUnavailable):
                 failure.retry_after_s = retry_after_s(response)
@@ -145,15 +150,13 @@ class Client:
         now_ms = date_ms(response)
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 
-    async def _exchange(self, transport: Transport, request: Request) -> Response:
-        response = await transport.send(request, self._clock_skew_ms)
+    def _observed(self, response: Response) -> Response:
         if self._observe is not None:
             self._observe(response)
         return response
 
-    async def _transport(self) -> Transport:
+    async def _transport(self, loop: asyncio.AbstractEventLoop) -> Transport:
         """Returns the transport of this event loop, which it opens if there is none yet."""
-        loop = asyncio.get_running_loop()
         if self._open is None or self._open.loop is not loop:
             transport = await self._open_transport()  # opens no connection yet
             if self._open is None or self._open.loop is not loop:  # no other call was faster
