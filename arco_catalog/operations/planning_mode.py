@@ -15,11 +15,10 @@ _MARKS = (f'"{SCAN_PLANNING_MODE}"'.encode(), f'"{ENCRYPTION_KEY_ID}"'.encode())
 async def planning_mode(session: Session, state: TableState) -> str | None:
     """Returns who should plan scans of a table: `client` for one that is encrypted, else what its properties have, else
     the setting of the catalog, None if there is none. Raises `OutOfMemory`."""
-    if not any(mark in state.metadata for mark in _MARKS):
-        return session.settings.scan_planning
     remembered, location = session.catalog.planning_modes, state.metadata_location
     if location not in remembered:
-        mode = await session.files.parse(location, state.metadata, _mode_in)
+        is_marked = any(mark in state.metadata for mark in _MARKS)
+        mode = await session.files.parse(location, state.metadata, _mode_in) if is_marked else None
         while len(remembered) >= REMEMBERED_FILES:
             del remembered[next(iter(remembered))]
         remembered[location] = mode
