@@ -12,6 +12,9 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.properties import SCAN_PLANNING_MODE
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
+RESOLVE_MAX_ITEMS = 100
+"""The maximum number of tables and views of which one request may load the states (http/resolve.py)."""
+
 
 async def get_config(context: RequestContext) -> Response:
     """Returns the client configuration of the warehouse that the query names, or of the default one: its prefix, the
@@ -39,6 +42,7 @@ async def get_config(context: RequestContext) -> Response:
                 "namespace-separator": quote(service.options.namespace_separator, safe=""),
             },
             "endpoints": [*_endpoints(service.routes)],
+            "resolve-max-items": RESOLVE_MAX_ITEMS,
             **_discovery(policy, service.options.key_lifetime_ms),
             **_file_io(context),
         }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.iceberg import errors as e
-from arco_catalog.iceberg.json import dumps
+from arco_catalog.iceberg.json import JsonValue, dumps
 from arco_catalog.protocol.store_refusals import refused_by_store
 from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.memory import OutOfMemory
@@ -26,6 +26,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.NotAuthorized: (401, "NotAuthorizedException"),
     e.UnknownPrincipal: (401, "NotAuthorizedException"),
     e.Forbidden: (403, "NotAuthorizedException"),
+    e.ForbiddenObjects: (403, "NotAuthorizedException"),
     e.NoSuchWarehouse: (404, "NoSuchWarehouseException"),
     e.NoSuchNamespace: (404, "NoSuchNamespaceException"),
     e.NoSuchTable: (404, "NoSuchTableException"),
@@ -60,6 +61,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.PurgeFailed: (500, "InternalServerError"),
     e.InternalError: (500, "InternalServerError"),
 }
+NO_DETAILS: Mapping[str, JsonValue] = {}
 UNKNOWN_TYPE = TABLE[e.CommitStateUnknown][1]
 
 _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
@@ -95,7 +97,7 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
                 _LOG.warning("a request failed, or its outcome is unknown: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
-            return described(status, kind, error.message, error_headers(error))
+            return described(status, kind, error.message, error_headers(error), _details(error))
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
             return _failure(
@@ -104,16 +106,29 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
             )
 
 
+def _details(error: e.CatalogError) -> Mapping[str, JsonValue]:
+    """Returns the fields that the body of an error has besides the usual ones: which objects are forbidden."""
+    if not isinstance(error, e.ForbiddenObjects):
+        return NO_DETAILS
+    return {"forbidden-identifiers": [[*levels] for levels in error.identifiers]}
+
+
 def unknown_reason(error: Exception) -> e.UnknownReason:
     """Returns why the outcome of a request that raised `error` is unknown: the reason of a `CommitStateUnknown`,
     otherwise `internal`."""
     return error.reason if isinstance(error, e.CommitStateUnknown) else "internal"
 
 
-def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
+def described(
+    status: int,
+    kind: str,
+    message: str,
+    headers: Mapping[str, str] = NO_HEADERS,
+    details: Mapping[str, JsonValue] = NO_DETAILS,
+) -> Response:
     """Returns an error response with this status and these `headers`, in the form that the specification defines for
-    all errors; `kind` is the type of the error in the body."""
-    body = dumps({"error": {"message": message, "type": kind, "code": status}})
+    all errors; `kind` is the type of the error in the body, and `details` are further fields of it."""
+    body = dumps({"error": {"message": message, "type": kind, "code": status, **details}})
     return Response(status, body, headers, error_type=kind)
 
 

@@ -32,6 +32,9 @@ GOVERNANCE = governance_of(NAMESPACE, advertised=True)
 INSPECTION = inspection_of(NAMESPACE)
 """The catalog's own endpoints for the timelines of tables and views, which no specification has."""
 
+PROPOSED: Sequence[Route] = (Route("POST", f"{CATALOG}/resolve", "resolve.resolve", on.nothing),)
+"""Endpoints of open proposals for Iceberg's specification. What the caller may not load is decided for each item."""
+
 HEALTH: Sequence[Route] = (
     Route("GET", "/health", "config.health", advertised=False, public=True),
     Route("HEAD", "/health", "config.health", advertised=False, public=True),
@@ -134,6 +137,7 @@ ROUTES: Sequence[Route] = (
     Route("POST", "/v1/oauth/tokens", "unsupported.get_token", advertised=False, takes_json=False, public=True),
     *GOVERNANCE,
     *INSPECTION,
+    *PROPOSED,
     *DISCOVERY,
     *POLARIS,
     Route("POST", "/api/v1/{prefix}/lineage", "lineage.receive", on.nothing, advertised=False),

@@ -9,6 +9,7 @@
     |   +-- UnsupportedMediaType    of the request's body
     |   +-- AnswerTooLarge          the answer is larger than the host can carry
     |   +-- Forbidden
+    |   |   +-- ForbiddenObjects    some of the objects that the request names
     |   +-- UnknownPrincipal        the caller's principal was dropped
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
     |   +-- NoSuchPolicy, NoSuchMapping, NoSuchSemanticModel, NoSuchPlanId, NoSuchPlanTask
@@ -85,6 +86,15 @@ class AnswerTooLarge(Refusal):
 
 class Forbidden(Refusal):
     """The caller may not do this: it lacks a privilege, or the server refuses such requests."""
+
+
+class ForbiddenObjects(Forbidden):
+    """The caller may not read some of the objects that a request names; `identifiers` are their levels, of which the
+    caller may know."""
+
+    def __init__(self, message: str, identifiers: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(message)
+        self.identifiers = identifiers
 
 
 class UnknownPrincipal(Refusal):

@@ -3,6 +3,8 @@ this process has earlier versions of them in memory, else one after the other. A
 and that this process has in memory is used without a read for a time that the operator sets, by default a minute
 (docs/design/registry.md#confirmed-files)."""
 
+from collections.abc import Awaitable, Callable
+
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.names import not_of_kind
@@ -11,15 +13,21 @@ from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.protocol.relation_read_set import (
     RelationLookup,
+    RelationReadSet,
     cached_relation,
     read_relation,
+    read_relation_under,
     relation_as_read,
     resolve_name,
 )
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import RegistryState
 from storage_backends.lazy_dataclass import dataclass
+
+Judge = Callable[[RegistryState], Awaitable[None]]
+"""Returns if a HEAD allows the caller to load what it loads, and otherwise raises the error."""
 
 
 async def load_table(session: Session, namespace: Namespace, name: str) -> TableState:
@@ -85,13 +93,37 @@ async def load_current(session: Session, namespace: Namespace, name: str, kind: 
         else:
             head, pointer, guessed, _ = await gather(*reading, session.access.read(Freshness.FRESH))
         read_set = await relation_as_read(session, lookup, known, cached, head, pointer)
+    return await _with_metadata(session, lookup, read_set, session.judge, guess, guessed)
+
+
+async def load_under(
+    session: Session, head: RegistryState, namespace: Namespace, name: str, kind: str, judge: Judge
+) -> CurrentState:
+    """Returns the current state of a table or view, as `kind` selects, whose name is read from a HEAD that was read for
+    this request and allows the load. `judge` checks the rights again if a later HEAD had to be read. Raises what that
+    raises, and the errors of `load_table` and `load_view`."""
+    lookup = RelationLookup(namespace, name, kind, writing=False)
+    read_set = await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True)
+    return await _with_metadata(session, lookup, read_set, judge)
+
+
+async def _with_metadata(
+    session: Session,
+    lookup: RelationLookup,
+    read_set: RelationReadSet,
+    judge: Judge,
+    guess: Pointer | None = None,
+    guessed: bytes | None = None,
+) -> CurrentState:
+    """Returns the state in a read set with the metadata file that its pointer names. `guessed` is the file of the
+    pointer `guess`, read before, None for one that was not read."""
     missed: dict[str, NotFound] = {}
     while True:
         if session.is_restricted:
-            await session.judge(read_set.head)
+            await judge(read_set.head)
         entry, pointer = read_set.entry, read_set.pointer
         if entry is None or pointer is None:
-            raise not_of_kind(read_set.head.index, kind, namespace, name)
+            raise not_of_kind(read_set.head.index, lookup.kind, lookup.namespace, lookup.name)
         location = pointer.metadata.location
         if location in missed:
             raise missed[location]
@@ -99,7 +131,7 @@ async def load_current(session: Session, namespace: Namespace, name: str, kind: 
             is_guess = guess is not None and location == guess.metadata.location
             body = guessed if guessed is not None and is_guess else read_set.base
             if body is None:
-                body = await session.files.read_current(location)
+                body = await read_metadata(session, pointer)
         except NotFound as gone:
             missed = {location: gone}  # a commit meanwhile may have removed it: read again, and fail if it is the same
             read_set = await read_relation(session, lookup, Freshness.FRESH)
@@ -109,12 +141,18 @@ async def load_current(session: Session, namespace: Namespace, name: str, kind: 
         return CurrentState(entry, pointer, body)
 
 
-async def _read_guess(session: Session, pointer: Pointer) -> bytes | None:
+async def read_metadata(session: Session, pointer: Pointer) -> bytes:
+    """Returns the metadata file that a current pointer names: the cached one if the catalog wrote it and this process
+    has confirmed it recently. Raises `NotFound`, and the errors of `Files.read_current`."""
     location = pointer.metadata.location
+    if pointer.is_file_written_here:
+        return await session.files.read_written(location)
+    return await session.files.read_current(location)
+
+
+async def _read_guess(session: Session, pointer: Pointer) -> bytes | None:
     try:
-        if pointer.is_file_written_here:
-            return await session.files.read_written(location)
-        return await session.files.read_current(location)
+        return await read_metadata(session, pointer)
     except NotFound:  # the table may have a newer file; if it has not, the caller's own read raises this
         return None
 

@@ -204,11 +204,18 @@ def holds(
     index: Index, catalog: str, standing: Standing, requirement: Requirement, grants: HeldGrants | None = None
 ) -> Steps[bool]:
     """Whether `judge` returns for one requirement."""
+    return (yield from refusal_of(index, catalog, standing, requirement, grants)) is None
+
+
+def refusal_of(
+    index: Index, catalog: str, standing: Standing, requirement: Requirement, grants: HeldGrants | None = None
+) -> Steps[Refusal | None]:
+    """Returns the error that `judge` raises for one requirement; None if it returns."""
     try:
         yield from judge(index, catalog, standing, [requirement], grants=grants)
-    except Refusal:
-        return False
-    return True
+    except Refusal as refusal:
+        return refusal
+    return None
 
 
 def held_among(

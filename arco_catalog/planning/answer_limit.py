@@ -41,8 +41,18 @@ class AnswerLimit:
 
     def carries(self, body: bytes, *, text: bool) -> bool:
         """Whether an answer with these bytes is small enough for the host: escaped as `text`, or else in base64."""
-        size = len(body) + sum(map(body.count, _ESCAPED)) if text else 4 * (len(body) + 2) // 3
-        return size + ENVELOPE_BYTES <= self.payload_bytes
+        size = charge(body) if text else 4 * (len(body) + 2) // 3
+        return size <= self.room
+
+    @property
+    def room(self) -> int:
+        """The bytes that the body of an answer may take as it is sent."""
+        return self.payload_bytes - ENVELOPE_BYTES
+
+
+def charge(body: bytes) -> int:
+    """Returns the bytes that a part of a body takes in a host's answer as text: some characters are escaped."""
+    return len(body) + sum(map(body.count, _ESCAPED))
 
 
 def pack(body: bytes) -> bytes:

@@ -45,14 +45,13 @@ def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
 
 def called(kind: str) -> str:
     """Returns the words for a kind of object in messages, such as `generic table` for `generic-table`."""
-    return kind.replace("-", " ")
+    return "table or view" if kind == "table-like" else kind.replace("-", " ")
 
 
 def no_such(kind: str, namespace: Namespace, name: str) -> Refusal:
     """Returns the error for an object of a kind that does not exist."""
     refusal = _REFUSALS.get(kind, NoSuchTable)
-    what = "table or view" if kind == "table-like" else called(kind)
-    return refusal(f"{what.capitalize()} does not exist: {dotted(namespace, name)}")
+    return refusal(f"{called(kind).capitalize()} does not exist: {dotted(namespace, name)}")
 
 
 _REFUSALS: Mapping[str, type[Refusal]] = {

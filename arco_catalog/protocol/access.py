@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import ClassVar
 
+from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.mutation import Freshness
@@ -62,9 +63,14 @@ class Access(ABC):
         `lookups`."""
 
     @abstractmethod
+    def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
+        """Computes the error for a caller who lacks the privilege of one further requirement, besides those of the
+        route and body, by the rights as last read: the error of `judge`. None for a caller who has the privilege."""
+
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
         """Computes whether the caller, by the rights as last read, has the privilege of one further requirement,
         besides those of the route and body."""
+        return (yield from self.refusal(index, requirement)) is None
 
     @abstractmethod
     async def held(
@@ -102,9 +108,9 @@ class UnrestrictedAccess(Access):
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         return True
 
-    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+    def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
         yield from ()
-        return True
+        return None
 
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable

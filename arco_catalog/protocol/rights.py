@@ -20,9 +20,10 @@ from arco_catalog.planning.access import (
     check_source,
     denied,
     held_among,
-    holds,
     judge,
     judge_service,
+    lacking,
+    refusal_of,
     standing_of,
 )
 from arco_catalog.planning.privileges import Privilege
@@ -188,8 +189,10 @@ class CatalogAccess(RestrictedAccess):
         yield from judge(index, self._catalog, standing, self.requirements, hides=self._hides)
         return True
 
-    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        return self.standing is not None and (yield from holds(index, self._catalog, self.standing, requirement))
+    def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
+        if self.standing is None:
+            return no_such_principal()
+        return (yield from refusal_of(index, self._catalog, self.standing, requirement))
 
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
@@ -261,9 +264,13 @@ class RealmAccess(RestrictedAccess):
         if self.names_source:
             check_source(standing)
 
-    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+    def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
         standing = yield from standing_of(index, self.identity)
-        return standing is not None and requirement.privilege in standing.service
+        if standing is None:
+            return no_such_principal()
+        if requirement.privilege in standing.service:
+            return None
+        return lacking(standing, requirement.privilege, requirement.on)
 
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable

@@ -57,6 +57,7 @@ OPERATIONS: Mapping[str, str] = {
     f"GET {_TABLE}/plan/{{plan-id}}": "fetchPlanningResult",
     f"DELETE {_TABLE}/plan/{{plan-id}}": "cancelPlanning",
     f"POST {_TABLE}/tasks": "fetchScanTasks",
+    "POST /v1/{prefix}/resolve": "resolve",
     f"POST {_TABLE}/notifications": "sendNotification",
     f"POST {_TABLE}/unregister": "unregisterTable",
     f"POST {_TABLE}/undrop": "undropTable",

@@ -559,6 +559,14 @@ NOTIFY = Case(
 def _discovery_cases() -> Sequence[Case]:
     return (
         Case("search", "GET /v1/{prefix}/search", "/v1/lake/search?q=t", (), EVERYBODY),
+        Case(
+            "resolve",
+            "POST /v1/{prefix}/resolve",
+            "/v1/lake/resolve",
+            (),
+            EVERYBODY,
+            lambda lake: {"relations": [{"identifier": ["db", "none"]}]},
+        ),
         Case("history", "GET /v1/{prefix}/history", "/v1/lake/history", (), EVERYBODY),
         Case("tasks", "GET /v1/{prefix}/tasks", "/v1/lake/tasks", [P.CATALOG_MANAGE_METADATA], MANAGERS),
         Case(

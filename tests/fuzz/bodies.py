@@ -225,6 +225,16 @@ def registrations(address: Address, file: str) -> Bodies:
     )
 
 
+def resolutions() -> Bodies:
+    """Loads of several tables and views, some of which are not there."""
+    known = st.sampled_from([*TABLES, *VIEWS, (("db",), "none"), (("none",), "t")])
+    item: Bodies = st.fixed_dictionaries(
+        {"identifier": known.map(lambda named: [*named[0], named[1]])},
+        optional={"etag": st.sampled_from(["*", '""', "x"]), "snapshots": st.sampled_from(["all", "refs"])},
+    )
+    return st.fixed_dictionaries({"relations": st.lists(item, min_size=1, max_size=4)})
+
+
 METRICS: JsonObject = {
     "report-type": "scan-report",
     "table-name": "t",
@@ -250,6 +260,7 @@ def bodies(address: Address) -> Mapping[str, Bodies]:
         "/tables/rename": _renames([*TABLES]),
         "/metrics": st.just(METRICS),
         "/commit": transactions(address),
+        "/resolve": resolutions(),
         "/views": view_creations(address),
         "/register-view": registrations(address, KEPT_VIEW),
         "/views/{view}": view_commits(address),

@@ -7,7 +7,7 @@ import pytest
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.route import Effect, Route
-from arco_catalog.http.routes import GOVERNANCE, INSPECTION, ROUTES
+from arco_catalog.http.routes import GOVERNANCE, INSPECTION, PROPOSED, ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.key_settings import Dialect
 from tests.http.specification import Endpoint, polaris_endpoints, sources
@@ -32,7 +32,7 @@ SPELT_BY_POLARIS = [
 ]
 """The endpoints in the spelling of Polaris's own server, which its plugin for Spark expects."""
 ADVERTISED = [route for route in ROUTES if route.advertised]
-OURS = (*GOVERNANCE, *INSPECTION)
+OURS = (*GOVERNANCE, *INSPECTION, *PROPOSED)
 OF_ICEBERG = [route for route in ADVERTISED if route.endpoint not in polaris_endpoints() and route not in OURS]
 
 
@@ -96,6 +96,7 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/timeline",
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/timeline/{version}",
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/compare",
+            "POST /v1/{prefix}/resolve",
             "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications",
             "GET /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
             "POST /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
@@ -116,6 +117,7 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
             "GET /polaris/v1/{prefix}/applicable-policies",
             *SPELT_BY_POLARIS,
         ],
+        "resolve-max-items": 100,
         "idempotency-key-lifetime": "PT30M",
     }
 

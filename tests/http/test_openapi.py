@@ -52,6 +52,7 @@ DEVIATIONS = {
     "takes staged-location",
     "has labels",
     "has file-io",
+    "has resolve-max-items",
     "must have a body",
     "takes a bare body, too",
     *(f"answers {status}" for status in (400, 401, 403, 404, 406, 409, 413, 415, 422, 429)),
@@ -132,6 +133,8 @@ class Comparison:
                 yield "has labels"
             case dict(), None if at.endswith("file-io"):
                 yield "has file-io"
+            case dict(), None if at.endswith("resolve-max-items"):
+                yield "has resolve-max-items"
             case {"anyOf": [mine, _]}, {"$ref": str()} if at == "body/application/json/schema":
                 yield "takes a bare body, too"
                 yield from self._parts(mine, theirs, at)

@@ -14,7 +14,7 @@ from arco_catalog.planning.governance import (
 )
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
-from tools.openapi import discovery, inspection
+from tools.openapi import discovery, inspection, resolving
 from tools.openapi.builders import TAG, TEXT, json_content, list_of, parameter_references, query, reference
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
@@ -98,6 +98,7 @@ OPERATIONS: Mapping[str, Json] = {
         "responses": {"201": {}},
     },
     **inspection.OPERATIONS,
+    **resolving.OPERATIONS,
 }
 """Whole operations, by their endpoints."""
 
@@ -194,6 +195,7 @@ _RESULT: Json = {
 SCHEMAS: Mapping[str, Json] = {
     **discovery.SCHEMAS,
     **inspection.SCHEMAS,
+    **resolving.SCHEMAS,
     "Caller": {
         "description": "The caller's principal, null if its rights are not checked, and its active principal roles.",
         "type": "object",
@@ -292,7 +294,12 @@ FIELDS: Mapping[str, Mapping[str, Json]] = {
             "write the settings of an engine.",
             "type": "object",
             "additionalProperties": {"type": "string"},
-        }
+        },
+        "resolve-max-items": {
+            "description": "The maximum number of items in one request to resolve.",
+            "type": "integer",
+            "minimum": 1,
+        },
     },
     "LoadTableResult": {"labels": reference("schemas", "Labels")},
     "LoadViewResult": {"labels": reference("schemas", "Labels")},

@@ -1,0 +1,189 @@
+"""The HTTP handler that loads several tables and views in one request. It follows a proposal for Iceberg's REST
+specification (docs/decisions/0107-resolve-follows-a-proposal.md)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, cast
+
+from arco_catalog.http.access_delegation import DelegatedAccess
+from arco_catalog.http.compression import answer_limit
+from arco_catalog.http.config import RESOLVE_MAX_ITEMS as MAX_ITEMS
+from arco_catalog.http.errors import TABLE
+from arco_catalog.http.etag import Snapshots, none_match
+from arco_catalog.http.names import check_name, check_namespace
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import Response, around_metadata
+from arco_catalog.http.tables import tag_of
+from arco_catalog.iceberg.errors import BadRequest, Refusal
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of
+from arco_catalog.operations.load import CurrentState
+from arco_catalog.operations.planning_mode import planning_mode
+from arco_catalog.operations.resolve import hidden_names, load_names, resolve_one
+from arco_catalog.operations.table_forms import visible_snapshots
+from arco_catalog.planning.answer_limit import charge
+from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.names import Identifier
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.state.memory import OutOfMemory
+from storage_backends.lazy_dataclass import dataclass
+
+AT_ONCE = 4
+"""How many tables and views are loaded concurrently: each may have a metadata file of the largest size."""
+LARGE_BYTES = 1 << 20
+"""After a state of more bytes the others are loaded one at a time."""
+MAX_ANSWER_BYTES = 16 << 20
+"""An answer that has so many bytes of states gets no further one."""
+MAX_ETAG = 1_024
+"""The maximum length of an ETag in a request, in characters."""
+TIME_SHARE = 4
+"""No further states are loaded when the rest of the time is the whole time divided by this number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One table or view of a request, and for a table the state that the client has and the snapshots that it wants."""
+
+    identifier: Identifier
+    etag: str | None
+    snapshots: Snapshots | None
+
+    @property
+    def levels(self) -> list[JsonValue]:
+        """The identifier as requests and answers have it."""
+        return [*self.identifier[0], self.identifier[1]]
+
+    @property
+    def json(self) -> JsonObject:
+        """The item as the request has it."""
+        hints: JsonObject = {"etag": self.etag, "snapshots": self.snapshots}
+        return {"identifier": self.levels, **{name: value for name, value in hints.items() if value is not None}}
+
+
+async def resolve(context: RequestContext) -> Response:
+    """Loads the tables and views that the body names, each with its outcome. What exceeds the bytes or the time of one
+    answer is listed as unprocessed. Raises `BadRequest` for an invalid body, and `ForbiddenObjects`."""
+    items = read_items(context)
+    session = context.sessions.open()
+    head = await session.head()
+    await load_names(session, head, (item.identifier for item in items))
+    hidden = await hidden_names(session, head, [item.identifier for item in items])
+    answer = _Answer(context, items)
+
+    async def part(item: Item) -> bytes:
+        found = hidden.get(item.identifier) or await resolve_one(session, head, item.identifier)
+        return await item_of(session, item, found)
+
+    rest = [*items]
+    while rest and not answer.is_full(session):
+        batch = rest[: 1 if answer.has_large else AT_ONCE]
+        try:
+            parts = await gather(*(part(item) for item in batch))
+        except OutOfMemory:
+            if not answer.parts:
+                raise
+            break
+        fitting = answer.add(parts)
+        rest = rest[fitting:]
+        if fitting < len(parts):
+            break
+    return answer.response(rest)
+
+
+def read_items(context: RequestContext) -> Sequence[Item]:
+    """Returns the items of a request. Raises `BadRequest` for an invalid body, and for more than `MAX_ITEMS`."""
+    relations = context.fields.required("relations", list_of(OBJECT))
+    if not relations:
+        raise BadRequest("Invalid request.relations: it must have at least one item")
+    if len(relations) > MAX_ITEMS:
+        raise BadRequest(
+            f"The request has {len(relations)} items, and one request may have at most {MAX_ITEMS} "
+            "(resolve-max-items): send several requests"
+        )
+    separator = context.options.namespace_separator
+    return [_item(Fields(each, f"request.relations[{place}]"), separator) for place, each in enumerate(relations)]
+
+
+def _item(fields: Fields, separator: str) -> Item:
+    levels, at = fields.required("identifier", list_of(STRING)), f"{fields.at}.identifier"
+    if len(levels) < 2:
+        raise BadRequest(f"Invalid {at}: it must have the levels of a namespace, and then a name")
+    identifier = check_namespace(levels[:-1], f"The namespace of {at}", separator), check_name(levels[-1], f"{at}")
+    etag, snapshots = fields.optional("etag", STRING), fields.optional("snapshots", STRING)
+    if etag is not None and len(etag) > MAX_ETAG:
+        raise BadRequest(f"Invalid {fields.at}.etag: it has more than {MAX_ETAG:,} characters")
+    if snapshots not in (None, "all", "refs"):
+        raise BadRequest(f"Invalid {fields.at}.snapshots: expected 'all' or 'refs', found {snapshots[:100]!r}")
+    return Item(identifier, etag, cast(Literal["all", "refs"] | None, snapshots))
+
+
+async def item_of(session: Session, item: Item, found: CurrentState | Refusal) -> bytes:
+    """Returns the outcome of one item as the answer has it."""
+    identifier: JsonObject = {"identifier": item.levels}
+    if isinstance(found, Refusal):
+        return dumps({**identifier, "status": "not-found", "error": _error(found)})
+    entry, location = found.entry, found.pointer.metadata.location
+    state = TableState(entry.entity, location, found.metadata, created=False, governance=entry.governance)
+    if entry.kind == "view":
+        return _loaded(identifier, "view", state, DelegatedAccess())
+    snapshots = item.snapshots or "all"
+    delegated = DelegatedAccess(planning=await planning_mode(session, state))
+    tag = tag_of(state, snapshots, delegated)["ETag"]
+    if not none_match(item.etag, tag):
+        return dumps({**identifier, "status": "not-modified", "etag": tag})
+    if snapshots == "refs":
+        state = replace(state, metadata=await visible_snapshots(session, state))
+    return _loaded({**identifier, "etag": tag}, "table", state, delegated)
+
+
+def _loaded(fields: JsonObject, kind: str, state: TableState, delegated: DelegatedAccess) -> bytes:
+    start, end = around_metadata(state, config=True, delegated=delegated)
+    outer = dumps({**fields, "status": "loaded"})
+    inner = dumps({"object-type": kind})
+    opening = b'%s,"result":%s,"%s":%s' % (outer[:-1], inner[:-1], kind.encode(), start)
+    return b"".join((opening, state.metadata, end, b"}}"))
+
+
+def _error(refusal: Refusal) -> JsonObject:
+    status, kind = next(TABLE[each] for each in type(refusal).__mro__ if each in TABLE)
+    return {"message": refusal.message, "type": kind, "code": status}
+
+
+class _Answer:
+    """An answer that is filled with the outcomes of items, in their order, as far as its host can carry them."""
+
+    def __init__(self, context: RequestContext, items: Sequence[Item]) -> None:
+        limit = answer_limit(context.options, context.headers)
+        self._is_text = limit is not None
+        # Each item is in the answer, with its outcome or as unprocessed.
+        echoed = sum(self._charge(dumps(item.json)) for item in items)
+        self._room = min(MAX_ANSWER_BYTES, MAX_ANSWER_BYTES if limit is None else limit.room) - echoed
+        self.parts: list[bytes] = []
+        self.has_large = False
+
+    def _charge(self, part: bytes) -> int:
+        return charge(part) if self._is_text else len(part)
+
+    def is_full(self, session: Session) -> bool:
+        """Whether nothing more is loaded, as no bytes or too little time are left."""
+        late = session.deadline.left_ms() < session.settings.request_ms // TIME_SHARE
+        return bool(self.parts) and (self._room <= 0 or late)
+
+    def add(self, parts: Sequence[bytes]) -> int:
+        """Adds outcomes as far as they fit, and returns how many. The first of an answer always does: it may be as long
+        as the answer to a load."""
+        for number, part in enumerate(parts):
+            self._room -= self._charge(part)
+            if self._room < 0 and self.parts:
+                return number
+            self.has_large = self.has_large or len(part) > LARGE_BYTES
+            self.parts.append(part)
+        return len(parts)
+
+    def response(self, unprocessed: Sequence[Item]) -> Response:
+        """Returns the response, with these items as unprocessed."""
+        rest = b""
+        if unprocessed:
+            rest = b',"unprocessed":' + dumps({"relations": [item.json for item in unprocessed]})
+        return Response(200, b"".join((b'{"relations":[', b",".join(self.parts), b"]", rest, b"}")))
