@@ -13,7 +13,7 @@ from arco_catalog.iceberg import commit, json, json_slices, manifests, scan_requ
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
-from arco_catalog.operations.scans import delete_memory, manifest_source, ranges, tokens
+from arco_catalog.operations.scans import delete_memory, manifest_source, plan_turns, ranges, tokens
 from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol import append_rebaser, manifest_reader
 from arco_catalog.protocol.catalog import Settings
@@ -181,7 +181,8 @@ FORMATS: Sequence[Format] = (
         f"{size_of(manifest_entries.LIMITS.header_bytes)}, a block "
         f"{size_of(manifest_entries.LIMITS.block_bytes)}, an entry {size_of(manifest_entries.LIMITS.record_bytes)}; "
         "all that a process reads at one time "
-        f"{size_of(manifest_source.READING_BYTES)}; delete files in the memory of a plan "
+        f"{size_of(manifest_source.READING_BYTES)}; {plan_turns.PLANS_AT_ONCE} plans of a process at one time, each "
+        f"with {size_of(plan_turns.TURN_BYTES)} of the memory of requests; delete files in the memory of a plan "
         f"{size_of(delete_memory.MAX_BYTES)}, of more than {size_of(delete_memory.FREE_BYTES)} one plan at a time",
         f"{manifest_entries.LIMITS.file_records:,} entries, statistics of {entry_statistics.MAX_COLUMNS:,} "
         f"columns, arrays of {avro_values.MAX_ITEMS:,} items, paths of "

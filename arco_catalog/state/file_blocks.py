@@ -40,7 +40,7 @@ class FileBlock:
     (`is_last`). They have the statistics of these `columns`, of all if that is None, and their JSON with partition
     values of these types."""
 
-    __slots__ = ("_heads", "_partitions", "_rows", "_statistics", "columns", "is_last", "size", "work")
+    __slots__ = ("_heads", "_partitions", "_rows", "_statistics", "columns", "is_last", "memory", "size", "work")
 
     def __init__(
         self,
@@ -49,8 +49,11 @@ class FileBlock:
         columns: frozenset[int] | None,
         *,
         is_last: bool,
+        memory: int,
     ) -> None:
         self.columns = columns
+        self.memory = memory
+        """Bytes of memory of the files, unpacked."""
         self.is_last = is_last
         self._partitions: list[Partition] = []
         numbers: dict[str, int] = {}  # by text: -0.0 equals 0.0, and is another value

@@ -50,6 +50,19 @@ async def off_loop(size: int, work: Callable[[], T]) -> T:
         del result
 
 
+class LoopWork:
+    """Work of one request that the event loop does only as long as all of it together is small. Many small pieces hold
+    up other requests as long work does, because nothing makes the request wait between two of them."""
+
+    def __init__(self) -> None:
+        self._size = 0
+
+    async def run(self, size: int, work: Callable[[], T]) -> T:
+        """Runs a piece of the work, as `off_loop` does, and returns the result."""
+        self._size += size
+        return await off_loop(max(size, min(self._size, SMALL_BYTES)), work)
+
+
 async def wait_for_threads() -> None:
     """Returns when no worker thread runs work of this event loop. Simulated time must not advance before."""
     loop = asyncio.get_running_loop()

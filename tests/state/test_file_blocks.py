@@ -20,7 +20,7 @@ DOUBLES = st.none() | st.floats(allow_nan=False)
 
 
 def block_of(files: list[ContentFile], selection: EntrySelection) -> FileBlock:
-    return FileBlock(files, selection.partition_types, selection.columns, is_last=True)
+    return FileBlock(files, selection.partition_types, selection.columns, is_last=True, memory=0)
 
 
 @st.composite

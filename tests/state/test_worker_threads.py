@@ -10,12 +10,40 @@ from functools import partial
 
 import pytest
 
-from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, SWITCH_S, off_loop, wait_for_threads
+from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, SWITCH_S, LoopWork, off_loop, wait_for_threads
 
 
 async def test_small_work_is_done_in_place_and_long_work_by_a_thread() -> None:
     assert await off_loop(SMALL_BYTES - 1, threading.current_thread) is threading.main_thread()
     assert await off_loop(SMALL_BYTES, threading.current_thread) is not threading.main_thread()
+
+
+async def test_small_works_of_a_request_are_done_in_place_until_together_they_are_long() -> None:
+    request, other = LoopWork(), LoopWork()
+    size = SMALL_BYTES // 4
+    found = [await request.run(size, threading.current_thread) is threading.main_thread() for _ in range(6)]
+    assert found == [True, True, True, False, False, False]
+    assert await other.run(size, threading.current_thread) is threading.main_thread()
+
+
+async def test_small_works_are_never_large_together() -> None:
+    """Large work waits for other large work."""
+    first, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        first.set()
+        end.wait()
+
+    holding = asyncio.create_task(off_loop(LARGE_BYTES, hold))
+    await asyncio.to_thread(first.wait)
+    request = LoopWork()
+    try:
+        async with asyncio.timeout(10):
+            for _ in range(3):
+                await request.run(LARGE_BYTES - 1, lambda: None)
+    finally:
+        end.set()
+        await holding
 
 
 async def test_the_loop_waits_a_fifth_of_python_s_default_for_the_lock_of_a_thread() -> None:

@@ -3,20 +3,23 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-MAX_FILES_BYTES: Final = 32 << 20
+from arco_catalog.state.memory import Allocation
+
+MAX_FILES_BYTES: Final = 20 << 20
 """Bytes of memory of the matching files of one manifest, after which a plan task has the rest: 5,000 files with the
-statistics of ten columns have that much. Those of all manifests that are read after it may have as much together."""
+statistics of six columns have that much. Those of all manifests that are read after it may have as much together."""
 FREE_BYTES: Final = 12 << 20
 """Bytes of memory of matching files for which a request takes no further memory: 10,000 files without statistics have
-that much. Requests that need more take so much at once, and wait for it: many such requests would wait for each other's
-memory until all are refused."""
+that much. Requests that need more take so much at once."""
 
 
 class FilesMemory:
-    """Counts the matching files of some manifests, and takes memory for them by `take`, which raises `OutOfMemory`."""
+    """Counts the matching files of some manifests, and takes memory for them by `take`, which raises `OutOfMemory`. It
+    must be closed."""
 
-    def __init__(self, take: Callable[[int], Awaitable[object]]) -> None:
+    def __init__(self, take: Callable[[int], Awaitable[Allocation]]) -> None:
         self._take = take
+        self._taken: list[Allocation] = []
         self._used = self._of_others = 0
         self._reserved = FREE_BYTES
 
@@ -33,8 +36,13 @@ class FilesMemory:
         if missing > 0:
             step = max(missing, FREE_BYTES)
             self._reserved += step
-            await self._take(step)
+            self._taken.append(await self._take(step))
 
     def clear(self) -> None:
         """Counts from nothing again. The request keeps the memory that it holds."""
         self._used = self._of_others = 0
+
+    def close(self) -> None:
+        """Gives back the memory: no file is used any more."""
+        while self._taken:
+            self._taken.pop().shrink(0)

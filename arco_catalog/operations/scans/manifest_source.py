@@ -30,8 +30,8 @@ from arco_catalog.state.avro import (
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
-from arco_catalog.state.memory import Memory, MemoryOfLoops
-from arco_catalog.state.worker_threads import off_loop
+from arco_catalog.state.memory import Allocation, Hold, Memory, MemoryOfLoops
+from arco_catalog.state.worker_threads import LoopWork, off_loop
 from storage_backends import InvalidKey, StoreDenied
 
 MAX_LIST_BYTES: Final = 8 << 20
@@ -107,6 +107,8 @@ class ManifestSource:
         self._session = session
         self._locations = locations
         self._cache = session.catalog.caches.file_blocks
+        self.work = LoopWork()
+        """What the plans do with files that were read."""
         self._forms: dict[int, str] = {}
         """The forms of partitions by the ids of their specs."""
 
@@ -175,9 +177,9 @@ class ManifestSource:
         """Raises `StoreUnavailable` if the deadline of the request has passed."""
         self._session.check_deadline()
 
-    async def take_memory(self, size: int) -> None:
+    async def take_memory(self, size: int) -> Allocation:
         """Takes bytes of memory for the request, for what was read. Raises `OutOfMemory`."""
-        await self._session.hold.take(size)
+        return await self._session.hold.take(size)
 
     async def entries(
         self, manifest: ManifestFile, selection: EntrySelection
@@ -191,12 +193,28 @@ class ManifestSource:
         self._check_place(location)
         key = self._key(manifest, selection)
         known = known_blocks(self._cache, key, selection)
-        read = self._read_entries(manifest, selection, key) if known is None else _entries_of(known, selection)
+        read = self._read_entries(manifest, selection, key) if known is None else self._packed(known, selection)
         with _readable(location):
             async with aclosing(read) as blocks:
                 async for files in blocks:
                     self._session.check_deadline()
                     yield files
+
+    async def _packed(
+        self, known: Sequence[FileBlock], selection: EntrySelection
+    ) -> AsyncGenerator[Sequence[ContentFile], None]:
+        """Yields the selected files of packed blocks, in memory for all files of a block."""
+        with self._reading_hold() as hold:
+            for block in known:
+                taken = await hold.take(block.memory)
+                yield await self.work.run(block.work, partial(block.select, selection))
+                taken.shrink(0)
+
+    def _reading_hold(self) -> Hold:
+        """Returns an account of the memory for reading manifests. It must be closed."""
+        hold = reading_memory().hold()
+        hold.owner = self._session.hold.owner
+        return hold
 
     def _key(self, manifest: ManifestFile, selection: EntrySelection) -> ManifestKey:
         form = self._forms.get(manifest.partition_spec_id)
@@ -231,15 +249,14 @@ class ManifestSource:
         length = manifest.manifest_length if limits is USUAL else None
         ahead = CHUNK if length is None else min(length + 1, AHEAD_BYTES)
         decoded = DECODED_BYTES + (0 if packing is None else packing.memory)
-        with reading_memory().hold() as hold:
-            hold.owner = self._session.hold.owner
+        with self._reading_hold() as hold:
             await hold.take(READ_WEIGHT * ahead + BLOCK_WEIGHT * limits.block_bytes + decoded)
             read_range = _read_ahead(partial(self._read, manifest.manifest_path), ahead, length)
             wanted = selection if packing is None else packing.selection
             async with aclosing(read_entries(read_range, manifest, wanted, limits)) as blocks:
                 async for files in blocks:
                     if packing is not None:
-                        files = await off_loop(PACKED_BYTES * len(files), partial(packing.add, files))
+                        files = await self.work.run(PACKED_BYTES * len(files), partial(packing.add, files))
                         packing.store()
                     yield files
             if packing is not None:
@@ -265,13 +282,6 @@ class ManifestSource:
         place = Location.parse(location)
         if place.has_dots or not place.inside_any({*self._locations}):
             raise BadRequest(f"The table's manifest {location[:200]} is outside of its locations: {ADVICE}")
-
-
-async def _entries_of(
-    known: Sequence[FileBlock], selection: EntrySelection
-) -> AsyncGenerator[Sequence[ContentFile], None]:
-    for block in known:
-        yield await off_loop(block.work, partial(block.select, selection))
 
 
 def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:

@@ -145,7 +145,8 @@ class Packing:
     def _pack(self, *, is_last: bool) -> None:
         assert self._block is not None
         number, wanted = self._block.number, self.selection
-        block = FileBlock(self._block.files, wanted.partition_types, wanted.columns, is_last=is_last)
+        files, memory = self._block.files, self._block.memory
+        block = FileBlock(files, wanted.partition_types, wanted.columns, is_last=is_last, memory=memory)
         self._full.append((number, block))
         self._block = None if is_last else _Block(number + 1, [])
 

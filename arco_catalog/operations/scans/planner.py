@@ -39,8 +39,6 @@ TASK_BYTES: Final = 400
 """Bytes of JSON of a task without statistics, roughly."""
 MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
-ANSWER_MEMORY: Final = 16 << 20
-"""Bytes of memory of an answer: its parts, the bytes that are sent, and files for which it takes no more."""
 ENTRY_BYTES: Final = 100
 """Bytes that an entry counts as when its work is given to a thread."""
 
@@ -91,6 +89,7 @@ class Planner:
         self._lists: dict[int, Sequence[ManifestFile]] = {}
         self._pruned = 0
         self._stats = frozenset(scan.stats_columns)
+        self._memory = FilesMemory(source.take_memory)
         self._deletes: DeleteFiles | None = None
 
     async def plan(self, part: Range) -> PartPlan:
@@ -100,6 +99,7 @@ class Planner:
         try:
             return await self._plan(part)
         finally:
+            self._memory.close()
             if self._deletes is not None:
                 self._deletes.close()
 
@@ -182,7 +182,7 @@ class Planner:
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
         answer, read = self._answer(), 0
         deletes = await self._delete_files() if pieces and not self._is_incremental else None
-        memory = FilesMemory(self._source.take_memory)
+        memory = self._memory
         index: DeleteIndex | None = None
         for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):
             found: list[_MatchingFiles] = []
@@ -196,7 +196,7 @@ class Planner:
                 index = await deletes.index_for([file for each in found for file in each.files])
             for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
                 work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, index)
-                added = await off_loop(ENTRY_BYTES * len(each.files), work)
+                added = await self._source.work.run(ENTRY_BYTES * len(each.files), work)
                 if part == WHOLE and self._has_enough(answer):
                     return PartPlan(answer, [], read, self._pruned)
                 rest = each.rest

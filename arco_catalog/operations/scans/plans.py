@@ -12,7 +12,8 @@ from arco_catalog.iceberg.scan_request import PlanRequest, Scan
 from arco_catalog.operations.load import load_current
 from arco_catalog.operations.scans.delete_files import DeleteFiles
 from arco_catalog.operations.scans.manifest_source import ManifestSource
-from arco_catalog.operations.scans.planner import ANSWER_MEMORY, PartPlan, Planner, scan_filter
+from arco_catalog.operations.scans.plan_turns import ANSWER_MEMORY, SENT_WEIGHT, TURN_BYTES, plan_turns
+from arco_catalog.operations.scans.planner import PartPlan, Planner, scan_filter
 from arco_catalog.operations.scans.scan_table import ScanTable, StateNotFound, requested, table_of
 from arco_catalog.operations.scans.tokens import (
     WHOLE,
@@ -120,10 +121,14 @@ async def _planner(
 
 
 async def _planned(session: Session, planner: Planner, part: Range) -> PartPlan:
-    """Plans a part of a scan, and counts it in the request's statistics. Raises the errors of `Planner.plan`, and
-    `OutOfMemory`."""
-    await session.hold.take(ANSWER_MEMORY)
-    planned = await planner.plan(part)
+    """Plans a part of a scan in its turn, and counts it in the request's statistics. Raises the errors of
+    `Planner.plan`, and `OutOfMemory`."""
+    with plan_turns().hold() as turn:
+        turn.owner = session.hold.owner
+        await turn.take(TURN_BYTES)
+        taken = await session.hold.take(ANSWER_MEMORY)
+        planned = await planner.plan(part)
+    taken.shrink(SENT_WEIGHT * planned.tasks.size)
     session.stats.scan = ScanCounts(planned.tasks.files, planned.manifests, planned.pruned)
     return planned
 

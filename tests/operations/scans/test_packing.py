@@ -1,5 +1,6 @@
 """Plans that read manifests again find their files in memory, and find there what the manifests have."""
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -10,9 +11,10 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.operations.scans import manifest_source, packing
-from arco_catalog.operations.scans.manifest_source import ManifestSource
+from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
 from arco_catalog.state import file_blocks
 from arco_catalog.state.cache import SelectiveCache
+from arco_catalog.state.file_blocks import FileBlock
 from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
@@ -109,6 +111,25 @@ async def test_what_a_plan_selects_changes_nothing_of_what_is_packed() -> None:
     assert await made.read(manifest, none) == []
     assert await made.calls(manifest) == 0
     assert len(await made.read(manifest)) == 20
+
+
+async def test_files_that_are_unpacked_are_in_the_memory_for_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Manifests()
+    manifest = await made.write("a", 3 * BLOCK)
+    files = [await made.read(manifest) for _ in range(3)][-1]
+    used: list[int] = []
+    select = FileBlock.select
+
+    def observed(block: FileBlock, selection: EntrySelection) -> Sequence[ContentFile]:
+        used.append(memory.used)
+        return select(block, selection)
+
+    memory = reading_memory()
+    monkeypatch.setattr(FileBlock, "select", observed)
+    assert await made.read(manifest) == files
+    sizes = [sum(file.memory for file in files[first : first + BLOCK]) for first in range(0, 3 * BLOCK, BLOCK)]
+    assert used == sizes
+    assert memory.used == 0
 
 
 async def test_no_files_are_shared_by_readers_that_would_read_others() -> None:
