@@ -13,6 +13,7 @@ LISTENERS := .jars/openlineage-spark_2.12-$(OPENLINEAGE).jar .jars/openlineage-s
 GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
 AZURE_JARS := .jars/azure-sdk/complete
 KEYCLOAK := 26.7.3
+NESSIE := .jars/nessie-quarkus-0.99.0-runner.jar
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
 
@@ -98,6 +99,13 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 .jars/%.jar: requirements/jars.sha256
 	$(MVN) $(MAVEN_DEPENDENCY):copy \
 	  -Dartifact=$(group):$(patsubst %-$(version),%,$*):$(version) -DoutputDirectory=.jars
+	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
+	@touch $@
+
+# Nessie's server, in one file of 245 MB: the last release of it that is on Maven Central.
+.jars/nessie-quarkus-%-runner.jar: requirements/jars.sha256
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
+	  -Dartifact=org.projectnessie.nessie:nessie-quarkus:$*:jar:runner -DoutputDirectory=.jars
 	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
 	@touch $@
 

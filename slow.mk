@@ -28,5 +28,6 @@ test-sparks: $(OLDER_SPARKS) $(OLDEST_ICEBERG) $(RETRYING) .venv-spark-3.5/.comp
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)
 test-kafka-connect: .jars/kafka-connect/complete
+test-prove: .jars/reference-server/complete $(NESSIE) $(VERSITYGW) $(FAKE_GCS) $(AZURITE)
 test-oidc: .tools/keycloak/complete $(if $(AZURITE),$(CONSOLE))
 test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec

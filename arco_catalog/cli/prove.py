@@ -114,6 +114,8 @@ async def _search(campaign: Campaign, options: ProveOptions) -> int:
             _print_replay(replay, runs, options.output)
     if options.as_json:
         print(json_text(document))
+    if not findings and not report.outcomes["commit done"]:
+        raise CliError("No commit was completed, so that nothing is known of this catalog: see the outcomes above")
     return 1 if findings else 0
 
 
@@ -158,7 +160,7 @@ def _print_report(report: CampaignReport) -> None:
         print(f"FOUND  {escaped(str(finding))}")
     if len(report.findings) > MAX_FINDINGS:
         print(f"... and {len(report.findings) - MAX_FINDINGS:,} more in this program")
-    if not report.findings:
+    if not report.findings and report.outcomes["commit done"]:
         print("Nothing was found.")
 
 

@@ -15,7 +15,7 @@ from arco_catalog.prove.checker import HistoryVerdict, check, count_claims
 from arco_catalog.prove.findings import Breaks, Finding
 from arco_catalog.prove.network import Network
 from arco_catalog.prove.program import Program, draw_program
-from arco_catalog.prove.replay_file import RUN_LIMITS, Replay
+from arco_catalog.prove.replay_file import MARGIN, RUN_LIMITS, Replay
 from arco_catalog.prove.running import ProgramResult, Site, run_program
 from arco_catalog.prove.shrinking import shrink
 
@@ -121,7 +121,8 @@ class Campaign:
         async def breaks_again(candidate: Program) -> bool:
             return await self._reproduces_often(Replay(candidate, breaks, runs), end)
 
-        return Replay(await shrink(program, breaks_again, lambda: time.monotonic() >= end), breaks, runs)
+        smallest = await shrink(program, breaks_again, lambda: time.monotonic() >= end)
+        return Replay(smallest, breaks, runs * MARGIN)
 
     async def _reproduces_often(self, replay: Replay, end: float) -> bool:
         """Returns whether a replay reproduces in each of `TRIES` tries, before the time `end`."""

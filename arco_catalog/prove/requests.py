@@ -90,7 +90,12 @@ def request_of(operation: Operation, paths: Paths, bases: Sequence[Base], now_ms
 def _creation(operation: Operation) -> Json:
     column = {"id": 1, "name": "id", "type": "long", "required": False}
     schema = {"type": "struct", "schema-id": 0, "fields": [column]}
-    return {"name": operation.names[0], "schema": schema, "properties": {CREATOR: operation.id}}
+    return {  # Nessie refuses a request without `stage-create`
+        "name": operation.names[0],
+        "schema": schema,
+        "stage-create": False,
+        "properties": {CREATOR: operation.id},
+    }
 
 
 def _commit(commit: str, paths: Paths, name: str, base: Base, now_ms: int) -> Json:

@@ -93,3 +93,11 @@ async def test_a_file_that_is_no_replay_is_refused(tmp_path: Path, text: str) ->
     ended = await arco("prove", "http://127.0.0.1:1", "--replay", str(file))
     assert ended.code == 1
     assert "replay" in ended.err
+
+
+async def test_a_catalog_in_which_nothing_can_be_committed_is_an_error() -> None:
+    async with LyingCatalog(refuses_creations=True).listening() as uri:
+        ended = await prove(uri, "--operations", "100")
+    assert ended.code == 1
+    assert "No commit was completed" in ended.err
+    assert "Nothing was found" not in ended.out

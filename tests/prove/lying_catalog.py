@@ -49,10 +49,11 @@ class Refusal(Exception):
 
 
 class LyingCatalog:
-    """The catalog. Its chance is `seed`'s."""
+    """The catalog. Its chance is `seed`'s. With `refuses_creations`, it makes no table."""
 
-    def __init__(self, lie: Lie | None = None, seed: int = 0) -> None:
+    def __init__(self, lie: Lie | None = None, seed: int = 0, *, refuses_creations: bool = False) -> None:
         self._lie = lie
+        self._refuses_creations = refuses_creations
         self._random = random.Random(seed)
         self._tables: dict[str, Table] = {}
         self._before: dict[str, Table] = {}
@@ -125,6 +126,8 @@ class LyingCatalog:
 
     async def _create(self, request: web.Request, body: Any) -> object:
         name = f"{request.match_info['namespace']}.{body['name']}"
+        if self._refuses_creations:
+            raise Refusal(400, "BadRequestException")
         if name in self._tables and not self._lies(Lie.CREATES_TWICE):
             raise Refusal(409, "AlreadyExistsException")
         self._tables[name] = {

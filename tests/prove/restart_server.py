@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
@@ -32,7 +33,9 @@ def main(store: str, words: Sequence[str]) -> int:
         if file.exists():
             with suppress(ProcessLookupError):
                 os.kill(int(file.read_text()), signal.SIGKILL)
-    return 0 if all(_start(store, file, port) for file, port in pairs) else 1
+    with ThreadPoolExecutor(len(pairs)) as starting:
+        started = starting.map(lambda pair: _start(store, *pair), pairs)
+    return 0 if all(started) else 1
 
 
 def _start(store: str, file: Path, port: str) -> bool:

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,14 +16,16 @@ _INSTALLED = (
 )
 
 
-def java_home() -> Path:
-    """The home of an installed JDK that Spark supports, `JAVA_HOME` first. Raises `LookupError` if there is none."""
+def java_home(supported: Sequence[int] = SUPPORTED, program: str = "Spark") -> Path:
+    """The home of an installed JDK of one of these versions, the first ones and `JAVA_HOME` first; of those that Spark
+    supports by default. Raises `LookupError` if there is none."""
     homes = list(_candidates())
-    for version in SUPPORTED:
+    for version in supported:
         for home in homes:
             if _version(home) == version:
                 return home
-    raise LookupError(f"Spark needs JDK 17: none in JAVA_HOME, on PATH or among {[str(home) for home in homes]}")
+    searched = [str(home) for home in homes]
+    raise LookupError(f"{program} needs JDK {supported[0]}: none in JAVA_HOME, on PATH or among {searched}")
 
 
 def _candidates() -> Iterator[Path]:
