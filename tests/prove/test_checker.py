@@ -132,6 +132,18 @@ def test_another_answer_under_the_same_key_is_found() -> None:
     assert not check(History([CREATED, first], [RepeatedRequest(first, first)])).findings
 
 
+def test_answers_under_one_key_may_show_the_table_at_different_times_and_with_the_commit() -> None:
+    first = commit("1", state("c"), 3, 4)
+    later = replace(first, tables=(state("c", "1", "2"),))
+    without = replace(first, tables=(state("c"),))
+    other = replace(first, tables=(replace(state("c", "1"), uuid="another"),))
+    repeated = (RepeatedRequest(first, later), RepeatedRequest(later, first))
+    assert not check(History([CREATED, first, commit("2", state("c", "1"), 5, 6)], repeated)).findings
+    for answer in (without, other):
+        found = check(History([CREATED, first], [RepeatedRequest(first, answer)])).findings
+        assert [each.rule for each in found] == ["one outcome a key"]
+
+
 def test_stale_reads_break_the_documentation_of_a_catalog_that_claims_to_be_linearizable() -> None:
     found = check(History([CREATED, commit("1", state("c"), 3, 4), load("r", state("c"), 5, 6)])).findings
     assert {each.breaks for each in count_claims(found, linearizable=True)} == {Breaks.DOCUMENTATION}

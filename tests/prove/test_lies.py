@@ -12,19 +12,28 @@ from tests.prove.lying_catalog import Lie, LyingCatalog
 SEARCH_S = 300.0
 """What the design allows for finding a lie; each is found in seconds."""
 SHRINK_S = 60.0
+SEEDS = 10
+"""How many searches a lie may take until more is found than that the catalog is weaker than linearizable: what a reader
+sees first depends on chance."""
 WEAKER = {Lie.STALE_LOADS, Lie.SHOWS_HALF_TRANSACTIONS, Lie.STALE_LISTINGS, Lie.LOSES_TABLES, Lie.ALWAYS_NOT_MODIFIED}
 """Lies that break the specification only where the last reads meet them."""
 
 
 @pytest.mark.parametrize("lie", Lie)
 async def test_a_lie_is_found(lie: Lie) -> None:
+    classes: set[Breaks] = set()
+
     async def find(campaign: Campaign) -> None:
         report = await campaign.run(lambda _: None)
         assert report.program is not None, report.outcomes
-        assert lie in WEAKER or report.findings[0].breaks is not Breaks.LINEARIZABILITY
+        classes.update(finding.breaks for finding in report.findings)
 
     async with LyingCatalog(lie).listening() as uri:
-        await open_campaign(CampaignOptions([uri], seconds=SEARCH_S, seed=1), find)
+        for seed in range(1, SEEDS):
+            await open_campaign(CampaignOptions([uri], seconds=SEARCH_S, seed=seed), find)
+            if lie in WEAKER or classes - {Breaks.LINEARIZABILITY}:
+                break
+    assert lie in WEAKER or classes - {Breaks.LINEARIZABILITY}
 
 
 @pytest.mark.slow  # `make test-prove`
