@@ -46,9 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 def run(parsed: argparse.Namespace) -> int:
     """Runs `arco export`, and returns the exit code. Exits with 2 for options of --to without it."""
     if parsed.to is None and (
-        parsed.apply or parsed.to_warehouse or parsed.token_file or parsed.replace or parsed.limit
+        parsed.apply or parsed.to_warehouse or parsed.token_file or parsed.replace or parsed.limit or parsed.json
     ):
-        parsed.parser.error("--to-warehouse, --token-file, --apply, --replace and --limit go with --to URL")
+        parsed.parser.error(
+            "--to-warehouse, --token-file, --apply, --replace, --limit and --json go with --to URL; the plan without "
+            "--to is JSON already, an object on each line"
+        )
     from arco_catalog.cli import export
 
     options = export.ExportOptions(

@@ -118,6 +118,9 @@ async def test_a_failure_at_the_other_server_is_a_line_and_the_rest_goes_on(tmp_
     assert ("view", "no counterpart") in [(each["kind"], each["result"]) for each in report["objects"]]
 
 
-@pytest.mark.parametrize("option", ["--apply", "--to-warehouse=a", "--token-file=a"])
+@pytest.mark.parametrize("option", ["--apply", "--to-warehouse=a", "--token-file=a", "--json"])
 async def test_options_of_a_run_without_a_server_are_wrong_usage(tmp_path: Path, option: str) -> None:
-    assert (await arco("export", option, "--store", f"file:{tmp_path}")).code == 2
+    ended = await arco("export", option, "--store", f"file:{tmp_path}")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "the plan without --to is JSON already, an object on each line" in " ".join(ended.err.split())
