@@ -26,8 +26,8 @@ def check(history: History) -> HistoryVerdict:
 
 
 def _check_repeated(history: History) -> Iterator[Finding]:
-    """A request that is sent twice under one key has one outcome. Each answer may show the table at another time, the
-    second one an earlier time too, but both have the commit, and what was there before it."""
+    """A request that is sent twice under one key has one outcome. Each time it may show the table at another time, the
+    second time at an earlier one too, but both times with the commit, and with what was there before it."""
     for repeat in history.repeated:
         first, second = repeat.first, repeat.second
         name = first.operation.id
@@ -36,8 +36,8 @@ def _check_repeated(history: History) -> Iterator[Finding]:
             yield Finding("one outcome a key", Breaks.DOCUMENTATION, text, (name,))
         for one, other in zip(first.tables, second.tables, strict=False):
             shorter, longer = sorted((one.commits, other.commits), key=len)
-            lacks = first.operation.kind is Kind.COMMIT and name not in shorter
-            if one.uuid != other.uuid or lacks or shorter != longer[: len(shorter)]:
+            without = first.operation.kind is Kind.COMMIT and name not in shorter
+            if one.uuid != other.uuid or without or shorter != longer[: len(shorter)]:
                 text = f"{name} showed {_shown(one)}, and under the same key {_shown(other)}"
                 yield Finding("one outcome a key", Breaks.DOCUMENTATION, text, (name,))
 

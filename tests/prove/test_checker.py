@@ -132,15 +132,15 @@ def test_another_answer_under_the_same_key_is_found() -> None:
     assert not check(History([CREATED, first], [RepeatedRequest(first, first)])).findings
 
 
-def test_answers_under_one_key_may_show_the_table_at_different_times_and_with_the_commit() -> None:
+def test_a_request_that_is_sent_twice_may_show_its_commit_at_different_times() -> None:
     first = commit("1", state("c"), 3, 4)
     later = replace(first, tables=(state("c", "1", "2"),))
     without = replace(first, tables=(state("c"),))
     other = replace(first, tables=(replace(state("c", "1"), uuid="another"),))
     repeated = (RepeatedRequest(first, later), RepeatedRequest(later, first))
     assert not check(History([CREATED, first, commit("2", state("c", "1"), 5, 6)], repeated)).findings
-    for answer in (without, other):
-        found = check(History([CREATED, first], [RepeatedRequest(first, answer)])).findings
+    for second in (without, other):
+        found = check(History([CREATED, first], [RepeatedRequest(first, second)])).findings
         assert [each.rule for each in found] == ["one outcome a key"]
 
 
