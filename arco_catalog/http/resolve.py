@@ -14,9 +14,9 @@ from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, around_metadata
 from arco_catalog.http.tables import tag_of
-from arco_catalog.iceberg.errors import BadRequest, Refusal
+from arco_catalog.iceberg.errors import AnswerTooLarge, BadRequest, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of
+from arco_catalog.iceberg.shapes import BOOLEAN, OBJECT, STRING, Fields, list_of
 from arco_catalog.operations.load import CurrentState
 from arco_catalog.operations.planning_mode import planning_mode
 from arco_catalog.operations.resolve import hidden_names, load_names, resolve_one
@@ -33,8 +33,8 @@ AT_ONCE = 4
 """How many tables and views are loaded concurrently: each may have a metadata file of the largest size."""
 LARGE_BYTES = 1 << 20
 """After a state of more bytes the others are loaded one at a time."""
-MAX_ANSWER_BYTES = 16 << 20
-"""An answer that has so many bytes of states gets no further one."""
+MAX_RESPONSE_BYTES = 16 << 20
+"""A response that has so many bytes of states gets no further one."""
 MAX_ETAG = 1_024
 """The maximum length of an ETag in a request, in characters."""
 TIME_SHARE = 4
@@ -51,7 +51,7 @@ class Item:
 
     @property
     def levels(self) -> list[JsonValue]:
-        """The identifier as requests and answers have it."""
+        """The identifier as requests and responses have it."""
         return [*self.identifier[0], self.identifier[1]]
 
     @property
@@ -63,32 +63,65 @@ class Item:
 
 async def resolve(context: RequestContext) -> Response:
     """Loads the tables and views that the body names, each with its outcome. What exceeds the bytes or the time of one
-    answer is listed as unprocessed. Raises `BadRequest` for an invalid body, and `ForbiddenObjects`."""
+    response is listed as unprocessed. With `consistent` all of them are loaded as they are at one instant, or none.
+    Raises `BadRequest` for an invalid body, `ForbiddenObjects`, and with `consistent` `AnswerTooLarge` and
+    `Unavailable`."""
     items = read_items(context)
+    consistent = context.fields.optional("consistent", BOOLEAN)
     session = context.sessions.open()
+    if consistent:
+        return await _at_one_instant(context, session, items)
     head = await session.head()
     await load_names(session, head, (item.identifier for item in items))
     hidden = await hidden_names(session, head, [item.identifier for item in items])
-    answer = _Answer(context, items)
+    outcomes = _Outcomes(context, items)
 
     async def part(item: Item) -> bytes:
         found = hidden.get(item.identifier) or await resolve_one(session, head, item.identifier)
         return await item_of(session, item, found)
 
     rest = [*items]
-    while rest and not answer.is_full(session):
-        batch = rest[: 1 if answer.has_large else AT_ONCE]
+    while rest and not outcomes.is_full(session):
+        batch = rest[: 1 if outcomes.has_large else AT_ONCE]
         try:
             parts = await gather(*(part(item) for item in batch))
         except OutOfMemory:
-            if not answer.parts:
+            if not outcomes.parts:
                 raise
             break
-        fitting = answer.add(parts)
+        fitting = outcomes.add(parts)
         rest = rest[fitting:]
         if fitting < len(parts):
             break
-    return answer.response(rest)
+    return outcomes.response(rest)
+
+
+async def _at_one_instant(context: RequestContext, session: Session, items: Sequence[Item]) -> Response:
+    """Returns the response with the states of all items at one instant. Raises as `resolve` does."""
+    # Imported here: a request without a cut saves the time.
+    from arco_catalog.operations.cut import CurrentRelation, Cut, with_cut
+
+    async def fill(cut: Cut) -> Response:
+        outcomes = _Outcomes(context, items)
+
+        async def part(item: Item) -> bytes:
+            found = cut[item.identifier]
+            return await item_of(
+                session, item, await found.load(session) if isinstance(found, CurrentRelation) else found
+            )
+
+        rest = [*items]
+        while rest:
+            batch = rest[: 1 if outcomes.has_large else AT_ONCE]
+            if outcomes.add(await gather(*(part(item) for item in batch))) < len(batch):
+                raise AnswerTooLarge(
+                    f"The states of these {len(items)} tables and views exceed one answer. Load them first without "
+                    "`consistent`, and send their ETags: states that have not changed take no room. Or send fewer items"
+                )
+            rest = rest[len(batch) :]
+        return outcomes.response((), consistent=True)
+
+    return await with_cut(session, [item.identifier for item in items], fill)
 
 
 def read_items(context: RequestContext) -> Sequence[Item]:
@@ -119,7 +152,7 @@ def _item(fields: Fields, separator: str) -> Item:
 
 
 async def item_of(session: Session, item: Item, found: CurrentState | Refusal) -> bytes:
-    """Returns the outcome of one item as the answer has it."""
+    """Returns the outcome of one item as the response has it."""
     identifier: JsonObject = {"identifier": item.levels}
     if isinstance(found, Refusal):
         return dumps({**identifier, "status": "not-found", "error": _error(found)})
@@ -150,15 +183,15 @@ def _error(refusal: Refusal) -> JsonObject:
     return {"message": refusal.message, "type": kind, "code": status}
 
 
-class _Answer:
-    """An answer that is filled with the outcomes of items, in their order, as far as its host can carry them."""
+class _Outcomes:
+    """The outcomes of items, in their order, as far as the host of the response can carry them."""
 
     def __init__(self, context: RequestContext, items: Sequence[Item]) -> None:
         limit = answer_limit(context.options, context.headers)
         self._is_text = limit is not None
-        # Each item is in the answer, with its outcome or as unprocessed.
+        # Each item is in the response, with its outcome or as unprocessed.
         echoed = sum(self._charge(dumps(item.json)) for item in items)
-        self._room = min(MAX_ANSWER_BYTES, MAX_ANSWER_BYTES if limit is None else limit.room) - echoed
+        self._room = min(MAX_RESPONSE_BYTES, MAX_RESPONSE_BYTES if limit is None else limit.room) - echoed
         self.parts: list[bytes] = []
         self.has_large = False
 
@@ -171,8 +204,8 @@ class _Answer:
         return bool(self.parts) and (self._room <= 0 or late)
 
     def add(self, parts: Sequence[bytes]) -> int:
-        """Adds outcomes as far as they fit, and returns how many. The first of an answer always does: it may be as long
-        as the answer to a load."""
+        """Adds outcomes as far as they fit, and returns how many. The first always does: it may be as long as the
+        response to a load."""
         for number, part in enumerate(parts):
             self._room -= self._charge(part)
             if self._room < 0 and self.parts:
@@ -181,9 +214,9 @@ class _Answer:
             self.parts.append(part)
         return len(parts)
 
-    def response(self, unprocessed: Sequence[Item]) -> Response:
-        """Returns the response, with these items as unprocessed."""
-        rest = b""
+    def response(self, unprocessed: Sequence[Item], *, consistent: bool = False) -> Response:
+        """Returns the response, with these items as unprocessed, and with whether it is of one instant."""
+        rest = b',"consistent":true' if consistent else b""
         if unprocessed:
             rest = b',"unprocessed":' + dumps({"relations": [item.json for item in unprocessed]})
         return Response(200, b"".join((b'{"relations":[', b",".join(self.parts), b"]", rest, b"}")))

@@ -41,10 +41,13 @@ async def resolve(client: Client, *names: str, **more: JsonValue) -> Answer:
     ],
     ids=lambda value: None,
 )
-async def test_each_item_is_judged_as_its_load_is(lake: Lake, grants: Sequence[JsonObject]) -> None:
+@pytest.mark.parametrize("consistent", [False, True])
+async def test_each_item_is_judged_as_its_load_is(
+    lake: Lake, grants: Sequence[JsonObject], *, consistent: bool
+) -> None:
     client = await lake.app.principal("reader", *grants)
     for name, target in TARGETS.items():
-        loaded, answer = await client.get(target), await resolve(client, name)
+        loaded, answer = await client.get(target), await resolve(client, name, consistent=consistent)
 
         if loaded.status == 403:
             assert (answer.status, answer.error_type) == (403, "NotAuthorizedException")
@@ -89,6 +92,7 @@ async def test_a_revocation_applies_to_the_next_request(lake: Lake) -> None:
     await lake.app.revoke("reader", on_table("TABLE_READ_DATA", "db", "t"))
 
     assert (await resolve(client, "t")).status == 403
+    assert (await resolve(client, "t", consistent=True)).status == 403
 
 
 async def test_a_request_keeps_to_its_budget() -> None:
@@ -97,4 +101,13 @@ async def test_a_request_keeps_to_its_budget() -> None:
     body: JsonObject = {"relations": [{"identifier": ["db", name]} for name in ("t", "u")]}
 
     assert within(await counted.cost(client, "POST", RESOLVE, body), 4, 1 + 2 * 2 + 2)
+    assert within(await counted.cost(client, "POST", RESOLVE, body), 2, 1 + 2 + 1)
+
+
+async def test_a_consistent_request_keeps_to_its_budget() -> None:
+    counted = await CountedCatalog().start(on_catalog("TABLE_READ_PROPERTIES"))
+    client = counted.client("reader")
+    body: JsonObject = {"relations": [{"identifier": ["db", name]} for name in ("t", "u")], "consistent": True}
+
+    assert within(await counted.cost(client, "POST", RESOLVE, body), 6, 2 + 3 * 2 + 2)
     assert within(await counted.cost(client, "POST", RESOLVE, body), 2, 1 + 2 + 1)

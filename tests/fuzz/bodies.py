@@ -232,7 +232,8 @@ def resolutions() -> Bodies:
         {"identifier": known.map(lambda named: [*named[0], named[1]])},
         optional={"etag": st.sampled_from(["*", '""', "x"]), "snapshots": st.sampled_from(["all", "refs"])},
     )
-    return st.fixed_dictionaries({"relations": st.lists(item, min_size=1, max_size=4)})
+    relations: st.SearchStrategy[JsonValue] = st.lists(item, min_size=1, max_size=4)
+    return st.fixed_dictionaries({"relations": relations}, optional={"consistent": st.booleans()})
 
 
 METRICS: JsonObject = {

@@ -7,7 +7,10 @@ import pytest
 
 from arco_catalog.http import resolve as resolving
 from arco_catalog.http.config import RESOLVE_MAX_ITEMS
+from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations import cut
+from arco_catalog.operations.load import read_metadata
 from arco_catalog.state.fields import mapping, objects
 from arco_catalog.state.memory import OutOfMemory
 from tests.support.http_service import HttpService
@@ -192,7 +195,7 @@ async def test_what_exceeds_the_bytes_of_an_answer_is_left_for_the_next(
     for name in names:
         await service.table(name)
     size = len((await service.client.get(f"{DB}/tables/t0")).body)
-    monkeypatch.setattr(resolving, "MAX_ANSWER_BYTES", 3 * size)
+    monkeypatch.setattr(resolving, "MAX_RESPONSE_BYTES", 3 * size)
     items = [item(name, snapshots="all", etag="x") for name in names]
 
     first = await resolve(service.client, *items)
@@ -207,7 +210,7 @@ async def test_what_exceeds_the_bytes_of_an_answer_is_left_for_the_next(
 async def test_the_first_state_is_sent_however_large_it_is(
     service: HttpService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolving, "MAX_ANSWER_BYTES", 1)
+    monkeypatch.setattr(resolving, "MAX_RESPONSE_BYTES", 1)
     answer = await resolve(service.client, item("t"), item("none"))
     assert (statuses(answer), unprocessed(answer)) == (["loaded"], [item("none")])
 
@@ -270,3 +273,76 @@ async def test_states_are_sent_as_they_are_stored(service: HttpService) -> None:
     answer = await resolve(service.client, item("u"))
 
     assert (await service.client.get(f"{DB}/tables/u")).body in answer.body
+
+
+# As they are at one instant.
+
+
+async def test_a_consistent_answer_has_all_states_and_a_field_that_confirms_it(service: HttpService) -> None:
+    await service.view("v")
+    items = [item("t"), item("v"), item("none"), item("t", snapshots="refs")]
+
+    plain, consistent = await resolve(service.client, *items), await resolve(service.client, *items, consistent=True)
+
+    assert consistent.json == {**plain.json, "consistent": True}
+    assert (await resolve(service.client, *items, consistent=False)).json == plain.json
+
+
+async def test_a_consistent_request_of_what_the_client_has_sends_no_state(service: HttpService) -> None:
+    [loaded] = outcomes(await resolve(service.client, item("t"), consistent=True))
+    again = await resolve(service.client, item("t", etag=loaded["etag"]), consistent=True)
+    assert statuses(again) == ["not-modified"]
+
+
+async def test_tables_that_never_rest_are_named_in_a_503(service: HttpService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one try, all that a process has not read before has moved."""
+    await service.table("u")
+    monkeypatch.setattr(cut, "TRIES", 1)
+
+    refused = await resolve(service.serve(), item("t"), item("none"), item("u"), consistent=True)
+
+    assert (refused.status, refused.error_type) == (503, "ServiceUnavailableException")
+    assert refused.headers["Retry-After"] == "1"
+    assert "in the last one db.t, db.u. Try again" in refused.message
+
+
+async def test_a_consistent_answer_is_whole_or_none(service: HttpService, monkeypatch: pytest.MonkeyPatch) -> None:
+    await service.table("u")
+    found = outcomes(await resolve(service.client, item("t"), item("u")))
+    monkeypatch.setattr(resolving, "MAX_RESPONSE_BYTES", 1_500)
+
+    refused = await resolve(service.client, item("t"), item("u"), consistent=True)
+    known = [item(name, etag=each["etag"]) for name, each in zip("tu", found, strict=True)]
+
+    assert (refused.status, refused.error_type) == (400, "AnswerTooLargeException")
+    assert "send their ETags" in refused.message
+    assert statuses(await resolve(service.client, *known, consistent=True)) == ["not-modified", "not-modified"]
+
+
+async def test_a_file_that_a_commit_has_removed_meanwhile_costs_another_cut(
+    service: HttpService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, missed = read_metadata, iter([True])
+
+    async def read(*arguments: object) -> bytes:
+        if next(missed, False):
+            raise NotFound("a commit has removed it")
+        return await real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cut, "read_metadata", read)
+
+    assert statuses(await resolve(service.client, item("t"), consistent=True)) == ["loaded"]
+
+
+async def test_a_missing_file_fails_a_consistent_request(service: HttpService) -> None:
+    made = await service.table("u")
+    await service.store.delete(str(made.json["metadata-location"]).removeprefix("memory:///"))
+
+    refused = await resolve(service.serve(), item("t"), item("u"), consistent=True)
+
+    assert (refused.status, refused.error_type) == (404, "NotFoundException")
+
+
+async def test_consistent_is_true_or_false(client: Client) -> None:
+    refused = await resolve(client, item("t"), consistent="yes")
+    assert (refused.status, "request.consistent" in refused.message) == (400, True)

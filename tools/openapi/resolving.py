@@ -68,6 +68,10 @@ SCHEMAS: Mapping[str, Json] = {
                 "maxItems": RESOLVE_MAX_ITEMS,
                 "items": reference("schemas", "ResolveRelationItem"),
             },
+            "consistent": {
+                "description": "Whether all items are loaded as they are at one instant, or none; not of the proposal.",
+                "type": "boolean",
+            },
         },
     },
     "LoadRelationResult": {"oneOf": [_result("table", "LoadTableResult"), _result("view", "LoadViewResult")]},
@@ -93,6 +97,7 @@ SCHEMAS: Mapping[str, Json] = {
         "required": ["relations"],
         "properties": {
             "relations": list_of(reference("schemas", "ResolveRelationResult")),
+            "consistent": {"description": "All states are of one instant.", "const": True},
             "unprocessed": {
                 "description": "Items beyond the bytes or the time of one answer: to be sent in another request.",
                 "type": "object",
