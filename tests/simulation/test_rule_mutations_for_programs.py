@@ -10,6 +10,7 @@ from tests.simulation import (
     rule_mutations_for_collections,
     rule_mutations_for_copies,
     rule_mutations_for_decisions,
+    rule_mutations_for_expiries,
     rule_mutations_for_fences,
     rule_mutations_for_keys,
     rule_mutations_for_polaris,
@@ -146,6 +147,9 @@ CASES: list[tuple[Mutation, str]] = [
     ),
     (rule_mutations_for_copies.transactions_that_commit_during_a_backup_read_once, "transactions_beside_a_backup"),
     (rule_mutations_for_copies.a_head_that_is_read_before_the_pointers, "transactions_beside_a_backup"),
+    (rule_mutations_for_expiries.what_the_table_names_read_never, "expiring"),
+    (rule_mutations_for_expiries.files_that_are_deleted_after_a_day, "expiring"),
+    (rule_mutations_for_expiries.other_tables_that_no_expiry_looks_at, "expiring"),
 ]
 
 

@@ -95,6 +95,10 @@ class Profile:
     """Whether ages are of seconds."""
     months: bool = False
     """Whether requests may lie days or weeks apart."""
+    lulls: tuple[int, ...] = LULLS
+    """How many days may lie between them."""
+    expires: bool = False
+    """Whether workers expire snapshots."""
     own_settings: bool = False
     """Whether servers have settings of their own."""
     lives: tuple[int, ...] = (0,)
@@ -189,6 +193,7 @@ class _Drawing:
             cleaning=rng.random() < profile.cleaning,
             ages=profile.collects and (not restores or rng.random() < 0.5),
             months=profile.months,
+            expires=profile.expires,
             own_settings=profile.own_settings,
             external=profile.external,
             disagreeing=profile.disagreeing,
@@ -224,7 +229,7 @@ class _Drawing:
         after = rng.random() * profile.gap if place or rng.random() < 0.6 else 0.0
         return Sending(
             request,
-            after=after + (DAY * rng.choice(LULLS) if profile.months else 0),
+            after=after + (DAY * rng.choice(profile.lulls) if profile.months else 0),
             process=process,
             others=others,
             twin=f"p{rng.randint(1, 3)}" if keyed and rng.random() < profile.twins else None,

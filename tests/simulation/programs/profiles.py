@@ -446,6 +446,37 @@ APPENDING_BESIDE_COLLECTIONS = replace(
 )
 """The same beside collections and purges."""
 
+EXPIRING = replace(
+    APPENDING,
+    weights={
+        "add-rows": 12,
+        "compact": 5,
+        "branch": 2,
+        "request-expiry": 8,
+        "purge": 10,
+        "register": 2,
+        "drop": 3,
+        "undrop": 3,
+        "rename": 1,
+        "transaction": 1,
+        "collect": 2,
+        "reconcile": 1,
+        "load": 1,
+    },
+    appends=(2, 2, 3),
+    months=True,
+    lulls=(0, 0, 0, 0, 1, 2, 3),
+    expires=True,
+    purge=0.3,
+    purges=0.5,
+    lives=(0, 0, 5),
+    requests=(4, 5, 6),
+)
+"""Workers that expire snapshots and delete their files days later, beside appends, compactions, drops and purges."""
+
+EXPIRING_BESIDE_RESTORES = replace(EXPIRING, restores=("in place", "elsewhere"), clients=(2, 3), requests=(3, 4, 5))
+"""The same in catalogs that are lost and restored, or copied."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -471,4 +502,6 @@ PROFILES: dict[str, Profile] = {
     "copied": COPIED,
     "appending": APPENDING,
     "appending beside collections": APPENDING_BESIDE_COLLECTIONS,
+    "expiring": EXPIRING,
+    "expiring beside restores": EXPIRING_BESIDE_RESTORES,
 }

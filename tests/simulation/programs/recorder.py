@@ -22,6 +22,8 @@ from arco_catalog.state.policies import PolicyEntry
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, Tombstone
+from arco_catalog.tasks.execution import PRINCIPAL as WORKER
+from arco_catalog.upkeep.expiry.executor import FILES_AGE_MS
 from storage_backends import Applied
 from tests.simulation.history import Event
 from tests.simulation.programs.collected import Deletions
@@ -33,6 +35,8 @@ from tests.support.past_heads import head_as_of
 
 PATHS = Paths("wh")
 STORE = "memory:///"
+WHOLE_SECONDS = 5
+"""By how much the store's clock, which tells whole seconds, may be ahead."""
 WITHOUT_POINTER = ("create-namespace", "create-generic-table", "create-semantic-model", "create-policy")
 """Creates whose effect is in the registry alone."""
 
@@ -52,6 +56,8 @@ class Recorder:
         self._outlived: set[str] = set()
         """Decisions that were deleted when no marker needed them any more."""
         self._segments: dict[str, Segment] = {}
+        self._expired: dict[str, tuple[str, float]] = {}
+        """Files that an expiry by a worker has left to no snapshot of a table: the table, and when that was."""
         self.deletions = Deletions(paths, self.history)
         self._event = Event(0.0, "")
         world.observe(self.see)
@@ -210,6 +216,10 @@ class Recorder:
         if decided is not None and not decided.committed:
             raise Lie(f"{principal}: {unit} shows, and did not commit")
         self._effect(Effect(at, principal, unit, kind, entity, name, file, base, since))
+        if principal == WORKER and base is not None:
+            manifests = self.history.manifests
+            left = {*manifests.files_of(self.document(base))} - {*manifests.files_of(document)}
+            self._expired.update(dict.fromkeys(left, (entity, at)))
 
     def document(self, file: str) -> JsonObject:
         """A metadata file."""
@@ -422,7 +432,7 @@ class Recorder:
 
     def _see_deletion(self, event: Event) -> None:
         file = STORE + event.key
-        if not file.endswith((".metadata.json", ".avro")):
+        if not file.endswith((".metadata.json", ".avro", ".parquet")):
             return
         named = {
             text(entry, "entity")
@@ -435,10 +445,17 @@ class Recorder:
             waiting = mapping(mapping(pointer, "intent"), "state").get("metadata_location")
             undecided = not self._decided_against(pointer)
             current = text(self.effective(entity), "metadata_location")
-            relied_on = {current, *_lists(self.history.documents.get(current))}
-            if file in relied_on or (undecided and file == waiting):
+            if file in self._relied_on(current) or (undecided and file in self._relied_on(waiting)):
                 needed = entity
+        expired, at = self._expired.get(file, ("", 0.0))
+        if needed is None and expired in named and event.at - at < FILES_AGE_MS / 1000 - WHOLE_SECONDS:
+            needed = f"a reader of {expired}, of which the snapshot expired {event.at - at:.0f} s before,"
         self.history.deletions.append(Deletion(event.at, file, needed))
+
+    def _relied_on(self, metadata: object) -> set[object]:
+        """A metadata file, and the files that it names."""
+        document = self.history.documents.get(str(metadata))
+        return {metadata, *(() if document is None else self.history.manifests.files_of(document))}
 
     def _decided_against(self, pointer: JsonObject) -> bool:
         known = self.history.transactions.get(str(mapping(pointer, "intent").get("transaction")))
@@ -448,11 +465,6 @@ class Recorder:
 def _deleted_nothing(event: Event) -> bool:
     """Whether a delete found no object, as the slower of two collections does."""
     return isinstance(event.detail, Applied) and event.detail.version == ""
-
-
-def _lists(document: JsonObject | None) -> set[object]:
-    """The manifest lists that metadata names."""
-    return {each.get("manifest-list") for each in sequence(document or {}, "snapshots") if isinstance(each, dict)}
 
 
 def _as_forgotten(operation: JsonObject, seen: CatalogState) -> JsonObject:

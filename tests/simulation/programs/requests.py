@@ -61,6 +61,7 @@ Kind = Literal[
     "reconcile",
     "errand",
     "purge",
+    "request-expiry",
     "collect",
     "set-keys",
 ]
@@ -68,7 +69,7 @@ Kind = Literal[
 READS: frozenset[Kind] = frozenset(
     {"load", "load-view", "load-generic", "load-model", "load-governance", "exists", "list", "load-namespace"}
 )
-WORK: frozenset[Kind] = frozenset({"reconcile", "errand", "purge", "collect", "set-keys"})
+WORK: frozenset[Kind] = frozenset({"reconcile", "errand", "purge", "request-expiry", "collect", "set-keys"})
 """What runs beside requests, and answers nobody."""
 VIEWS: frozenset[Kind] = frozenset(
     {"create-view", "commit-view", "drop-view", "rename-view", "govern-view", "load-view"}
@@ -189,6 +190,8 @@ class Conditions:
     """Whether the variables of servers disagree on how idempotency keys are read."""
     months: bool = False
     """Whether requests lie days apart, with the ages of a deployment."""
+    expires: bool = False
+    """Whether workers may have files to delete two days after an expiry."""
     restores: Literal["", "in place", "elsewhere"] = ""
     """Where a backup is restored."""
     survives: bool = False

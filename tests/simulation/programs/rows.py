@@ -40,6 +40,15 @@ class Manifests:
                         self.rows[path] = tuple(_row(each) for each in _records(read(path)))
                 self.lists[location] = tuple(entries)
 
+    def files_of(self, document: JsonObject) -> Iterator[str]:
+        """The manifest lists, manifests and data files that a document's snapshots name, as far as they were read."""
+        for snapshot in _list(document, "snapshots"):
+            location = snapshot.get("manifest-list")
+            yield location
+            for path, _, _ in self.lists.get(location, ()):
+                yield path
+                yield from self.rows[path]
+
     def rows_of(self, document: JsonObject, branch: str) -> Counter[str]:
         """The rows of a branch, none if there is no such branch."""
         snapshot = _head(document, branch)

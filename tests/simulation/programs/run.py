@@ -121,7 +121,8 @@ async def _end(player: Player, wrong: list[str], *, tasks: bool = True) -> None:
     ages = player.program.conditions.ages or player.program.conditions.months
     wrong += closed(history, world.snapshot(), paths, reconciled=False, collected=ages)
     await world.runtime.sleep(LEASES_OVER)
-    if tasks and player.program.conditions.window_ms is not None and not await finish_tasks(player):
+    has_tasks = player.program.conditions.expires or player.program.conditions.window_ms is not None
+    if tasks and has_tasks and not await finish_tasks(player):
         wrong.append("the tasks do not end")
     last = world.process(player.name_of("last walk"), 0)
     stats = await last.run(reconcile(player.fixture(last).session(deadline_ms=600_000)))

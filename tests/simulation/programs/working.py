@@ -3,9 +3,12 @@
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.operations.catalogs import Inventory
+from arco_catalog.planning.upkeep_policy import SnapshotExpiry
 from arco_catalog.protocol.key_resolution import set_key_policy
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.expiry.executor import FILES_AGE_MS
+from arco_catalog.upkeep.expiry.requests import request_expiry
 from arco_catalog.upkeep.jobs import Workplace, run_job
 from arco_catalog.upkeep.purge.worker import task_worker
 from arco_catalog.upkeep.reconcile import reconcile
@@ -18,19 +21,22 @@ from tests.simulation.programs.servers import Servers
 POLICIES = TaskPolicies.parse(
     {"delegation.task.lease.lost-timeout-duration": "20s", "delegation.retry.TABLE_PURGE.max-attempts": "100"}
 )
+OF_NO_AGE = SnapshotExpiry(0, 1)
+"""Removes all snapshots but those of branches and tags."""
 LOOKS = 200
-"""How often the last worker looks for tasks: each is due again within minutes."""
+"""How often the last worker looks for tasks: each is due again within minutes, or, if it is an expiry, within days."""
 
 
 async def finish_tasks(player: Servers) -> bool:
     """Works on tasks until there are none. Returns whether that was reached."""
     last = player.process("last worker")
     worker = task_worker(player.fixture(last).catalog, POLICIES)
-    for _ in range(LOOKS):
+    for look in range(LOOKS):
         await last.run(worker.run_due(lambda: False))
         if not player.world.keys(player.paths.open_tasks):
             return True
-        await player.world.runtime.sleep(40)
+        waits = player.program.conditions.expires and look % 10 == 9
+        await player.world.runtime.sleep(FILES_AGE_MS / 1000 if waits else 40)
     return False
 
 
@@ -52,6 +58,9 @@ async def work(player: Servers, sending: Sending) -> None:
             return
         if request.kind == "collect":
             await process.run(collect(fixture.session(deadline_ms=RUN_MS), delete=True))
+            return
+        if request.kind == "request-expiry":
+            await process.run(request_expiry(fixture.session(), *request.names[0], OF_NO_AGE))
             return
         if request.kind == "set-keys":
             await process.run(set_key_policy(fixture.session(), POLICIES_OF_KEYS[request.choice]))
