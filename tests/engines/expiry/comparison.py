@@ -95,7 +95,7 @@ def key_below(folder: Path, location: str) -> str:
 
 
 @dataclass(frozen=True)
-class Expired:
+class ExpiryByWorker:
     """What the worker makes of a table: the metadata behind the expiry, and the files that it deletes, `early` those
     that it deletes at once."""
 
@@ -104,7 +104,7 @@ class Expired:
     deleted: frozenset[str]
 
 
-async def expired_by_worker(case: Case, folder: Path) -> Expired:
+async def expired_by_worker(case: Case, folder: Path) -> ExpiryByWorker:
     """Lets the worker expire a copy of the table in memory. Two days pass."""
     runtime = StillRuntime()
     store = ScriptedStore(runtime.now_ms)
@@ -124,7 +124,7 @@ async def expired_by_worker(case: Case, folder: Path) -> Expired:
     early = {*case.there} - {*store.keys("")}
     runtime.ms += FILES_AGE_MS + 60_000
     await task_worker(fixture.another().catalog).run_due(lambda: False)
-    return Expired(after, frozenset(early), frozenset({*case.there} - {*store.keys("")}))
+    return ExpiryByWorker(after, frozenset(early), frozenset({*case.there} - {*store.keys("")}))
 
 
 async def faults(case: Case, folder: Path) -> list[str]:
@@ -132,7 +132,7 @@ async def faults(case: Case, folder: Path) -> list[str]:
     return departures(case, await expired_by_worker(case, folder))
 
 
-def departures(case: Case, ours: Expired) -> list[str]:
+def departures(case: Case, ours: ExpiryByWorker) -> list[str]:
     """In what an expiry by the worker departs from that by Java."""
     after, wanted = ours.after, case.deleted & case.there.keys()
     found = [

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.engines.expiry import planted
-from tests.engines.expiry.comparison import Case, Expired, case_of, departures, expired_by_worker
+from tests.engines.expiry.comparison import Case, ExpiryByWorker, case_of, departures, expired_by_worker
 from tests.engines.expiry.drawn_tables import set_back
 from tests.engines.lake import Lake
 from tests.engines.shell import EngineError, Rows, Sql
@@ -27,7 +27,7 @@ MODES = ", ".join(f"'write.{change}.mode' = 'merge-on-read'" for change in ("del
 
 
 @dataclass(frozen=True)
-class Written:
+class SparkTable:
     """A table that Spark has written in a catalog, its metadata, and its expiries by the ages of some seeds."""
 
     name: str
@@ -94,7 +94,7 @@ def statements(table: str, version: int) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module", params=[3, pytest.param(2, marks=pytest.mark.slow)])
-def written(request: pytest.FixtureRequest, spark: Sql, local_lake: Lake, java: JavaProgram) -> Written:
+def written(request: pytest.FixtureRequest, spark: Sql, local_lake: Lake, java: JavaProgram) -> SparkTable:
     version, lake = request.param, local_lake
     name, table = f"v{version}", f"{lake.name}.{NAMESPACE}.v{version}"
     spark(f"CREATE NAMESPACE IF NOT EXISTS {lake.name}.{NAMESPACE}")
@@ -103,10 +103,10 @@ def written(request: pytest.FixtureRequest, spark: Sql, local_lake: Lake, java: 
     location = lake.bystander.load_table(f"{NAMESPACE}.{name}").metadata_location
     metadata = json.loads(Path(location.removeprefix("file://")).read_bytes())
     cases = [case_of(java, name, WAREHOUSE, set_back(Random(seed), metadata), root(lake)) for seed in SEEDS]
-    return Written(name, lake, spark, metadata, cases)
+    return SparkTable(name, lake, spark, metadata, cases)
 
 
-async def test_snapshots_and_files_are_those_of_java(written: Written) -> None:
+async def test_snapshots_and_files_are_those_of_java(written: SparkTable) -> None:
     found = [fault for case in written.cases for fault in departures(case, await expire(written, case))]
 
     assert found == [], "\n".join(found)
@@ -116,7 +116,7 @@ async def test_snapshots_and_files_are_those_of_java(written: Written) -> None:
         assert any(kind in key for case in written.cases for key in case.deleted), kind
 
 
-async def expire(written: Written, case: Case) -> Expired:
+async def expire(written: SparkTable, case: Case) -> ExpiryByWorker:
     return await expired_by_worker(case, written.folder)
 
 
@@ -131,7 +131,7 @@ def without(folder: Path, keys: frozenset[str]) -> Iterator[None]:
         path.write_bytes(body)
 
 
-async def test_spark_reads_the_rows_of_each_kept_snapshot_as_before(written: Written) -> None:
+async def test_spark_reads_the_rows_of_each_kept_snapshot_as_before(written: SparkTable) -> None:
     case = max(written.cases, key=lambda case: len(case.after["snapshots"]) * len(case.deleted))
     expired = await expire(written, case)
     before = written.read_all(expired.after)
@@ -150,7 +150,7 @@ async def test_spark_reads_the_rows_of_each_kept_snapshot_as_before(written: Wri
     ids=lambda plant: plant.__name__,
 )
 async def test_an_expiry_with_a_bug_is_noticed(
-    written: Written, plant: planted.Plant, monkeypatch: pytest.MonkeyPatch
+    written: SparkTable, plant: planted.Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
     for case in written.cases:

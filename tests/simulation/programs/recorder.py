@@ -36,7 +36,7 @@ from tests.support.past_heads import head_as_of
 PATHS = Paths("wh")
 STORE = "memory:///"
 WHOLE_SECONDS = 5
-"""By how much the store's clock, which tells whole seconds, may be ahead."""
+"""By how much the store's clock, which has whole seconds, may be ahead."""
 WITHOUT_POINTER = ("create-namespace", "create-generic-table", "create-semantic-model", "create-policy")
 """Creates whose effect is in the registry alone."""
 
