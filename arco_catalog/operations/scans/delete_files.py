@@ -55,6 +55,8 @@ FILE_BYTES: Final = 1_000
 """Bytes of memory of a delete file."""
 ROW_WORK: Final = 400
 """Bytes that the work on a delete file in a part counts as when it is given to a thread."""
+MANIFEST_WORK: Final = 1_000
+"""Bytes that the work on a delete manifest in the list counts as: a hash of what is stated of it names its part."""
 STEP_BYTES: Final = 512 << 10
 """Bytes of memory of the delete files that are decoded of a part before they are counted."""
 PIECE_BYTES: Final = 2 << 20
@@ -104,10 +106,7 @@ class DeleteFiles:
             self._index = await self._indexed(await self._entries(scan.matching, scan.selection_of))
             self.column_ids = self._index.column_ids
             return
-        names = {manifest.manifest_path for manifest in scan.matching}
-        for run in runs_of(scan.manifests):
-            if not names.isdisjoint(manifest.manifest_path for manifest in run):
-                self._parts.append(_Part(run, self._key(run)))
+        self._parts = await off_loop(MANIFEST_WORK * len(scan.manifests), self._matching_parts)
         for batch in batches(self._parts, AT_ONCE):
             await gather(*map(self._read_begin, batch))
         for part in self._parts:
@@ -115,6 +114,15 @@ class DeleteFiles:
                 await self._make(part)
         headers = [part.header for part in self._parts if part.header is not None]
         self.column_ids = frozenset(column for header in headers for column in header.columns)
+
+    def _matching_parts(self) -> "list[_Part]":
+        names = {manifest.manifest_path for manifest in self._scan.matching}
+        runs = [
+            run
+            for run in runs_of(self._scan.manifests)
+            if not names.isdisjoint(manifest.manifest_path for manifest in run)
+        ]
+        return [_Part(run, self._key(run)) for run in runs]
 
     def close(self) -> None:
         """Gives back the memory of the delete files. No index is used any more."""

@@ -102,6 +102,7 @@ class Planner:
             self._memory.close()
             if self._deletes is not None:
                 self._deletes.close()
+                self._deletes = None  # it refers to this object, and large cycles may not be collected for a while
 
     async def _plan(self, part: Range) -> PartPlan:
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1

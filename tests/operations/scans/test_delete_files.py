@@ -1,6 +1,7 @@
 """A plan finds the delete files of its data files, and where they are many, reads few of them."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ from arco_catalog.operations.scans import delete_files, delete_memory
 from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes, runs_of
 from arco_catalog.operations.scans.delete_memory import DeletesMemory, deletes_memory
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
+from arco_catalog.state import worker_threads
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.paths import Paths
 from storage_backends import ABSENT, ANY
@@ -131,6 +133,25 @@ async def test_the_parts_of_an_index_are_made_by_the_first_plan_and_read_by_the_
     assert first.calls == 3 + 5 + 3  # what is there of the parts, the manifests, the parts
     assert second.calls == 3
     assert reading_memory().used == 0
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_thread_names_the_parts_of_many_manifests(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hash of what the list states of 3,000 manifests is tens of milliseconds, for each answer."""
+    for number in range(4):
+        await table.add(vector(number))
+    in_loop: list[bool] = []
+    runs = delete_files.runs_of
+
+    def observed(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:
+        in_loop.append(threading.current_thread() is threading.main_thread())
+        return runs(manifests)
+
+    monkeypatch.setattr(delete_files, "runs_of", observed)
+    for count in (worker_threads.SMALL_BYTES, 4 * delete_files.MANIFEST_WORK):
+        monkeypatch.setattr(worker_threads, "SMALL_BYTES", count)
+        await table.found(data(1))
+    assert in_loop == [True, False]
 
 
 @pytest.mark.usefixtures("many")

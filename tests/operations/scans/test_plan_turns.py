@@ -1,12 +1,17 @@
 """Plans that come together are all answered: some at a time, of which none waits for what another one keeps."""
 
 import asyncio
+import gc
 import threading
+import weakref
+from collections.abc import Callable
 
 import pytest
 
 from arco_catalog.iceberg.scan_request import parse_plan_request
+from arco_catalog.operations.scans import delete_files
 from arco_catalog.operations.scans.answer import TaskAnswer
+from arco_catalog.operations.scans.delete_files import DeleteFiles
 from arco_catalog.operations.scans.files_memory import FREE_BYTES, MAX_FILES_BYTES, FilesMemory
 from arco_catalog.operations.scans.plan_turns import PLANS_AT_ONCE, SENT_WEIGHT, TURN_BYTES, plan_turns
 from arco_catalog.operations.scans.planner import ENTRY_BYTES, PartPlan, Planner
@@ -142,3 +147,38 @@ async def test_threads_plan_the_files_of_many_small_manifests(
         await plan(made.session())
         assert len(in_loop) == MANIFESTS * FILES
         assert sum(in_loop) < 4 * FILES
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few_deletes", "an_index_of_deletes"])
+async def test_nothing_of_a_plan_waits_for_the_collector_of_cycles(
+    made: CountingFixture, monkeypatch: pytest.MonkeyPatch, few: bool
+) -> None:
+    """The collector leaves large objects alone for as long as any request has memory for some. A megabyte of an index
+    of deletes stayed for each answer."""
+    monkeypatch.setattr(delete_files, "FEW_FILES", 2_000 if few else 0)
+    kept: list[weakref.ref[object]] = []
+    for each in (Planner, DeleteFiles):
+        monkeypatch.setattr(each, "__init__", noting(each.__init__, kept))
+    state = await made.commit({"requirements": [], "updates": []})
+    table = ScannedTable(made.store, state.metadata_location.rpartition("/metadata/")[0])
+    deletes = Manifest([entry("memory:///wh/d.parquet", content=1)], content=1)
+    await made.commit(commit_of(await table.snapshot(2, [Manifest([entry("memory:///wh/1.parquet")]), deletes])))
+    gc.disable()
+    try:
+        found = await plan(made.session())
+        assert (found.planned.tasks.files, found.planned.tasks.delete_files) == (1, 1)
+        del found
+        assert len(kept) == 2
+        assert [each() for each in kept] == [None, None]
+    finally:
+        gc.enable()
+
+
+def noting(work: Callable[..., None], kept: list[weakref.ref[object]]) -> Callable[..., None]:
+    """Returns `work`, a constructor, which then keeps a weak reference to each object."""
+
+    def noted(made: object, *arguments: object) -> None:
+        kept.append(weakref.ref(made))
+        work(made, *arguments)
+
+    return noted
