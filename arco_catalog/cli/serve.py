@@ -156,6 +156,7 @@ async def _serve(options: ServeOptions) -> None:
             what.realms,
             what.authentication,
             rates=_rates(options),
+            policy=what.policy,
             console=None if options.no_console else await asyncio.to_thread(read_console, sign_in=parsed.sign_in),
         )
         config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)

@@ -2,13 +2,22 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from arco_catalog.authentication.authorization import is_off
 from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.serve_options import ServeOptions
 from arco_catalog.cli.server_options import ServerOptions
-from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE, VENDING_KEYS_FILE, VENDING_LIFETIME
+from arco_catalog.config.variables import (
+    AUTH,
+    AUTHORIZATION,
+    OPA_BATCH_URL,
+    OPA_URL,
+    TOKEN_KEY_FILE,
+    VENDING_KEYS_FILE,
+    VENDING_LIFETIME,
+)
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService, ServedRealms
 from arco_catalog.operations.catalogs import realm_exists, realm_was_dropped
@@ -17,6 +26,9 @@ from arco_catalog.operations.realms import Realm, realms_beside
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
+
+if TYPE_CHECKING:  # a server without a policy has no use for it
+    from arco_catalog.authentication.opa import PolicyAgent, WireSend
 
 
 @asynccontextmanager
@@ -29,6 +41,7 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
     url = canonical_url(options.store, options.environment)
     realms = realms_beside(catalog, url, options.realm, vending)
     setup = authentication_setup(options, realms[0].name, runtime)
+    policy, sending = _policy(options.environment, runtime)
     authorizes = not is_off(options.environment)
     try:
         missing = [realm for realm in realms if not await realm_exists(realm)]
@@ -36,7 +49,7 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
             authentication = None if setup is None or setup.open else setup.authentication
             if options.realm or (authentication is not None and (authorizes or INTERNAL in options.auth)):
                 raise CliError(_without_realm(options, missing))
-            yield ServedRealms(authentication=authentication)
+            yield ServedRealms(authentication=authentication, policy=policy)
             return
         for realm in realms:
             if await realm_was_dropped(realm):
@@ -50,11 +63,23 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
                 "authenticate (--auth none: not at all)"
             )
         vending.check()
-        yield ServedRealms(RealmService.of(realms, setup, runtime.entropy, judged=authorizes))
+        yield ServedRealms(RealmService.of(realms, setup, runtime.entropy, judged=authorizes), policy=policy)
     finally:
         await vending.close()
+        if sending is not None:
+            await sending.close()
         if setup is not None:
             await setup.close()
+
+
+def _policy(
+    environment: Mapping[str, str], runtime: SystemRuntime
+) -> "tuple[PolicyAgent, WireSend] | tuple[None, None]":
+    if not any(environment.get(variable.name) for variable in (OPA_URL, OPA_BATCH_URL)):
+        return None, None
+    from arco_catalog.authentication.opa import load_policy_agent
+
+    return load_policy_agent(environment, runtime)
 
 
 def _without_realm(options: ServeOptions, missing: Sequence[Realm]) -> str:

@@ -158,6 +158,10 @@ class Seconds:
 
 TOKEN_LIFETIME_S = Seconds(10, 86_400)
 """Until a token expires: at least ten seconds, since its client must have time to use it, and at most a day."""
+OPA_TIMEOUT_S = Seconds(1, 10)
+"""How long a policy may take to answer: less than a request may take."""
+OPA_CACHE_S = Seconds(0, 5)
+"""How long an answer of a policy that allows something is used again."""
 VENDED_LIFETIME_S = Seconds(60, 43_200)
 """How long a vended credential is used: at least a minute, since its client must have time to use it, and at most the
 twelve hours that STS allows."""

@@ -6,6 +6,8 @@ read those of `AUTHENTICATION` and `VENDING`, and their stores those of `STORE_S
 from arco_catalog.config.durations import parse_duration
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
+    OPA_CACHE_S,
+    OPA_TIMEOUT_S,
     TOKEN_LIFETIME_S,
     VENDED_LIFETIME_S,
     Choice,
@@ -444,6 +446,36 @@ GATEWAY_ROLES_CLAIM = _text(
     "claim of these that names the principal roles to activate; unset, all are activated",
     "NAME",
 )
+OPA_URL = _text(
+    "ARCO_OPA_URL",
+    "rule of Open Policy Agent that must allow each request, besides the grants, such as "
+    "https://opa.example.com/v1/data/arco/allow",
+    "URL",
+)
+OPA_BATCH_URL = _text(
+    "ARCO_OPA_BATCH_URL",
+    "rule that answers for up to 1,000 such questions at once, such as https://opa.example.com/v1/data/arco/batch; "
+    "without it lists are not filtered, and the namespace system is closed",
+    "URL",
+)
+OPA_TIMEOUT = Variable(
+    "ARCO_OPA_TIMEOUT",
+    "seconds that Open Policy Agent may take for an answer, from 1 to 10; then a request gets 503",
+    OPA_TIMEOUT_S,
+    "2",
+    "SECONDS",
+)
+OPA_CACHE = Variable(
+    "ARCO_OPA_CACHE",
+    "seconds for which an answer that allows something is used again, from 0 to 5: so long may a revocation take",
+    OPA_CACHE_S,
+    "5",
+    "SECONDS",
+)
+OPA_TOKEN_FILE = _text("ARCO_OPA_TOKEN_FILE", "file with a token that Open Policy Agent is sent, read at start", "FILE")
+OPA_CA = _text(
+    "ARCO_OPA_CA", "file with the authorities that may sign its certificate, in place of the system's", "FILE"
+)
 VENDING_LIFETIME = Variable(
     "ARCO_VENDING_LIFETIME",
     "seconds until clients replace credentials for the files of a table, from 60 to 43200; keys of STS are valid for "
@@ -503,6 +535,16 @@ AUTHENTICATION: tuple[Variable[object], ...] = (
     GATEWAY_ROLES_CLAIM,
 )
 """Authentication of callers: read by the server and by the functions."""
+
+POLICY: tuple[Variable[object], ...] = (
+    OPA_URL,
+    OPA_BATCH_URL,
+    OPA_TIMEOUT,
+    OPA_CACHE,
+    OPA_TOKEN_FILE,
+    OPA_CA,
+)
+"""The policy that is asked about requests: read by the server and by the functions."""
 
 VENDING: tuple[Variable[object], ...] = (
     VENDING_ENDPOINTS,

@@ -26,6 +26,7 @@ from arco_catalog.telemetry.telemetry import Telemetry
 if TYPE_CHECKING:  # importing them takes time, which a cold start without console and realms saves
     from arco_catalog.http.console.files import Console
     from arco_catalog.http.realms import RealmService
+    from arco_catalog.protocol.policy import Policy
 
 SEVERAL = "-"
 """The warehouse that telemetry shows for a request that names none, if the app serves several."""
@@ -40,13 +41,15 @@ def create_app(
     guard: Callable[[Handle], Handle] | None = None,
     rates: RequestRates | None = None,
     console: "Console | None" = None,
+    policy: "Policy | None" = None,
 ) -> "App":
     """Returns an app that serves the catalogs in `warehouses` by their names, with these `options` or the default
     ones. With `realms` it serves the catalogs of these realms instead, and also the management API and the endpoint
     for tokens. If `telemetry` is given, every request is reported to it. If `authentication` is given, it must accept
     the caller of a request, except on public routes such as `/health`. `guard` wraps the layer that serves requests in
     one that may refuse them. `rates` limits the requests of each principal, except on public routes. With `console` it
-    also serves these pages. The caller closes the catalogs after the app's last request."""
+    also serves these pages. If `policy` is given, it must allow each request, besides the grants. The caller closes the
+    catalogs after the app's last request."""
     options = options or HttpOptions()
     routes = (*HEALTH, *ROUTES) if options.health else ROUTES
     if realms is not None:
@@ -60,7 +63,7 @@ def create_app(
         from arco_catalog.http.console.routes import CONSOLE
 
         routes = (*routes, *CONSOLE)
-    return App(warehouses, options, routes, telemetry, realms, authentication, guard, rates, console)
+    return App(warehouses, options, routes, telemetry, realms, authentication, guard, rates, console, policy)
 
 
 class App:
@@ -78,13 +81,14 @@ class App:
         guard: Callable[[Handle], Handle] | None = None,
         rates: RequestRates | None = None,
         console: "Console | None" = None,
+        policy: "Policy | None" = None,
     ) -> None:
         self._memory = Memory(options.request_memory_bytes, options.memory_seconds)
         # A body that could never get the memory it takes is refused at once.
         options = replace(options, max_body_bytes=min(options.max_body_bytes, self._memory.max_bytes // BODY_WEIGHT))
         usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
         # The layers, from the inside out: a request passes them from the last to the first.
-        service = Service(warehouses, options, routes, realms, authentication, console)
+        service = Service(warehouses, options, routes, realms, authentication, console, policy)
         handle: Handle = Dispatch(service, Router(routes), rates).handle
         handle = handle if guard is None else guard(handle)
         handle = Encoding(handle, options).handle

@@ -16,6 +16,8 @@ from arco_catalog.config.variables import (
     MAX_BODY,
     METRICS,
     NAMESPACE_SEPARATOR,
+    OPA_BATCH_URL,
+    OPA_URL,
     REALM,
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
@@ -31,6 +33,7 @@ from arco_catalog.telemetry.telemetry import Telemetry
 
 if TYPE_CHECKING:  # importing it takes time, which a cold start without the console saves
     from arco_catalog.http.console.files import Console
+    from arco_catalog.protocol.policy import Policy
 
 
 def function_options(environment: Mapping[str, str]) -> HttpOptions:
@@ -62,10 +65,12 @@ async def function_app(
     With `ARCO_AUTH` the app serves authenticated callers: the realms of the store, or `catalog` if `served_by_function`
     returns no realms. Without it, the app serves `catalog` to every caller that the gateway lets in, but refuses
     requests once it has found a realm in the store (`RealmGuard`); with `ARCO_AUTHORIZATION=off` it does not look for
-    one. With `ARCO_CONSOLE` the app serves the console of its package. Raises `ValueError` for an invalid variable,
+    one. With `ARCO_CONSOLE` the app serves the console of its package. With `ARCO_OPA_URL` each request also needs the
+    consent of Open Policy Agent. Raises `ValueError` for an invalid variable,
     `FileNotFoundError` for a package without the console, and `StoreError` if the store does not answer.
     """
     one = {catalog.settings.warehouse: catalog}
+    policy = _policy(environment, runtime)
     console = _packaged_console(environment) if CONSOLE.read(environment) else None
     if AUTH.read(environment):
         # Imported here, because a cold start without realms has no use for it.
@@ -73,14 +78,26 @@ async def function_app(
 
         served = await served_by_function(environment, catalog, runtime)
         warehouses = one if served.realms is None else {}
-        return create_app(warehouses, options, telemetry, served.realms, served.authentication, console=console)
+        return create_app(
+            warehouses, options, telemetry, served.realms, served.authentication, console=console, policy=policy
+        )
     if is_off(environment):
-        return create_app(one, options, telemetry, console=console)
+        return create_app(one, options, telemetry, console=console, policy=policy)
 
     def guard(inner: Handle) -> Handle:
         return RealmGuard(inner, catalog, REALM.read(environment)).handle
 
-    return create_app(one, options, telemetry, guard=guard, console=console)
+    return create_app(one, options, telemetry, guard=guard, console=console, policy=policy)
+
+
+def _policy(environment: Mapping[str, str], runtime: SystemRuntime) -> "Policy | None":
+    if not any(environment.get(variable.name) for variable in (OPA_URL, OPA_BATCH_URL)):
+        return None
+    # Imported here, because a cold start without a policy has no use for it.
+    from arco_catalog.authentication.opa import load_policy_agent
+
+    policy, _ = load_policy_agent(environment, runtime)
+    return policy
 
 
 def _packaged_console(environment: Mapping[str, str]) -> "Console":

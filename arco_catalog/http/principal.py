@@ -25,6 +25,8 @@ class Caller:
     unidentified_because: str | None = None
     identity: Identity | None = None
     name: str | None = None
+    roles: tuple[str, ...] = ()
+    """The names of the principal roles that the caller's token activates; empty if it names none."""
     realm: str | None = None
     """The realm whose principal the caller is; None for a caller whose identity an issuer or a gateway confirms."""
 
@@ -58,7 +60,9 @@ async def authenticated_caller(
     found = await authentication.authenticate(RequestCredentials(headers, event))
     identity = found.identity if judged else None
     realm = None if found.identity.issued else found.realm
-    return found.realm, Caller(found.identity.principal, found.session, None, identity, found.name, realm)
+    roles = tuple(sorted(found.identity.activated or ()))
+    principal = found.identity.principal
+    return found.realm, Caller(principal, found.session, None, identity, found.name, roles=roles, realm=realm)
 
 
 def caller_of(scope: Scope) -> Caller:

@@ -24,6 +24,7 @@ from storage_backends.lazy_dataclass import dataclass
 if TYPE_CHECKING:  # they need libraries that a command at a store may lack
     from arco_catalog.authentication.setup import AuthenticationSetup
     from arco_catalog.authentication.token_endpoint import TokenEndpoint
+    from arco_catalog.protocol.policy import Policy
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,6 +107,8 @@ class ServedRealms:
 
     realms: RealmService | None = None
     authentication: Authentication | None = None
+    policy: "Policy | None" = None
+    """What must allow each request besides; None if there is nothing."""
 
 
 async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:

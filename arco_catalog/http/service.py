@@ -13,6 +13,7 @@ from storage_backends.lazy_dataclass import dataclass
 if TYPE_CHECKING:  # importing them takes time, which a cold start without console and realms saves
     from arco_catalog.http.console.files import Console
     from arco_catalog.http.realms import RealmService
+    from arco_catalog.protocol.policy import Policy
 
 
 class Endpoint(Protocol):
@@ -40,7 +41,8 @@ class Endpoint(Protocol):
 class Service:
     """What one app serves at its `routes`: the catalogs of `realms`, or else `warehouses` by their names to callers
     that `authentication` accepts. Without realms and authentication it serves every caller that its gateway lets in.
-    `console` are the files of the console, None if the app does not serve it."""
+    `console` are the files of the console, None if the app does not serve it. `policy` must allow each request, besides
+    the grants; None if there is none."""
 
     warehouses: Mapping[str, Catalog]
     options: HttpOptions
@@ -48,6 +50,7 @@ class Service:
     realms: "RealmService | None" = None
     authentication: Authentication | None = None
     console: "Console | None" = None
+    policy: "Policy | None" = None
 
     @property
     def default_warehouse(self) -> str | None:

@@ -4,6 +4,7 @@ unless another session has authorized the request."""
 
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arco_catalog.http.compression import answer_limit
@@ -129,11 +130,12 @@ class Sessions:
         which may do so without a privilege. Raises `BadRequest` for a malformed source, and for a name in the path that
         no entity can have."""
         if not self._is_restricted:
-            return self._open_registry(ALLOW_ALL)
+            return self._open_registry(self._with_policy(ALLOW_ALL, None))
         from arco_catalog.protocol.rights import RealmAccess  # only for servers that enforce access
 
         named = self._source().named
-        return self._open_registry(RealmAccess(self._identity, self.requirements(), itself, names_source=named))
+        access = RealmAccess(self._identity, self.requirements(), itself, names_source=named)
+        return self._open_registry(self._with_policy(access, None))
 
     def open_authorized_realm(self) -> Session:
         """Returns a session with the registry of the realm that checks no rights, for a request that was allowed before
@@ -211,8 +213,30 @@ class Sessions:
         a caller that may not know of an object gets the error for a missing one. Raises the errors of
         `requirements`."""
         if not self._is_restricted:
-            return ALLOW_ALL
-        return self._restricted_access(catalog, self.requirements(), hides=hides, names_source=source.named)
+            return self._with_policy(ALLOW_ALL, catalog)
+        access = self._restricted_access(catalog, self.requirements(), hides=hides, names_source=source.named)
+        return self._with_policy(access, catalog)
+
+    def _with_policy(self, access: Access, catalog: Catalog | None) -> Access:
+        """Returns access to a catalog, or to the realm itself for None, that also needs the consent of the server's
+        policy; the same access if the server has none. Raises the errors of `requirements`."""
+        policy = self.service.policy
+        if policy is None:
+            return access
+        # Imported here, because a server without a policy has no use for them.
+        from arco_catalog.planning.policy_questions import Actor
+        from arco_catalog.protocol.policy import PolicyAccess
+
+        caller, realm = self.request.caller, self.realm
+        actor = Actor(caller.shown, caller.principal, caller.roles, None if realm is None else realm.name)
+        registry = self.required_realm.registry if catalog is None else catalog
+        name = None if catalog is None else catalog.settings.warehouse
+        page_key = None if access.is_restricted else partial(self._page_key, registry)
+        return PolicyAccess(access, policy, actor, name, self.requirements(), registry.runtime.now_ms, page_key)
+
+    async def _page_key(self, catalog: Catalog) -> bytes:
+        """Returns the key that seals page tokens of a catalog where no grants are checked, and a policy hides names."""
+        return await catalog.session(self._operation(catalog, self._source()), ALREADY_AUTHORIZED).state.page_key()
 
     def _restricted_access(
         self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True, names_source: bool = False

@@ -5,20 +5,22 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import field
+from itertools import islice
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
 from arco_catalog.operations.history import AHEAD, OWN, HistoryCommit, walk_commits
 from arco_catalog.operations.listing import Paging
-from arco_catalog.planning.access import Securable
+from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.history import DROPS, READS, names_in, requirement_of, undo_of
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.fields import mapping, texts
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.index import Index, Namespace
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
 from storage_backends.lazy_dataclass import dataclass
 
@@ -121,7 +123,9 @@ class _Reader:
         """Reads the operations of a commit from the one at `place` on. Returns where the next page starts, as the
         sequence number of a commit and the place in it, or None if this page goes on. Each page gets further."""
         self.commits += 1
-        for number, operation in enumerate(commit.operations()[place:], place):
+        operations = commit.operations()[place:]
+        await self._prepare(operations)
+        for number, operation in enumerate(operations, place):
             spent = self.judged > 0 and self._reads > MAX_READS
             if len(self.operations) == self.size or spent:
                 return commit.sequence, number
@@ -138,6 +142,20 @@ class _Reader:
     @property
     def _reads(self) -> int:
         return self.commits + self.session.state.used_segments
+
+    async def _prepare(self, operations: Sequence[JsonObject]) -> None:
+        """Prepares `_may_see` of as many of these operations as a page may have, if that saves calls."""
+
+        def required(index: Index) -> Steps[Sequence[Requirement]]:
+            selected = (each for each in operations if each.get("kind") not in OWN and self.selection.selects(each))
+            found = [Requirement(each) for each in sorted(READS)]
+            for operation in islice(selected, MAX_ROWS):
+                found.append((yield from requirement_of(index, operation)))
+                if operation.get("kind") in DROPS:
+                    found.append(Requirement(Privilege.TABLE_CREATE, Securable(texts(operation, "namespace"))))
+            return found
+
+        await self.session.access.prepare(self.session.state, self.head, required)
 
     async def _may_see(self, operation: JsonObject) -> bool:
         session, head = self.session, self.head

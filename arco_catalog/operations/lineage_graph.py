@@ -3,6 +3,7 @@ limits (docs/design/lineage.md#graph)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from itertools import islice
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.lineage_events import LAST_DAYS, MAX_DAYS, EventReader, list_events
@@ -14,11 +15,13 @@ from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.confidence import is_servo
 from arco_catalog.planning.lineage_edges import Commit
 from arco_catalog.planning.lineage_graph import (
+    MAX_NODES,
     GraphEdge,
     GraphNode,
     GraphTable,
     LineageGraph,
     LineageQuery,
+    find_table,
     lineage_graph,
 )
 from arco_catalog.planning.lineage_names import dataset_tags, table_tags
@@ -28,7 +31,7 @@ from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import carry_out, relation_entry
 from arco_catalog.state.fields import mapping, optional_text
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.index import Index, Namespace
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import day_of
 from arco_catalog.state.receipt import COMMITTED
@@ -87,7 +90,15 @@ async def read_lineage(
     catalogs = (session.settings.warehouse,)
     query = LineageQuery(root, upstream, downstream, distance, catalogs, events.events, written.commits, may_know)
 
+    def tables_named(index: Index) -> Steps[Sequence[Requirement]]:
+        datasets = dict.fromkeys(each for event in events.events for each in (*event.inputs, *event.outputs))
+        found = [_required(None)]
+        for dataset in islice(datasets, MAX_NODES):
+            found.append(_required((yield from find_table(index, dataset, catalogs))))
+        return found
+
     async def search() -> LineageGraph:
+        await session.access.prepare(session.state, head, tables_named)
         datasets = sum(len(event.inputs) + len(event.outputs) for event in events.events)
         return await carry_out(session.state, head.index, lineage_graph(head.index, query), DATASET_BYTES * datasets)
 

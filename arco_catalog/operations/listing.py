@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
-from arco_catalog.planning.access import Securable
+from arco_catalog.planning.access import LISTS, Requirement, Securable, SecurableKind
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import existing_namespace
 from arco_catalog.planning.privileges import Privilege
@@ -25,7 +26,8 @@ from arco_catalog.protocol.instant import one_instant
 from arco_catalog.protocol.lookup import carry_out, entries_in, load
 from arco_catalog.protocol.past_heads import past_head
 from arco_catalog.state.access import SegmentGone, State
-from arco_catalog.state.entries import find_namespace
+from arco_catalog.state.entries import Kind, find_namespace
+from arco_catalog.state.fields import text
 from arco_catalog.state.index import Index, Namespace, level, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.policies import policies_in
@@ -69,10 +71,13 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
     def item(key: str, _: JsonObject) -> JsonValue:
         return [*parent, key.rpartition("\n")[2]]
 
-    return await _list(session, _Level(parent, namespaces_in(parent), item), paging)
+    def on(item: JsonValue) -> Securable:
+        return Securable(tuple(map(str, item)) if isinstance(item, list) else ())
+
+    return await _list(session, _Level(parent, namespaces_in(parent), item, on), paging)
 
 
-async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> ListingPage:
+async def list_relations(session: Session, namespace: Namespace, kind: Kind, paging: Paging) -> ListingPage:
     """Lists the names of all relations of one kind in a namespace, without those of transactions that have not
     committed. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
 
@@ -80,7 +85,8 @@ async def list_relations(session: Session, namespace: Namespace, kind: str, pagi
         name = key.rpartition("\n")[2]
         return {"namespace": [*namespace], "name": name} if entry.get("type") == kind else None
 
-    return await _list(session, _Level(namespace, relations_in(namespace), item), paging)
+    on = partial(_named, namespace, kind)
+    return await _list(session, _Level(namespace, relations_in(namespace), item, on), paging)
 
 
 async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> ListingPage:
@@ -92,7 +98,10 @@ async def list_dropped_tables(session: Session, namespace: Namespace, paging: Pa
     def item(_: str, entry: JsonObject) -> JsonValue:
         return entry if entry.get("type") == "table" and Tombstone(entry).state != PURGED else None
 
-    return await _list(session, _DroppedLevel(namespace, level("tombstone", namespace), item), paging)
+    def on(item: JsonValue) -> Securable:
+        return Securable(namespace, entity=text(item, "entity") if isinstance(item, dict) else None)
+
+    return await _list(session, _DroppedLevel(namespace, level("tombstone", namespace), item, on), paging)
 
 
 async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> ListingPage:
@@ -103,7 +112,13 @@ async def list_policies(session: Session, namespace: Namespace, policy_type: str
         matches = policy_type in (None, entry.get("type"))
         return {"namespace": [*namespace], "name": key.rpartition("\n")[2]} if matches else None
 
-    return await _list(session, _Level(namespace, policies_in(namespace), item), paging)
+    on = partial(_named, namespace, "policy")
+    return await _list(session, _Level(namespace, policies_in(namespace), item, on), paging)
+
+
+def _named(namespace: Namespace, kind: SecurableKind, item: JsonValue) -> Securable:
+    """Returns the object of a kind that an item of a list in a namespace names."""
+    return Securable(namespace, str(item["name"]) if isinstance(item, dict) else None, kind)
 
 
 async def computed_page(
@@ -141,11 +156,13 @@ async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, 
 @dataclass(frozen=True, slots=True)
 class _Level:
     """A listing of the entries of the index with keys that start with `prefix`, in the namespace `parent`, empty for
-    the catalog. `item` returns the item that the listing shows for an entry, or None to leave the entry out."""
+    the catalog. `item` returns the item that the listing shows for an entry, or None to leave the entry out; `on` the
+    object that an item is about."""
 
     parent: Namespace
     prefix: str
     item: Callable[[str, JsonObject], JsonValue]
+    on: Callable[[JsonValue], Securable]
 
     async def check(self, state: State, index: Index) -> None:
         """Raises `NoSuchNamespace` if the namespace that is listed does not exist; does nothing for a listing of the
@@ -163,6 +180,11 @@ class _Level:
     def lists(self, key: str, entry: JsonObject) -> bool:
         """Whether the listing shows an entry of the index, which has this key."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
+
+    def listed(self, item: JsonValue) -> Requirement:
+        """Returns the privilege to list the object that an item is about."""
+        on = self.on(item)
+        return Requirement(LISTS["namespace" if on.name is None and on.entity is None else on.kind], on)
 
     async def visible(self, session: Session, head: RegistryState) -> "_Level":
         """Returns this listing without the entries that the caller may not see, by the registry's current `head`. Here
@@ -212,15 +234,27 @@ async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
         try:
             (state, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
             await _require_same(session, state.head, now, level.identity)
-            return await _page(session, await level.visible(session, now or state.head), state, start, paging.size)
+            level = await level.visible(session, now or state.head)
+            return await _shown(session, level, state, await _page(session, level, state, start, paging.size))
         except SegmentGone as gone:
             raise page_tokens.expired() from gone
     state = _ListedState(*await one_instant(session, level.lists))
     await level.check(session.state, state.head.index)
     level = await level.visible(session, state.head)
     if paging.token is None:
-        return await _everything(session, level, state)
-    return await _page(session, level, state, level.prefix, paging.size)
+        return await _shown(session, level, state, await _everything(session, level, state))
+    return await _shown(session, level, state, await _page(session, level, state, level.prefix, paging.size))
+
+
+async def _shown(session: Session, level: _Level, state: _ListedState, page: ListingPage) -> ListingPage:
+    """Returns a page without the items that the caller may not see, who may read the list. The page may be empty
+    although a later one is not."""
+    if not session.is_restricted:
+        return page
+    listed = [level.listed(item) for item in page.items]
+    may_see = await session.access.lists(session.state, state.head, listed)
+    items = [item for item, visible in zip(page.items, may_see, strict=True) if visible]
+    return ListingPage(items, page.next_page_token)
 
 
 async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> tuple[T, RegistryState | None]:

@@ -2,21 +2,23 @@
 (docs/design/registry.md#search)."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import field
 from typing import Literal
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
-from arco_catalog.planning.access import LISTS, Securable
+from arco_catalog.planning.access import LISTS, Requirement, Securable
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.planning.search import SearchQuery
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches
 from arco_catalog.protocol.instant import one_instant
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.entries import DESCRIBED_KINDS, Kind
 from arco_catalog.state.index import Index, Namespace, name_in
-from arco_catalog.state.needs import Needs
+from arco_catalog.state.needs import Needs, Steps, immediately
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import KeyRange
 from arco_catalog.state.worker_threads import off_loop
@@ -118,6 +120,20 @@ class _Judge:
     known: dict[tuple[ObjectKind, Namespace], bool] = field(default_factory=dict)
     """By type and namespace, whether the caller may list all objects of the type there, or the namespace itself."""
 
+    async def prepare(self, found: Sequence[_Object]) -> None:
+        """Prepares `may_list` of these objects, if that saves calls."""
+
+        def required(index: Index) -> Steps[Sequence[Requirement]]:
+            whole = [Requirement(LISTS[each.kind], Securable(each.namespace)) for each in found]
+            single = [
+                Requirement(LISTS[each.kind], Securable(each.namespace, each.name, each.kind))
+                for each in found
+                if each.kind != "namespace"
+            ]
+            return immediately([*whole, *single])
+
+        await self.session.access.prepare(self.session.state, self.head, required)
+
     async def may_list(self, found: _Object) -> bool:
         """Whether the caller may list an object: it has the privilege on the namespace, and so on all that is in it,
         or on the object itself."""
@@ -153,16 +169,17 @@ class _PageBuilder:
             if state.used_segments - before >= MAX_SEGMENTS:
                 return key_range.low
             await load(state, index, Needs(segments=[] if key_range.ref is None else [key_range.ref]))
-            for key, entry in await self._found_in(key_range):
-                spent = self.judged == MAX_JUDGED or state.used_segments - before >= 2 * MAX_SEGMENTS
-                if self.judged and spent:
-                    return key
-                found = await self._shown(key, entry)
-                # A hidden object does not end the page: the token would show that there is one.
-                if found is not None and len(self.results) == self.limit:
-                    return key
-                if found is not None:
-                    self.results.append(found)
+            async with aclosing(self._prepared(await self._found_in(key_range))) as entries:
+                async for key, entry in entries:
+                    spent = self.judged == MAX_JUDGED or state.used_segments - before >= 2 * MAX_SEGMENTS
+                    if self.judged and spent:
+                        return key
+                    found = await self._shown(key, entry)
+                    # A hidden object does not end the page: the token would show that there is one.
+                    if found is not None and len(self.results) == self.limit:
+                        return key
+                    if found is not None:
+                        self.results.append(found)
         return None
 
     async def _found_in(self, key_range: KeyRange) -> Sequence[tuple[str, JsonObject]]:
@@ -181,6 +198,13 @@ class _PageBuilder:
         found = await off_loop(0 if key_range.ref is None else key_range.ref.size, entries)
         self.scanned += scanned
         return found
+
+    async def _prepared(self, found: Sequence[tuple[str, JsonObject]]) -> AsyncGenerator[tuple[str, JsonObject], None]:
+        """Yields these entries, after it has prepared the checks of as many at once as a page may judge."""
+        for batch in batches(found, MAX_JUDGED):
+            await self.judge.prepare([each for key, entry in batch if (each := _object(key, entry)) is not None])
+            for key, entry in batch:
+                yield key, entry
 
     async def _shown(self, key: str, entry: JsonObject) -> JsonObject | None:
         """Returns the object with this entry as a result, if the caller may list it."""

@@ -6,6 +6,7 @@ that begins after it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Literal
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
@@ -101,6 +102,8 @@ class Standing:
     must_rotate: bool = False
     names_sources: bool = False
     runs_pipeline: bool = False
+    role_names: tuple[str, ...] = field(default=(), compare=False)
+    """The names of the roles, in order: a policy that is asked knows no ids."""
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
@@ -124,7 +127,8 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     if identity.actor is not None and Privilege.SERVICE_MANAGE_ACCESS in service:
         return None
     flags = principal.must_rotate, principal.names_sources, principal.runs_pipeline
-    return Standing(principal.entity, principal.name, roles, service, *flags)
+    names = tuple(sorted(has[role] for role in roles))
+    return Standing(principal.entity, principal.name, roles, service, *flags, role_names=names)
 
 
 def principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
@@ -175,7 +179,7 @@ def judge(
             continue
         found = yield from grants.on(chain)
         held = allowed_by(names_of(found))
-        kind = _type(index, requirement.on)
+        kind = kind_of(index, requirement.on)
         privilege = requirement.privilege
         if kind == "view" and requirement.on_view is not None:
             privilege = requirement.on_view
@@ -330,9 +334,9 @@ LISTS: Mapping[str, Privilege] = {
 """The privilege to know that a securable exists, by its kind."""
 
 
-def _type(index: Index, securable: Securable) -> str:
+def kind_of(index: Index, securable: Securable) -> str:
     """Returns the kind of a securable. A `table-like` one has the kind of the entry, or `table` if it does not
-    exist."""
+    exist; the key of its name must be loaded."""
     if securable.name is None:
         return "namespace" if securable.namespace else "catalog"
     if securable.kind != "table-like":

@@ -6,17 +6,20 @@ there is nothing to check.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
-from typing import ClassVar
+from collections.abc import Callable, Collection, Sequence
+from typing import ClassVar, TypeAlias
 
 from arco_catalog.iceberg.errors import Refusal
-from arco_catalog.planning.access import Requirement, Securable
+from arco_catalog.planning.access import Requirement, Securable, Standing
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.registry import RegistryState
+
+Requirements: TypeAlias = Callable[[Index], Steps[Sequence[Requirement]]]
+"""Computes requirements from the index of a registry."""
 
 
 class Access(ABC):
@@ -25,6 +28,23 @@ class Access(ABC):
 
     is_restricted: ClassVar[bool] = True
     """Whether there is anything to check. Where there is not, no method reads or refuses."""
+    standing: Standing | None = None
+    """The caller's rights in the realm, as last read; None if there are none, or no grants are checked."""
+
+    @property
+    def checks_grants(self) -> bool:
+        """Whether the caller needs grants."""
+        return self.is_restricted
+
+    async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
+        """Finds out at once what `held` and `holds` are about to be called for, if that saves calls: does nothing by
+        default, and computes no requirements."""
+        return None
+
+    async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:
+        """Returns for each item of a list that the caller may read whether the caller may see it, by the privilege to
+        list that object: by default, whoever may read a list sees all of it."""
+        return [True] * len(items)
 
     async def page_key(self) -> bytes | None:
         """Returns the key that seals page tokens, or None if page tokens are not sealed, as by default."""

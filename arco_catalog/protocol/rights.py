@@ -123,7 +123,6 @@ class CatalogAccess(RestrictedAccess):
         self._hides = hides
         self._fresh = False
         self._exists = True
-        self.standing: Standing | None = None
 
     @property
     def is_fresh(self) -> bool:
@@ -260,6 +259,7 @@ class RealmAccess(RestrictedAccess):
         return True
 
     def _judge(self, standing: Standing) -> None:
+        self.standing = standing
         judge_service(standing, self.requirements, self._itself)
         if self.names_source:
             check_source(standing)

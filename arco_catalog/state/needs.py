@@ -6,7 +6,7 @@ loaded, and returns the result. So it is a pure function of the index, runs once
 not loaded for one that does not exist.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TypeAlias, TypeVar
 
 from arco_catalog.iceberg.json import JsonObject
@@ -33,12 +33,13 @@ class Scan:
 @dataclass(frozen=True, slots=True)
 class Needs:
     """The next lookups in the index that a computation needs: keys, scans, holds on locations (`Index.holds_on`), and
-    whole segments."""
+    whole segments. `asks`, if it is given, is a call outside of the index to await before the computation goes on."""
 
     keys: Sequence[str] = ()
     scans: Sequence[Scan] = ()
     holds: Sequence[str] = ()
     segments: Sequence[Ref] = ()
+    asks: Callable[[], Awaitable[None]] | None = None
 
 
 Steps: TypeAlias = Generator[Needs, None, T]

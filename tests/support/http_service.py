@@ -9,6 +9,7 @@ from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.protocol.policy import Policy
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
@@ -32,9 +33,9 @@ class HttpService:
         self.store = MemoryStore(now_ms=self.clock.now_ms)
         self.client = self.serve()
 
-    def serve(self, **settings: object) -> Client:
-        """Another app over the same store, with other settings if given."""
-        return Client(create_app({"wh": self.catalog(**settings)}, self.options))
+    def serve(self, policy: Policy | None = None, **settings: object) -> Client:
+        """Another app over the same store, with other settings if given, and a policy that must allow requests."""
+        return Client(create_app({"wh": self.catalog(**settings)}, self.options, policy=policy))
 
     def catalog(self, **settings: object) -> Catalog:
         wanted = replace(self.settings, **settings)  # type: ignore[arg-type]  # whatever the test names

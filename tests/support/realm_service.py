@@ -26,6 +26,7 @@ from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.protocol.policy import Policy
 from arco_catalog.state.files import Mount
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.telemetry.telemetry import Telemetry
@@ -85,6 +86,9 @@ class RealmApp:
     rates: RequestRates | None = None
     storage_policy: StoragePolicy = field(default_factory=StoragePolicy)
     console: Console | None = None
+    policy: Policy | None = None
+    judged: bool = True
+    """Whether grants are checked."""
 
     async def start(self) -> "RealmApp":
         """Bootstraps the realms, and serves them."""
@@ -139,8 +143,10 @@ class RealmApp:
             endpoint = TokenEndpoint(self.tokens, self.secrets)
         authentication = Authentication([authenticator])
         realms, secrets = self.realms(), self.secrets
-        service = RealmService(realms, self.names[0], secrets, self.entropy, authentication, endpoint)
-        return create_app({}, self.options, self.telemetry, service, rates=self.rates, console=self.console)
+        service = RealmService(realms, self.names[0], secrets, self.entropy, authentication, endpoint, self.judged)
+        return create_app(
+            {}, self.options, self.telemetry, service, rates=self.rates, console=self.console, policy=self.policy
+        )
 
     def session(self, realm: Realm) -> Session:
         """An operator's session with a realm's registry."""

@@ -19,11 +19,13 @@ from arco_catalog.planning.access import (
     rotation_required,
 )
 from arco_catalog.planning.held_grants import HeldGrants
+from arco_catalog.planning.policy_questions import Actor
 from arco_catalog.planning.privilege_check import Check, GrantPath, path_in_catalog, path_in_realm
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.protocol.mutation import Freshness
+from arco_catalog.protocol.policy import PolicyAccess
 from arco_catalog.protocol.rights import CatalogAccess
 from arco_catalog.state.access import State
 from arco_catalog.state.needs import Needs
@@ -55,13 +57,15 @@ async def check_rights(session: Session, realm: Realm, batch: Sequence[Check]) -
         session.check_deadline()
         await asyncio.sleep(0)  # noqa: TID251 - no time passes: a batch may be large
         results.append(await state.result(subjects[check.principal], check))
+    if isinstance(session.access, PolicyAccess):
+        results = await state.with_consent(session.access, subjects, batch, results)
     return {"results": results}
 
 
 async def realm_head(session: Session, registry: State) -> RegistryState:
     """Returns the HEAD of the realm, whose records are in `registry`, after `Session.head` has judged the request:
-    that has read it already, if access is restricted."""
-    cached = registry.cached_head() if session.is_restricted else None
+    that has read it already, if grants are checked."""
+    cached = registry.cached_head() if session.access.checks_grants else None
     return cached or await registry.head()
 
 
@@ -79,6 +83,7 @@ class _Batch:
         """Returns the subjects by the names of their principals, that of the caller under None. None for a principal
         that does not exist, and for a caller without access control."""
         own = self.session.access
+        own = own.inner if isinstance(own, PolicyAccess) else own
         caller = self._subject_of(own.standing) if isinstance(own, CatalogAccess) else None
         names = sorted(name for name in principals if name is not None)
         await load(self.registry, self.realm_head.index, Needs(keys=[*map(principal_key, names)]))
@@ -111,6 +116,34 @@ class _Batch:
             return {**shown, "reason": _why_not(subject.standing, required, path)}
         return {**shown, "allowed": True, **_shown_path(path, check)}
 
+    async def with_consent(
+        self,
+        access: PolicyAccess,
+        subjects: Mapping[str | None, _Subject | None],
+        batch: Sequence[Check],
+        results: Sequence[JsonValue],
+    ) -> list[JsonValue]:
+        """Returns these results of a batch with the server's policy taken into account: it is asked about all that
+        grants allow to one principal at once."""
+        shown = [*results]
+        for principal, subject in subjects.items():
+            places = [
+                place
+                for place, check in enumerate(batch)
+                if check.principal == principal and _is_allowed(results[place])
+            ]
+            actor = access.actor
+            if principal is not None and subject is not None:
+                actor = Actor(subject.name, subject.standing.id, subject.standing.role_names, actor.realm)
+            required = [Requirement(batch[place].privilege, batch[place].on) for place in places]
+            consents = await access.consents(self.session.state, self.head, required, actor)
+            for place, consent in zip(places, consents, strict=True):
+                if not consent:
+                    check = batch[place]
+                    reason = f"The policy does not allow principal {actor.principal} {check.privilege} on {check.on}"
+                    shown[place] = {"allowed": False, "principal": actor.principal, "reason": reason}
+        return shown
+
     async def _path(self, subject: _Subject, check: Check) -> GrantPath | None:
         standing, privilege, index = subject.standing, check.privilege, self.head.index
         if privilege not in standing.service:
@@ -121,6 +154,10 @@ class _Batch:
             path = await carry_out(self.registry, index, path_in_realm(index, standing, privilege))
             subject.in_realm[privilege] = path
         return subject.in_realm[privilege]
+
+
+def _is_allowed(result: JsonValue) -> bool:
+    return isinstance(result, dict) and result.get("allowed") is True
 
 
 def _without_subject(check: Check) -> JsonObject:

@@ -68,7 +68,7 @@ async def list_holders(session: Session, realm: Realm | None, query: HoldersQuer
     chain = await carry_out(session.state, head.index, chain_of(head.index, query.on))
     if chain is None:
         raise absent(query.on)
-    answer: JsonObject = {"checked": session.is_restricted, "access": [], "next-page-token": None}
+    answer: JsonObject = {"checked": session.access.checks_grants, "access": [], "next-page-token": None}
     if realm is None:
         return answer
     start = ("", "")

@@ -1,0 +1,119 @@
+"""What a policy outside of the catalog is asked about a request: one question for each privilege on each securable
+(docs/design/access.md#a-policy-outside-of-the-catalog).
+
+A question names its securable, as the request does, so the policy is asked the same whether the securable exists or
+not, and its answer does not reveal that.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.planning.access import Requirement, Securable, find_chain, kind_of
+from arco_catalog.planning.names import dotted
+from arco_catalog.state.index import Index, Namespace
+from arco_catalog.state.needs import Steps
+from arco_catalog.state.watermarks import NAMESPACE as PIPELINE
+from storage_backends.lazy_dataclass import dataclass
+
+SYSTEM_ACCESS = "SYSTEM_ACCESS"
+"""The action that is asked about besides the privilege for everything in the pipeline's namespace: its tables have rows
+about all others, which no answer about one table covers."""
+_TYPES: Mapping[str, str] = {
+    "catalog": "CATALOG",
+    "namespace": "NAMESPACE",
+    "table": "TABLE",
+    "generic-table": "GENERIC_TABLE",
+    "semantic-model": "SEMANTIC_MODEL",
+    "view": "VIEW",
+    "policy": "POLICY",
+}
+"""The types of securables, by their kinds, as a policy reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks: the name and the id of the principal, and the names of the principal roles that are active. `realm` is
+    None on a server without realms."""
+
+    principal: str
+    id: str
+    roles: tuple[str, ...] = ()
+    realm: str | None = None
+
+    def to_json(self) -> JsonObject:
+        """Returns the actor in the form in which a policy reads it."""
+        return {"principal": self.principal, "id": self.id, "roles": [*self.roles]}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether an actor may do `action`, the name of a privilege or `SYSTEM_ACCESS`, on a securable of the type `type`:
+    the realm (`ROOT`) without a catalog, a catalog, or an object in one. Of a dropped table, which has no name any
+    more, `name` is its id, and it `is_dropped`."""
+
+    action: str
+    type: str
+    catalog: str | None
+    namespace: Namespace = ()
+    name: str | None = None
+    is_dropped: bool = False
+
+    def __str__(self) -> str:
+        if self.catalog is None:
+            return f"{self.action} on the realm"
+        if self.is_dropped:
+            return f"{self.action} on a dropped table of namespace {dotted(self.namespace)}"
+        if self.name is not None:
+            return f"{self.action} on {self.type.lower().replace('_', ' ')} {dotted(self.namespace, self.name)}"
+        return f"{self.action} on {f'namespace {dotted(self.namespace)}' if self.namespace else 'the catalog'}"
+
+    def resource(self) -> JsonObject:
+        """Returns the securable in the form in which a policy reads it: one target, and what contains it, outermost
+        first."""
+        if self.catalog is None:
+            return {"targets": [{"type": self.type, "name": "root", "parents": []}]}
+        path = [("CATALOG", self.catalog), *(("NAMESPACE", level) for level in self.namespace)]
+        if self.name is not None:
+            path.append((self.type, self.name))
+        parents: list[JsonValue] = [{"type": kind, "name": name} for kind, name in path[:-1]]
+        target: JsonObject = {"type": self.type, "name": path[-1][1], "parents": parents}
+        if self.is_dropped:
+            target["dropped"] = True
+        return {"targets": [target]}
+
+
+def realm_questions(requirements: Iterable[Requirement]) -> Sequence[Question]:
+    """Returns the questions about privileges on the realm itself."""
+    return [Question(each.privilege.value, "ROOT", None) for each in requirements]
+
+
+def questions_of(index: Index, catalog: str, requirements: Iterable[Requirement]) -> Steps[Sequence[Question]]:
+    """Computes the questions about what a request requires in a catalog, without duplicates. A requirement with
+    `if_there` on a securable that does not exist has none."""
+    found: dict[Question, None] = {}
+    for required in requirements:
+        on, privilege = required.on, required.privilege
+        kind = _kind(on)
+        if required.if_there or on.kind == "table-like":
+            _, exists = yield from find_chain(index, on)
+            if not exists and required.if_there:
+                continue
+            kind = kind_of(index, on)
+            if kind == "view" and required.on_view is not None:
+                privilege = required.on_view
+        if PIPELINE in (*on.namespace[:1], *required.writes_to[:1]):
+            found[system_question(catalog)] = None
+        name = on.name if on.entity is None else on.entity
+        found[Question(privilege.value, _TYPES[kind], catalog, on.namespace, name, on.entity is not None)] = None
+    return [*found]
+
+
+def system_question(catalog: str) -> Question:
+    """Returns the question about the pipeline's namespace of a catalog."""
+    return Question(SYSTEM_ACCESS, "CATALOG", catalog)
+
+
+def _kind(on: Securable) -> str:
+    if on.name is None and on.entity is None:
+        return "namespace" if on.namespace else "catalog"
+    return on.kind

@@ -1,0 +1,167 @@
+"""Asks a policy outside of the catalog whether a request is allowed, besides the grants, wherever these are judged
+(docs/design/access.md#a-policy-outside-of-the-catalog)."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Protocol
+
+from arco_catalog.iceberg.errors import Forbidden
+from arco_catalog.planning.access import Requirement, Securable, denied
+from arco_catalog.planning.policy_questions import Actor, Question, questions_of, realm_questions
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.protocol.access import Access, Requirements
+from arco_catalog.protocol.lookup import carry_out, carry_out_loaded
+from arco_catalog.protocol.mutation import Freshness
+from arco_catalog.state.access import State
+from arco_catalog.state.index import Index
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.reads import recorded
+from arco_catalog.state.registry import RegistryState
+
+MAX_AGE_MS = 5_000
+"""How long an answer that allows something may be used, after the policy was asked."""
+
+
+class Policy(Protocol):
+    """The interface of a policy outside of the catalog."""
+
+    async def decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
+        """Returns for each question the time at which the policy was asked, no longer ago than `MAX_AGE_MS`, if it
+        allows what the question is about. None if it does not, by an answer to this call alone. Raises `Unavailable`
+        without a readable answer."""
+        ...
+
+    @property
+    def answers_batches(self) -> bool:
+        """Whether many questions take few calls."""
+        ...
+
+
+class PolicyAccess(Access):
+    """The access of one request that needs the rights that `inner` checks, and the consent of a policy. `requirements`
+    are what the request's route and body require, in the catalog with the name `catalog`, or in the realm itself if
+    that is None. `actor` is the caller where `inner` checks no grants."""
+
+    def __init__(
+        self,
+        inner: Access,
+        policy: Policy,
+        actor: Actor,
+        catalog: str | None,
+        requirements: Sequence[Requirement],
+        now_ms: Callable[[], int],
+        page_key: Callable[[], Awaitable[bytes]] | None = None,
+    ) -> None:
+        self.inner = inner
+        self._policy = policy
+        self._actor = actor
+        self._catalog = catalog
+        self._requirements = requirements
+        self._now_ms = now_ms
+        self._page_key = page_key
+        self._answers: dict[Question, int | None] = {}
+        """The answers of the policy since the request was judged last."""
+
+    @property
+    def checks_grants(self) -> bool:
+        return self.inner.checks_grants
+
+    @property
+    def is_fresh(self) -> bool:
+        return self.inner.is_fresh  # the policy is asked anew by each judgement
+
+    async def page_key(self) -> bytes | None:
+        return await self.inner.page_key() if self._page_key is None else await self._page_key()
+
+    async def read(self, freshness: Freshness) -> None:
+        await self.inner.read(freshness)
+
+    async def has_changed(self) -> bool:
+        return await self.inner.has_changed()
+
+    async def judge(self, state: State, head: RegistryState) -> None:
+        await self.inner.judge(state, head)
+        self._answers.clear()  # each attempt asks again
+        questions = await self._required(state, head)
+        await self._ask(questions)
+        refused = next((question for question in questions if self._answers[question] is None), None)
+        if refused is not None:
+            refusal = Forbidden(f"The policy does not allow principal {self.actor.principal} {refused}")
+            raise denied(refusal, refused.action, refused.type.lower())
+
+    def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
+        if not self.inner.judge_loaded(index, lookups):
+            return False
+        if self._catalog is None:
+            questions: Sequence[Question] | None = realm_questions(self._requirements)
+        else:
+            steps = questions_of(index, self._catalog, self._requirements)
+            questions = carry_out_loaded(index, recorded(steps, lookups))
+        now_ms = self._now_ms()
+        asked = [None] if questions is None else [self._answers.get(question) for question in questions]
+        return all(asked_ms is not None and 0 <= now_ms - asked_ms <= MAX_AGE_MS for asked_ms in asked)
+
+    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        if not (yield from self.inner.holds(index, requirement)):
+            return False
+        questions = yield from self._questions(index, [requirement])
+        if any(question not in self._answers for question in questions):
+            yield Needs(asks=lambda: self._ask(questions))
+        return self._are_allowed(questions)
+
+    async def held(
+        self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
+    ) -> frozenset[Privilege]:
+        held = sorted(await self.inner.held(state, head, privileges, on))
+        by_privilege = [
+            (each, await carry_out(state, head.index, self._questions(head.index, [Requirement(each, on)])))
+            for each in held
+        ]
+        await self._ask([question for _, questions in by_privilege for question in questions])
+        return frozenset(each for each, questions in by_privilege if self._are_allowed(questions))
+
+    async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
+        required = await carry_out(state, head.index, requirements(head.index))
+        await self._ask(await carry_out(state, head.index, self._questions(head.index, required)))
+
+    async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:
+        if not self._policy.answers_batches:
+            return [True] * len(items)
+        asked = [await carry_out(state, head.index, self._questions(head.index, [item])) for item in items]
+        await self._ask([question for questions in asked for question in questions])
+        return [self._are_allowed(questions) for questions in asked]
+
+    async def consents(
+        self, state: State, head: RegistryState, required: Sequence[Requirement], actor: Actor
+    ) -> Sequence[bool]:
+        """Returns for each requirement whether the policy allows it to an actor, who need not be the caller, whatever
+        grants there are."""
+        asked = [await carry_out(state, head.index, self._questions(head.index, [each])) for each in required]
+        distinct = [*dict.fromkeys(question for questions in asked for question in questions)]
+        answers = dict(zip(distinct, await self._policy.decide(actor, distinct), strict=True))
+        return [all(answers[question] is not None for question in questions) for questions in asked]
+
+    @property
+    def actor(self) -> Actor:
+        """The caller, as the realm knows it by the rights as last read, or else as its credentials name it."""
+        standing = self.inner.standing
+        if standing is None:
+            return self._actor
+        return Actor(standing.name, standing.id, standing.role_names, self._actor.realm)
+
+    def _are_allowed(self, questions: Sequence[Question]) -> bool:
+        return all(self._answers[question] is not None for question in questions)
+
+    async def _required(self, state: State, head: RegistryState) -> Sequence[Question]:
+        return await carry_out(state, head.index, self._questions(head.index, self._requirements))
+
+    def _questions(self, index: Index, requirements: Iterable[Requirement]) -> Steps[Sequence[Question]]:
+        if self._catalog is None:
+            return realm_questions(requirements)
+        return (yield from questions_of(index, self._catalog, requirements))
+
+    async def _ask(self, questions: Sequence[Question]) -> None:
+        """Asks the policy what it was not asked since the request was judged last."""
+        unknown = [question for question in dict.fromkeys(questions) if question not in self._answers]
+        if unknown:
+            answers = await self._policy.decide(self.actor, unknown)
+            self._answers.update(zip(unknown, answers, strict=True))
