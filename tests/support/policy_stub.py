@@ -28,6 +28,8 @@ class PolicyStub:
     are the inputs that it was sent, by URL."""
 
     allows: Allows = everything
+    allows_id: Callable[[str], bool] = bool
+    """Whether a principal with an id may do anything at all."""
     silent: bool = False
     answer: Response | None = None
     calls: list[tuple[str, Any]] = field(default_factory=list)
@@ -54,7 +56,9 @@ class PolicyStub:
         [target] = question["resource"]["targets"]
         levels = [each["name"] for each in target["parents"] if each["type"] == "NAMESPACE"]
         name = ".".join([*levels, target["name"]]) if target["type"] not in ("CATALOG", "ROOT") else target["name"]
-        return self.allows(given["actor"]["principal"], question["action"], target["type"], name)
+        return self.allows_id(given["actor"]["id"]) and self.allows(
+            given["actor"]["principal"], question["action"], target["type"], name
+        )
 
     def agent(self, now_ms: Callable[[], int], *, cache_ms: int = 0, batch: bool = True) -> PolicyAgent:
         """A policy that asks this stub."""

@@ -18,6 +18,7 @@ from arco_catalog.state.realm import principal_key
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.roles import catalog_role_key, granted_to
 from arco_catalog.state.segments import Segment
+from tests.simulation.access.policy import CACHED_S, ChangingPolicy
 from tests.simulation.access.rights import CatalogState, Entries, Right, check_catalog, check_realm, has
 from tests.simulation.history import Event
 from tests.simulation.world import World
@@ -61,8 +62,9 @@ class Sending:
 class Judge:
     """Sees everything. Raises `AssertionError` in the very instant in which something is wrong."""
 
-    def __init__(self, world: World, realm: Paths, catalog: Paths) -> None:
+    def __init__(self, world: World, realm: Paths, catalog: Paths, policy: ChangingPolicy | None = None) -> None:
         self.world = world
+        self._policy = policy
         self._paths = {"realm": realm, "catalog": catalog}
         self._realms: list[tuple[float, Entries]] = []
         self._catalogs: list[tuple[float, CatalogState]] = []
@@ -112,6 +114,8 @@ class Judge:
         return told in current and any(current.index(str(told)) >= current.index(file) for file in files)
 
     def _may_be_refused(self, ask: Ask, now: float) -> bool:
+        if not all(self._consents(ask, ask.since, now)):
+            return True
         realms, catalogs = _during(self._realms, ask.since, now), _during(self._catalogs, ask.since, now)
         return not all(
             has(realm, catalog, ask.principal, right) for realm in realms for catalog in catalogs for right in ask.needs
@@ -120,13 +124,22 @@ class Judge:
     def _was_allowed(
         self, ask: Ask, since: float, until: float, catalogs: Sequence[CatalogState] | None = None
     ) -> bool:
-        """Whether every right was held at once at some instants."""
+        """Whether every right was held at once at some instants, and the policy consented at one, or so short a time
+        before that a process may remember it."""
+        if not any(self._consents(ask, since - CACHED_S, until)):
+            return False
         found = _during(self._catalogs, since, until) if catalogs is None else catalogs
         return any(
             all(has(realm, catalog, ask.principal, right) for right in ask.needs)
             for realm in _during(self._realms, since, until)
             for catalog in found
         )
+
+    def _consents(self, ask: Ask, since: float, until: float) -> Sequence[bool]:
+        """Whether the policy consented to what a principal asks for, at each instant between two."""
+        if self._policy is None:
+            return [True]
+        return [ask.principal not in denied for denied in _during(self._policy.denials, since, until)]
 
     # What root was told.
 

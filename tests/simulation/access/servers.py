@@ -13,6 +13,7 @@ from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import StoreError
 from tests.simulation.access.judge import Ask, Judge
+from tests.simulation.access.policy import ChangingPolicy
 from tests.simulation.access.rights import Right
 from tests.simulation.clients import EAGER
 from tests.simulation.scenarios import TINY
@@ -31,8 +32,9 @@ SETTLED = (404, 409)
 class Servers:
     """Processes that serve one realm, `root`'s changes of it, and requests of its principals."""
 
-    def __init__(self, world: World, *, spilled: bool = False) -> None:
+    def __init__(self, world: World, *, spilled: bool = False, policy: ChangingPolicy | None = None) -> None:
         self.world = world
+        self.policy = policy
         self._settings = replace(EAGER, spill=TINY) if spilled else EAGER
         self._entropy = Entropy()
         self._apps: dict[str, tuple[RealmApp, Asgi]] = {}
@@ -44,7 +46,7 @@ class Servers:
         await self.setup.catalog()
         realm = self.setup.realms()["r"]
         catalog = await catalog_of(realm, realm.lookups(), "lake", identity=None)
-        self.judge = Judge(self.world, realm.registry.paths, catalog.paths)
+        self.judge = Judge(self.world, realm.registry.paths, catalog.paths, self.policy)
         manager = await self.setup.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
         assert (await manager.post("/v1/lake/namespaces", {"namespace": [*NAMESPACE]})).status == 200
         for name in tables:
@@ -52,7 +54,13 @@ class Servers:
         return self
 
     def _served(self, process: Process) -> RealmApp:
-        return RealmApp(clock=process.runtime, store=process.store, settings=self._settings, entropy=self._entropy)
+        return RealmApp(
+            clock=process.runtime,
+            store=process.store,
+            settings=self._settings,
+            entropy=self._entropy,
+            policy=None if self.policy is None else self.policy.agent(process.runtime.now_ms),
+        )
 
     def _app(self, process: Process) -> tuple[RealmApp, Asgi]:
         if process.name not in self._apps:
