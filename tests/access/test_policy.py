@@ -186,28 +186,15 @@ async def test_without_a_rule_for_batches_lists_are_shown_as_by_grants(first: La
     assert len(policed.stub.calls) == 1
 
 
-async def test_more_than_a_thousand_items_are_asked_about_in_batches(first: Lake) -> None:
-    policed = Policed(first)
-    for number in range(1_005):
-        made = await policed.lake.manager.post(NAMESPACES, {"namespace": [f"n{number:04}"]})
-        assert made.status == 200
-    policed.stub.calls.clear()
-    policed.stub.allows = lambda principal, action, kind, name: name != "n1004"
-
-    listed = await policed.manager.get(NAMESPACES)
-
-    assert len(listed.json["namespaces"]) == 1_006  # type: ignore[arg-type]
-    assert [len(given.get("requests", [0])) for _, given in policed.stub.calls] == [1, 1_000, 7]
-
-
 async def test_a_search_asks_at_once(first: Lake) -> None:
     policed = Policed(first)
     policed.stub.allows = lambda principal, action, kind, name: name in ("db.t", "db.v")
 
     found = await policed.manager.get("/v1/lake/search?q=v")
 
-    assert found.status in (200, 403), found.body
-    assert len(policed.stub.calls) <= 2
+    assert found.status == 200
+    assert [each["name"] for each in found.json["results"]] == ["v"]  # type: ignore[union-attr, index, call-overload]
+    assert len(policed.stub.calls) == 1
 
 
 async def test_the_namespace_of_the_pipeline_takes_an_action_of_its_own(first: Lake) -> None:
