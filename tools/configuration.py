@@ -9,7 +9,7 @@ from textwrap import fill
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
-from arco_catalog.config.variables import AUTHENTICATION, DELEGATION, FUNCTIONS, SERVER, STORE_SETTINGS, VENDING
+from arco_catalog.config.variables import AUTHENTICATION, DELEGATION, FUNCTIONS, POLICY, SERVER, STORE_SETTINGS, VENDING
 from tools.support.environment import PROJECT
 from tools.support.generated_files import write_or_check
 
@@ -61,6 +61,14 @@ The server and the functions read these ([Operating](locations.md#credentials-fo
 | variable | default | meaning |
 | --- | --- | --- |
 """
+POLICY_HEAD = """
+## Open Policy Agent
+
+The server and the functions read these ([Open Policy Agent](opa.md)).
+
+| variable | default | meaning |
+| --- | --- | --- |
+"""
 DELEGATION_HEAD = """
 ## Delegation
 
@@ -86,6 +94,7 @@ def page() -> str:
         + "".join(map(_row, SERVE))
         + functions
         + "".join(_authentication())
+        + "".join(_policy())
         + "".join(_vending())
         + "".join(_delegation())
         + "".join(_stores())
@@ -114,6 +123,12 @@ def _authentication() -> Iterator[str]:
     """The variables that configure authentication."""
     yield AUTHENTICATION_HEAD
     yield from map(_variable_row, AUTHENTICATION)
+
+
+def _policy() -> Iterator[str]:
+    """The variables that configure the policy that is asked about requests."""
+    yield POLICY_HEAD
+    yield from map(_variable_row, POLICY)
 
 
 def _vending() -> Iterator[str]:

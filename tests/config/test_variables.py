@@ -24,6 +24,7 @@ from arco_catalog.config.variables import (
     MAX_BODY,
     MAX_METADATA,
     NAMESPACE_SEPARATOR,
+    POLICY,
     REQUEST_MEMORY,
     SERVER,
     STORE,
@@ -39,7 +40,7 @@ from storage_backends.azure.config import AzureConfig, ClientKind
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from tools.support.environment import PROJECT
 
-EVERY_ROW = (*SERVER, *FUNCTIONS, *AUTHENTICATION, *VENDING, *DELEGATION, *STORE_SETTINGS)
+EVERY_ROW = (*SERVER, *FUNCTIONS, *AUTHENTICATION, *POLICY, *VENDING, *DELEGATION, *STORE_SETTINGS)
 EVERY = {variable.name: variable for variable in EVERY_ROW}
 NAME = re.compile(r"\bARCO_[A-Z0-9_]*[A-Z]\b")
 
