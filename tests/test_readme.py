@@ -20,6 +20,7 @@ from tests.simulation import (
     rule_mutations_for_purges,
     rule_mutations_for_realms,
 )
+from tests.simulation.access import policy_mutations
 from tests.tasks import test_leases_left_out
 from tests.upkeep.collection import test_collections_left_out
 from tests.upkeep.purge import test_anti_join_left_out, test_inventories_left_out, test_neighbours_left_out
@@ -55,6 +56,7 @@ def planted() -> set[str]:
         rule_mutations_for_proposals,
         rule_mutations_for_purges,
         rule_mutations_for_realms,
+        policy_mutations,
         test_anti_join_left_out,
         test_leases_left_out,
         test_inventories_left_out,

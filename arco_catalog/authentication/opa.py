@@ -27,7 +27,7 @@ BATCH = 1_000
 """Maximum number of questions in one call."""
 CONCURRENT_CALLS = 16
 MAX_CACHED = 16_384
-"""Maximum number of cached answers; the one that came first makes room."""
+"""Maximum number of cached decisions; the oldest makes room."""
 MAX_ANSWER_BYTES = 256 << 10
 """Several times the answer to a full batch: the numbers of 1,000 questions."""
 MAX_TOKEN_BYTES = 16 << 10
@@ -40,7 +40,7 @@ Send = Callable[[str, bytes], Awaitable[Response]]
 
 class PolicyAgent:
     """A policy that Open Policy Agent evaluates: the rule at `url` for one question, that at `batch_url` for many, if
-    that is given. Answers that allow something are cached for `cache_ms`, at most `MAX_CACHED` of them."""
+    that is given. Decisions that allow something are cached for `cache_ms`, at most `MAX_CACHED` of them."""
 
     def __init__(self, url: str, batch_url: str | None, send: Send, now_ms: Callable[[], int], cache_ms: int) -> None:
         self._url = url
@@ -51,56 +51,56 @@ class PolicyAgent:
         self._allowed: dict[tuple[Actor, Question], int] = {}
 
     @property
-    def answers_batches(self) -> bool:
+    def takes_batches(self) -> bool:
         """Whether many questions take few calls: there is a rule for batches."""
         return self._batch_url is not None
 
     async def decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
-        """Returns for each question the time at which the policy was asked, if it allows what the question is about,
+        """Returns for each question the time at which the policy was queried, if it allows what the question is about,
         None if it does not. Without a rule for batches, nothing is allowed that needs `SYSTEM_ACCESS`. Raises
         `Unavailable` without a readable answer."""
         known = {question: self._cached(actor, question) for question in questions}
-        unknown = [question for question, asked_ms in known.items() if asked_ms is None]
+        unknown = [question for question, queried_ms in known.items() if queried_ms is None]
         about_system = any(question.action == SYSTEM_ACCESS for question in unknown)
         if self._batch_url is None:
             unknown = [question for question in unknown if question.action != SYSTEM_ACCESS]
         if self._batch_url is not None and (len(unknown) > 1 or about_system):
             for batch in batches(unknown, BATCH):
-                known.update(await self._asked_at_once(actor, batch, self._batch_url))
+                known.update(await self._query_batch(actor, batch, self._batch_url))
         else:
             for batch in batches(unknown, CONCURRENT_CALLS):
-                answers = await gather(*(self._asked(actor, question) for question in batch))
-                known.update(zip(batch, answers, strict=True))
+                decisions = await gather(*(self._query(actor, question) for question in batch))
+                known.update(zip(batch, decisions, strict=True))
         for question in unknown:
             self._remember(actor, question, known[question])
         return [known[question] for question in questions]
 
     def _cached(self, actor: Actor, question: Question) -> int | None:
-        asked_ms = self._allowed.get((actor, question))
-        if asked_ms is None or not 0 <= self._now_ms() - asked_ms < self._cache_ms:
+        queried_ms = self._allowed.get((actor, question))
+        if queried_ms is None or not 0 <= self._now_ms() - queried_ms < self._cache_ms:
             return None
-        return asked_ms
+        return queried_ms
 
-    def _remember(self, actor: Actor, question: Question, asked_ms: int | None) -> None:
+    def _remember(self, actor: Actor, question: Question, queried_ms: int | None) -> None:
         self._allowed.pop((actor, question), None)
-        if asked_ms is None:
+        if queried_ms is None:
             return
         while len(self._allowed) >= MAX_CACHED:
             del self._allowed[next(iter(self._allowed))]
-        self._allowed[actor, question] = asked_ms
+        self._allowed[actor, question] = queried_ms
 
-    async def _asked(self, actor: Actor, question: Question) -> int | None:
-        asked_ms = self._now_ms()
+    async def _query(self, actor: Actor, question: Question) -> int | None:
+        queried_ms = self._now_ms()
         wanted: JsonObject = {"action": question.action, "resource": question.resource()}
         result = await self._result(self._url, {**_about(actor), **wanted})
         if not isinstance(result, bool):
             raise _unreadable(self._url, "expected the result true or false")
-        return asked_ms if result else None
+        return queried_ms if result else None
 
-    async def _asked_at_once(
+    async def _query_batch(
         self, actor: Actor, questions: Sequence[Question], url: str
     ) -> Mapping[Question, int | None]:
-        asked_ms = self._now_ms()
+        queried_ms = self._now_ms()
         wanted: list[JsonValue] = [{"action": each.action, "resource": each.resource()} for each in questions]
         result = await self._result(url, {**_about(actor), "requests": wanted})
         if not isinstance(result, list):
@@ -110,14 +110,16 @@ class PolicyAgent:
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(questions):
                 raise _unreadable(url, f"expected numbers from 0 to {len(questions) - 1}")
             allowed.add(number)
-        return {question: asked_ms if place in allowed else None for place, question in enumerate(questions)}
+        return {question: queried_ms if place in allowed else None for place, question in enumerate(questions)}
 
     async def _result(self, url: str, given: JsonObject) -> JsonValue:
         """Returns the result of a rule for an input. Raises `Unavailable` without one."""
         try:
             response = await self._send(url, dumps({"input": given}))
         except StoreError as error:
-            raise Unavailable(f"The policy cannot be asked now whether this request is allowed: {error}") from error
+            raise Unavailable(
+                f"It is unknown whether the policy allows this request, since it does not respond: {error}"
+            ) from error
         if response.status != 200:
             raise _unreadable(url, f"it answered with status {response.status}")
         try:

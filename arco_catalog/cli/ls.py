@@ -88,7 +88,8 @@ async def _entries(level: Level, namespace: Namespace, recursive: bool) -> Async
 
 async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
     """Yields type and name of each object that is in a namespace now."""
-    for kind in ("table", "view", *DESCRIBED_KINDS) if namespace else ():
+    kinds: Sequence[Kind] = ("table", "view", *DESCRIBED_KINDS)
+    for kind in kinds if namespace else ():
         async for item in all_items(partial(list_relations, session, namespace, kind)):
             if isinstance(item, dict):
                 yield kind, str(item["name"])

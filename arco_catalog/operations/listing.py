@@ -235,18 +235,18 @@ async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
             (state, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
             await _require_same(session, state.head, now, level.identity)
             level = await level.visible(session, now or state.head)
-            return await _shown(session, level, state, await _page(session, level, state, start, paging.size))
+            return await _without_hidden(session, level, state, await _page(session, level, state, start, paging.size))
         except SegmentGone as gone:
             raise page_tokens.expired() from gone
     state = _ListedState(*await one_instant(session, level.lists))
     await level.check(session.state, state.head.index)
     level = await level.visible(session, state.head)
     if paging.token is None:
-        return await _shown(session, level, state, await _everything(session, level, state))
-    return await _shown(session, level, state, await _page(session, level, state, level.prefix, paging.size))
+        return await _without_hidden(session, level, state, await _everything(session, level, state))
+    return await _without_hidden(session, level, state, await _page(session, level, state, level.prefix, paging.size))
 
 
-async def _shown(session: Session, level: _Level, state: _ListedState, page: ListingPage) -> ListingPage:
+async def _without_hidden(session: Session, level: _Level, state: _ListedState, page: ListingPage) -> ListingPage:
     """Returns a page without the items that the caller may not see, who may read the list. The page may be empty
     although a later one is not."""
     if not session.is_restricted:

@@ -103,7 +103,7 @@ class Standing:
     names_sources: bool = False
     runs_pipeline: bool = False
     role_names: tuple[str, ...] = field(default=(), compare=False)
-    """The names of the roles, in order: a policy that is asked knows no ids."""
+    """The names of the roles, in order, for policies, which have no ids of roles."""
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:

@@ -1,7 +1,7 @@
-"""What a policy outside of the catalog is asked about a request: one question for each privilege on each securable
+"""The questions to a policy outside of the catalog about a request: one for each privilege on each securable
 (docs/design/access.md#a-policy-outside-of-the-catalog).
 
-A question names its securable, as the request does, so the policy is asked the same whether the securable exists or
+A question names its securable, as the request does, so the question is the same whether the securable exists or
 not, and its answer does not reveal that.
 """
 
@@ -16,8 +16,8 @@ from arco_catalog.state.watermarks import NAMESPACE as PIPELINE
 from storage_backends.lazy_dataclass import dataclass
 
 SYSTEM_ACCESS = "SYSTEM_ACCESS"
-"""The action that is asked about besides the privilege for everything in the pipeline's namespace: its tables have rows
-about all others, which no answer about one table covers."""
+"""The action that everything in the pipeline's namespace needs besides the privilege: its tables have rows about all
+others, which no decision about one table covers."""
 _TYPES: Mapping[str, str] = {
     "catalog": "CATALOG",
     "namespace": "NAMESPACE",
@@ -27,7 +27,7 @@ _TYPES: Mapping[str, str] = {
     "view": "VIEW",
     "policy": "POLICY",
 }
-"""The types of securables, by their kinds, as a policy reads them."""
+"""The types of securables as a policy reads them."""
 
 
 @dataclass(frozen=True, slots=True)

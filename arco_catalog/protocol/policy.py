@@ -18,20 +18,20 @@ from arco_catalog.state.reads import recorded
 from arco_catalog.state.registry import RegistryState
 
 MAX_AGE_MS = 5_000
-"""How long an answer that allows something may be used, after the policy was asked."""
+"""How long a decision that allows something may be used, after the policy was queried."""
 
 
 class Policy(Protocol):
     """The interface of a policy outside of the catalog."""
 
     async def decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
-        """Returns for each question the time at which the policy was asked, no longer ago than `MAX_AGE_MS`, if it
+        """Returns for each question the time at which the policy was queried, no longer ago than `MAX_AGE_MS`, if it
         allows what the question is about. None if it does not, by an answer to this call alone. Raises `Unavailable`
         without a readable answer."""
         ...
 
     @property
-    def answers_batches(self) -> bool:
+    def takes_batches(self) -> bool:
         """Whether many questions take few calls."""
         ...
 
@@ -58,8 +58,8 @@ class PolicyAccess(Access):
         self._requirements = requirements
         self._now_ms = now_ms
         self._page_key = page_key
-        self._answers: dict[Question, int | None] = {}
-        """The answers of the policy since the request was judged last."""
+        self._decisions: dict[Question, int | None] = {}
+        """The decisions of the policy since the request was judged last."""
 
     @property
     def checks_grants(self) -> bool:
@@ -67,7 +67,7 @@ class PolicyAccess(Access):
 
     @property
     def is_fresh(self) -> bool:
-        return self.inner.is_fresh  # the policy is asked anew by each judgement
+        return self.inner.is_fresh  # the policy is queried anew by each judgement
 
     async def page_key(self) -> bytes | None:
         return await self.inner.page_key() if self._page_key is None else await self._page_key()
@@ -80,10 +80,10 @@ class PolicyAccess(Access):
 
     async def judge(self, state: State, head: RegistryState) -> None:
         await self.inner.judge(state, head)
-        self._answers.clear()  # each attempt asks again
+        self._decisions.clear()  # each attempt asks again
         questions = await self._required(state, head)
         await self._ask(questions)
-        refused = next((question for question in questions if self._answers[question] is None), None)
+        refused = next((question for question in questions if self._decisions[question] is None), None)
         if refused is not None:
             refusal = Forbidden(f"The policy does not allow principal {self.actor.principal} {refused}")
             raise denied(refusal, refused.action, refused.type.lower())
@@ -97,14 +97,14 @@ class PolicyAccess(Access):
             steps = questions_of(index, self._catalog, self._requirements)
             questions = carry_out_loaded(index, recorded(steps, lookups))
         now_ms = self._now_ms()
-        asked = [None] if questions is None else [self._answers.get(question) for question in questions]
-        return all(asked_ms is not None and 0 <= now_ms - asked_ms <= MAX_AGE_MS for asked_ms in asked)
+        times = [None] if questions is None else [self._decisions.get(question) for question in questions]
+        return all(queried_ms is not None and 0 <= now_ms - queried_ms <= MAX_AGE_MS for queried_ms in times)
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
         if not (yield from self.inner.holds(index, requirement)):
             return False
         questions = yield from self._questions(index, [requirement])
-        if any(question not in self._answers for question in questions):
+        if any(question not in self._decisions for question in questions):
             yield Needs(asks=lambda: self._ask(questions))
         return self._are_allowed(questions)
 
@@ -124,21 +124,21 @@ class PolicyAccess(Access):
         await self._ask(await carry_out(state, head.index, self._questions(head.index, required)))
 
     async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:
-        if not self._policy.answers_batches:
+        if not self._policy.takes_batches:
             return [True] * len(items)
-        asked = [await carry_out(state, head.index, self._questions(head.index, [item])) for item in items]
-        await self._ask([question for questions in asked for question in questions])
-        return [self._are_allowed(questions) for questions in asked]
+        by_item = [await carry_out(state, head.index, self._questions(head.index, [item])) for item in items]
+        await self._ask([question for questions in by_item for question in questions])
+        return [self._are_allowed(questions) for questions in by_item]
 
     async def consents(
         self, state: State, head: RegistryState, required: Sequence[Requirement], actor: Actor
     ) -> Sequence[bool]:
         """Returns for each requirement whether the policy allows it to an actor, who need not be the caller, whatever
         grants there are."""
-        asked = [await carry_out(state, head.index, self._questions(head.index, [each])) for each in required]
-        distinct = [*dict.fromkeys(question for questions in asked for question in questions)]
-        answers = dict(zip(distinct, await self._policy.decide(actor, distinct), strict=True))
-        return [all(answers[question] is not None for question in questions) for questions in asked]
+        by_item = [await carry_out(state, head.index, self._questions(head.index, [each])) for each in required]
+        distinct = [*dict.fromkeys(question for questions in by_item for question in questions)]
+        decisions = dict(zip(distinct, await self._policy.decide(actor, distinct), strict=True))
+        return [all(decisions[question] is not None for question in questions) for questions in by_item]
 
     @property
     def actor(self) -> Actor:
@@ -149,7 +149,7 @@ class PolicyAccess(Access):
         return Actor(standing.name, standing.id, standing.role_names, self._actor.realm)
 
     def _are_allowed(self, questions: Sequence[Question]) -> bool:
-        return all(self._answers[question] is not None for question in questions)
+        return all(self._decisions[question] is not None for question in questions)
 
     async def _required(self, state: State, head: RegistryState) -> Sequence[Question]:
         return await carry_out(state, head.index, self._questions(head.index, self._requirements))
@@ -160,8 +160,8 @@ class PolicyAccess(Access):
         return (yield from questions_of(index, self._catalog, requirements))
 
     async def _ask(self, questions: Sequence[Question]) -> None:
-        """Asks the policy what it was not asked since the request was judged last."""
-        unknown = [question for question in dict.fromkeys(questions) if question not in self._answers]
+        """Asks the policy the questions that it has not decided since the request was judged last."""
+        unknown = [question for question in dict.fromkeys(questions) if question not in self._decisions]
         if unknown:
-            answers = await self._policy.decide(self.actor, unknown)
-            self._answers.update(zip(unknown, answers, strict=True))
+            decisions = await self._policy.decide(self.actor, unknown)
+            self._decisions.update(zip(unknown, decisions, strict=True))

@@ -1,4 +1,4 @@
-"""How often a policy is asked: not at all without one, once for what a request needs, once for each page of a list; and
+"""How often a policy is queried: not at all without one, once for what a request needs, once for each page of a list; and
 nothing more of the store."""
 
 import subprocess
@@ -46,7 +46,7 @@ async def test_the_store_is_read_no_more_for_a_policy() -> None:
     costs = [await policed.cost(method, target, body) for method, target, body in again]
 
     assert [calls for _, calls in costs] == warm
-    assert [asked for asked, _ in costs] == [1, 1, 2]
+    assert [queried for queried, _ in costs] == [1, 1, 2]
 
 
 async def test_what_is_remembered_costs_no_call() -> None:
@@ -68,9 +68,9 @@ async def test_a_commit_asks_about_all_its_updates_at_once() -> None:
         ],
     }
 
-    asked, _ = await policed.cost("POST", T, body, policed.counted.app.key())
+    queried, _ = await policed.cost("POST", T, body, policed.counted.app.key())
 
-    assert asked == 1
+    assert queried == 1
     assert len(policed.stub.calls[-1][1]["requests"]) == 2
 
 

@@ -26,7 +26,7 @@ async def test_a_request_that_the_policy_allows_was_asked_about(case: Case, firs
     answer = await sent(policed, case)
 
     assert case.is_allowed(answer), answer.body
-    assert {each.value for each in case.needs} <= {each.partition(" ")[0] for each in policed.stub.asked}
+    assert {each.value for each in case.needs} <= {each.partition(" ")[0] for each in policed.stub.actions}
 
 
 @pytest.mark.parametrize("case", NEEDY, ids=lambda case: case.name)

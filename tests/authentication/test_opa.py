@@ -29,7 +29,7 @@ async def test_more_than_a_thousand_questions_are_asked_in_batches() -> None:
 
     answers = await stub.agent(lambda: 5).decide(ANN, [question(str(number)) for number in range(2_500)])
 
-    assert [place for place, asked_ms in enumerate(answers) if asked_ms == 5] == [*range(7, 2_500, 10)]
+    assert [place for place, queried_ms in enumerate(answers) if queried_ms == 5] == [*range(7, 2_500, 10)]
     assert [len(given["requests"]) for _, given in stub.calls] == [1_000, 1_000, 500]
 
 
@@ -88,7 +88,7 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     await agent.decide(ANN, [question(str(number)) for number in range(5)])
     await agent.decide(ANN, [question("4"), question("0")])
 
-    assert stub.asked[5:] == ["TABLE_LIST 0"]
+    assert stub.actions[5:] == ["TABLE_LIST 0"]
 
 
 async def test_other_roles_are_another_actor() -> None:
@@ -151,12 +151,12 @@ async def test_an_answer_that_is_too_long_is_none(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_question_is_sent_again_over_another_connection() -> None:
-    asked = 0
+    queried = 0
 
     async def answer(request: web.BaseRequest) -> web.Response:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
+        nonlocal queried
+        queried += 1
+        if queried == 1:
             assert request.transport is not None
             request.transport.abort()
         return web.json_response({"result": True})
@@ -166,7 +166,7 @@ async def test_a_question_is_sent_again_over_another_connection() -> None:
         assert (await send.send(server.uri, b"{}")).status == 200
         await send.close()
 
-    assert asked == 2
+    assert queried == 2
 
 
 async def test_where_nothing_listens_there_is_no_answer() -> None:
@@ -174,7 +174,7 @@ async def test_where_nothing_listens_there_is_no_answer() -> None:
         pass
     agent, send = load_policy_agent({"ARCO_OPA_URL": f"{server.uri}/v1/data/a/allow"}, FakeRuntime())
 
-    with pytest.raises(Unavailable, match="The policy cannot be asked now"):
+    with pytest.raises(Unavailable, match="since it does not respond"):
         await agent.decide(ANN, [question("t")])
     await send.close()
 

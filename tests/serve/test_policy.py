@@ -54,7 +54,7 @@ async def test_a_server_asks_for_each_request_and_refuses_none_without_an_answer
         assert await status(server, "POST", NAMESPACES, None, {"namespace": ["open"]}) == 200
         assert await status(server, "GET", f"{NAMESPACES}/open") == 200
         assert await status(server, "GET", f"{NAMESPACES}/secret") == 403
-        assert stub.asked[:2] == ["NAMESPACE_CREATE arco", "NAMESPACE_READ_PROPERTIES open"]
+        assert stub.actions[:2] == ["NAMESPACE_CREATE arco", "NAMESPACE_READ_PROPERTIES open"]
         stub.silent = True
         assert await status(server, "GET", f"{NAMESPACES}/open") == 503
         stub.silent = False

@@ -70,8 +70,8 @@ class PolicyStub:
         return web.Response(status=answer.status, body=answer.body)
 
     @property
-    def asked(self) -> list[str]:
-        """What was asked, in order: action and name."""
+    def actions(self) -> list[str]:
+        """What was queried, in order: action and name."""
         return [
             f"{each['action']} {each['resource']['targets'][0]['name']}"
             for _, given in self.calls

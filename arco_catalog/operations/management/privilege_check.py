@@ -123,9 +123,9 @@ class _Batch:
         batch: Sequence[Check],
         results: Sequence[JsonValue],
     ) -> list[JsonValue]:
-        """Returns these results of a batch with the server's policy taken into account: it is asked about all that
+        """Returns these results of a batch with the server's policy taken into account, which decides about all that
         grants allow to one principal at once."""
-        shown = [*results]
+        decided = [*results]
         for principal, subject in subjects.items():
             places = [
                 place
@@ -141,8 +141,8 @@ class _Batch:
                 if not consent:
                     check = batch[place]
                     reason = f"The policy does not allow principal {actor.principal} {check.privilege} on {check.on}"
-                    shown[place] = {"allowed": False, "principal": actor.principal, "reason": reason}
-        return shown
+                    decided[place] = {"allowed": False, "principal": actor.principal, "reason": reason}
+        return decided
 
     async def _path(self, subject: _Subject, check: Check) -> GrantPath | None:
         standing, privilege, index = subject.standing, check.privilege, self.head.index

@@ -35,8 +35,8 @@ def a_refusal_of_the_policy_remembered(patch: pytest.MonkeyPatch) -> None:
 
 def a_consent_remembered_for_a_minute(patch: pytest.MonkeyPatch) -> None:
     def cached(self: Any, actor: Actor, question: Question) -> int | None:
-        asked_ms: int | None = self._allowed.get((actor, question))
-        return None if asked_ms is None or self._now_ms() - asked_ms > 60_000 else asked_ms
+        queried_ms: int | None = self._allowed.get((actor, question))
+        return None if queried_ms is None or self._now_ms() - queried_ms > 60_000 else queried_ms
 
     patch.setattr(PolicyAgent, "_cached", cached)
 

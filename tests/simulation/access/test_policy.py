@@ -1,4 +1,4 @@
-"""A policy outside of the catalog is asked rightly whatever happens: it changes between any two calls, fails and is
+"""A policy outside of the catalog is queried rightly whatever happens: it changes between any two calls, fails and is
 slow, and processes die. Each planted bug makes a scenario fail.
 
 `make test` tries a share of it, `make test-thorough` all, `make test-slow` many times that (`thoroughness.py`).
