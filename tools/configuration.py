@@ -126,7 +126,7 @@ def _authentication() -> Iterator[str]:
 
 
 def _policy() -> Iterator[str]:
-    """The variables that configure the policy that decides about requests."""
+    """The variables that configure the policy."""
     yield POLICY_HEAD
     yield from map(_variable_row, POLICY)
 

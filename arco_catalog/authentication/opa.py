@@ -1,4 +1,4 @@
-"""Asks Open Policy Agent, by its data API, whether an actor may do something
+"""Queries Open Policy Agent, by its data API, whether an actor may do something
 (https://www.openpolicyagent.org/docs/rest-api, docs/opa.md).
 
 Only an answer that allows something is cached, and for seconds. Whatever is no readable answer, an undefined policy
@@ -163,8 +163,8 @@ class WireSend:
         self._pools: dict[str, Pool] = {}
 
     async def send(self, url: str, body: bytes) -> Response:
-        """Sends a JSON body to a URL, again if no complete response came, and returns the response. Raises `StoreError`
-        if none comes in time."""
+        """Sends a JSON body to a URL, a second time if there is no complete response, and returns the response. Raises
+        `StoreError` if none comes in time."""
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         try:

@@ -544,7 +544,7 @@ POLICY: tuple[Variable[object], ...] = (
     OPA_TOKEN_FILE,
     OPA_CA,
 )
-"""The policy that decides about requests: read by the server and by the functions."""
+"""The policy that must allow requests: read by the server and by the functions."""
 
 VENDING: tuple[Variable[object], ...] = (
     VENDING_ENDPOINTS,

@@ -32,7 +32,7 @@ _TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks: the name and the id of the principal, and the names of the principal roles that are active. `realm` is
+    """The caller: the name and the id of the principal, and the names of the principal roles that are active. `realm` is
     None on a server without realms."""
 
     principal: str

@@ -43,7 +43,7 @@ class Access(ABC):
 
     async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:
         """Returns for each item of a list that the caller may read whether the caller may see it, by the privilege to
-        list that object: by default, whoever may read a list sees all of it."""
+        list that object: by default, a caller who may read a list sees all of it."""
         return [True] * len(items)
 
     async def page_key(self) -> bytes | None:

@@ -40,25 +40,25 @@ def _resume(steps: Steps[T]) -> Needs | _StepsResult[T]:
 async def carry_out(state: State, index: Index, steps: Steps[T], size: int = 0) -> T:
     """Runs a computation on the index, loads the segments that it needs from the store, and returns the result. It runs
     in a worker thread unless `size`, the bytes of its input, is small. Raises `SegmentGone` if a segment was deleted
-    meanwhile, and what the computation raises, or a call that it needs (`Needs.asks`)."""
+    meanwhile, and what the computation raises, or a call that it needs (`Needs.call`)."""
     while True:
         match await off_loop(size, lambda: _resume(steps)):
             case _StepsResult(value):
                 return value
             case Needs() as needs:
                 await load(state, index, needs)
-                if needs.asks is not None:
-                    await needs.asks()
+                if needs.call is not None:
+                    await needs.call()
 
 
 def carry_out_loaded(index: Index, steps: Steps[T]) -> T | None:
     """Runs a computation on the index without reading, and returns the result; None if a segment that it needs is not
-    loaded, or if it needs a call (`Needs.asks`)."""
+    loaded, or if it needs a call (`Needs.call`)."""
     while True:
         match _resume(steps):
             case _StepsResult(value):
                 return value
-            case Needs() as needs if needs.asks is not None or index.missing(needs):
+            case Needs() as needs if needs.call is not None or index.missing(needs):
                 steps.close()
                 return None
 

@@ -1,4 +1,4 @@
-"""Asks a policy outside of the catalog whether a request is allowed, besides the grants, wherever these are judged
+"""Queries a policy outside of the catalog whether a request is allowed, besides the grants, wherever these are judged
 (docs/design/access.md#a-policy-outside-of-the-catalog)."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -80,7 +80,7 @@ class PolicyAccess(Access):
 
     async def judge(self, state: State, head: RegistryState) -> None:
         await self.inner.judge(state, head)
-        self._decisions.clear()  # each attempt asks again
+        self._decisions.clear()  # each attempt call again
         questions = await self._required(state, head)
         await self._ask(questions)
         refused = next((question for question in questions if self._decisions[question] is None), None)
@@ -105,7 +105,7 @@ class PolicyAccess(Access):
             return False
         questions = yield from self._questions(index, [requirement])
         if any(question not in self._decisions for question in questions):
-            yield Needs(asks=lambda: self._ask(questions))
+            yield Needs(call=lambda: self._ask(questions))
         return self._are_allowed(questions)
 
     async def held(
@@ -160,7 +160,7 @@ class PolicyAccess(Access):
         return (yield from questions_of(index, self._catalog, requirements))
 
     async def _ask(self, questions: Sequence[Question]) -> None:
-        """Asks the policy the questions that it has not decided since the request was judged last."""
+        """Queries the policy about the questions that it has not decided since the request was judged last."""
         unknown = [question for question in dict.fromkeys(questions) if question not in self._decisions]
         if unknown:
             decisions = await self._policy.decide(self.actor, unknown)

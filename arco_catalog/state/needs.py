@@ -33,13 +33,13 @@ class Scan:
 @dataclass(frozen=True, slots=True)
 class Needs:
     """The next lookups in the index that a computation needs: keys, scans, holds on locations (`Index.holds_on`), and
-    whole segments. `asks`, if it is given, is a call outside of the index to await before the computation goes on."""
+    whole segments. `call`, if it is given, is a call outside of the index to await before the computation goes on."""
 
     keys: Sequence[str] = ()
     scans: Sequence[Scan] = ()
     holds: Sequence[str] = ()
     segments: Sequence[Ref] = ()
-    asks: Callable[[], Awaitable[None]] | None = None
+    call: Callable[[], Awaitable[None]] | None = None
 
 
 Steps: TypeAlias = Generator[Needs, None, T]

@@ -15,8 +15,8 @@ from tools.support.asgi_client import Client
 COMMIT: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 
 
-class Policed:
-    """A copy of a lake, and a server of it that asks a policy."""
+class PolicyServer:
+    """A copy of a lake, and a server of it that queries a policy."""
 
     def __init__(self, first: Lake, *, cache_ms: int = 0, batch: bool = True, judged: bool = True) -> None:
         self.lake = first.copy()
@@ -35,7 +35,7 @@ class Policed:
 
 
 async def test_a_load_that_grants_and_policy_allow_is_answered(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
 
     assert (await policed.manager.get(T)).status == 200
 
@@ -58,7 +58,7 @@ async def test_a_load_that_grants_and_policy_allow_is_answered(first: Lake) -> N
 
 
 async def test_a_load_that_the_policy_denies_is_forbidden(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     policed.stub.allows = lambda principal, action, kind, name: name != "db.t"
 
     denied = await policed.manager.get(T)
@@ -69,7 +69,7 @@ async def test_a_load_that_the_policy_denies_is_forbidden(first: Lake) -> None:
 
 
 async def test_a_policy_cannot_give_what_grants_do_not(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     await policed.app.principal("stranger")
 
     assert (await policed.client("stranger").get(T)).status == 404
@@ -96,7 +96,7 @@ async def test_a_policy_cannot_give_what_grants_do_not(first: Lake) -> None:
     ],
 )
 async def test_no_readable_answer_is_no_refusal(first: Lake, answer: Response | None) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     policed.stub.answer, policed.stub.silent = answer, answer is None
 
     for sent in (await policed.manager.get(T), await policed.manager.post(T, COMMIT)):
@@ -106,7 +106,7 @@ async def test_no_readable_answer_is_no_refusal(first: Lake, answer: Response | 
 
 @pytest.mark.parametrize("result", [b"true", b"{}", b"[true]", b'["0"]', b"[0.0]", b"[-1]", b"[2]", b"[null]"])
 async def test_an_unreadable_answer_to_a_batch_is_no_refusal(first: Lake, result: bytes) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     policed.stub.answer = Response(200, {}, b'{"result": ' + result + b"}")
 
     dropped = await policed.manager.delete(f"{T}?purgeRequested=true")
@@ -115,7 +115,7 @@ async def test_an_unreadable_answer_to_a_batch_is_no_refusal(first: Lake, result
 
 
 async def test_no_answer_of_the_policy_becomes_the_answer_of_a_key(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     key = {"idempotency_key": policed.app.key()}
     policed.stub.silent = True
 
@@ -126,8 +126,8 @@ async def test_no_answer_of_the_policy_becomes_the_answer_of_a_key(first: Lake) 
     assert (await policed.manager.post(T, COMMIT, **key)).status == 200
 
 
-async def test_a_retry_of_a_commit_is_answered_whatever_the_policy_says_now(first: Lake) -> None:
-    policed = Policed(first)
+async def test_a_retry_of_a_commit_is_answered_by_its_marker_alone(first: Lake) -> None:
+    policed = PolicyServer(first)
     key = {"idempotency_key": policed.app.key()}
     committed = await policed.manager.post(T, COMMIT, **key)
     assert committed.status == 200
@@ -141,7 +141,7 @@ async def test_a_retry_of_a_commit_is_answered_whatever_the_policy_says_now(firs
 
 
 async def test_only_what_is_allowed_is_remembered_and_for_seconds(first: Lake) -> None:
-    policed = Policed(first, cache_ms=5_000)
+    policed = PolicyServer(first, cache_ms=5_000)
     assert (await policed.manager.get(T)).status == 200
     policed.stub.allows = lambda *_: False
     policed.app.clock.ms += 4_999  # type: ignore[attr-defined]
@@ -156,7 +156,7 @@ async def test_only_what_is_allowed_is_remembered_and_for_seconds(first: Lake) -
 
 
 async def test_what_one_principal_may_do_is_not_remembered_of_another(first: Lake) -> None:
-    policed = Policed(first, cache_ms=5_000)
+    policed = PolicyServer(first, cache_ms=5_000)
     policed.stub.allows = lambda principal, action, kind, name: principal == "manager"
     await policed.app.principal("reader", on_catalog("TABLE_READ_PROPERTIES"))
     assert (await policed.manager.get(T)).status == 200
@@ -165,7 +165,7 @@ async def test_what_one_principal_may_do_is_not_remembered_of_another(first: Lak
 
 
 async def test_a_list_shows_what_the_policy_lets_be_listed(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     policed.stub.allows = lambda principal, action, kind, name: name not in ("db.u", "other")
 
     tables = await policed.manager.get(f"{DB}/tables")
@@ -177,7 +177,7 @@ async def test_a_list_shows_what_the_policy_lets_be_listed(first: Lake) -> None:
 
 
 async def test_without_a_rule_for_batches_lists_are_shown_as_by_grants(first: Lake) -> None:
-    policed = Policed(first, batch=False)
+    policed = PolicyServer(first, batch=False)
     policed.stub.allows = lambda principal, action, kind, name: name != "db.u"
 
     tables = await policed.manager.get(f"{DB}/tables")
@@ -186,8 +186,8 @@ async def test_without_a_rule_for_batches_lists_are_shown_as_by_grants(first: La
     assert len(policed.stub.calls) == 1
 
 
-async def test_a_search_asks_at_once(first: Lake) -> None:
-    policed = Policed(first)
+async def test_a_search_queries_at_once(first: Lake) -> None:
+    policed = PolicyServer(first)
     policed.stub.allows = lambda principal, action, kind, name: name in ("db.t", "db.v")
 
     found = await policed.manager.get("/v1/lake/search?q=v")
@@ -198,7 +198,7 @@ async def test_a_search_asks_at_once(first: Lake) -> None:
 
 
 async def test_the_namespace_of_the_pipeline_takes_an_action_of_its_own(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     made = await policed.lake.manager.post(NAMESPACES, {"namespace": ["plain"]})
     assert made.status == 200
     policed.stub.allows = lambda principal, action, kind, name: action != "SYSTEM_ACCESS"
@@ -212,13 +212,13 @@ async def test_the_namespace_of_the_pipeline_takes_an_action_of_its_own(first: L
 
 
 async def test_without_a_rule_for_batches_the_namespace_of_the_pipeline_is_closed(first: Lake) -> None:
-    policed = Policed(first, batch=False)
+    policed = PolicyServer(first, batch=False)
 
     assert (await policed.manager.get(f"{NAMESPACES}/system")).status == 403
 
 
-async def test_management_is_asked_about_too(first: Lake) -> None:
-    policed = Policed(first)
+async def test_management_is_queried_about_too(first: Lake) -> None:
+    policed = PolicyServer(first)
     policed.stub.allows = lambda principal, action, kind, name: kind != "ROOT"
 
     denied = await policed.app.client("root", app=policed.asgi).get(f"{MANAGEMENT}/principals")
@@ -228,7 +228,7 @@ async def test_management_is_asked_about_too(first: Lake) -> None:
 
 
 async def test_checks_are_answered_with_the_policy_in_mind(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     await policed.app.principal("reader", on_catalog("TABLE_READ_PROPERTIES"))
     policed.stub.allows = lambda principal, action, kind, name: (principal, name) != ("reader", "db.t")
     grant = {"type": "table", "privilege": "TABLE_READ_PROPERTIES", "namespace": ["db"]}
@@ -251,8 +251,8 @@ async def test_checks_are_answered_with_the_policy_in_mind(first: Lake) -> None:
     )
 
 
-async def test_what_a_plan_finds_out_is_asked_about(first: Lake) -> None:
-    policed = Policed(first)
+async def test_what_a_plan_finds_out_is_queried_about(first: Lake) -> None:
+    policed = PolicyServer(first)
     policed.stub.allows = lambda principal, action, kind, name: action != "CATALOG_MANAGE_CONTENT"
     elsewhere = {**table_request("far"), "location": f"{policed.app.base('lake')}/elsewhere"}
 
@@ -266,7 +266,7 @@ async def test_what_a_plan_finds_out_is_asked_about(first: Lake) -> None:
 
 
 async def test_a_plan_that_gets_no_answer_fails_for_now(first: Lake) -> None:
-    policed = Policed(first)
+    policed = PolicyServer(first)
     elsewhere = {**table_request("far"), "location": f"{policed.app.base('lake')}/elsewhere"}
 
     def only_the_route(principal: str, action: str, kind: str, name: str) -> bool:
@@ -279,7 +279,7 @@ async def test_a_plan_that_gets_no_answer_fails_for_now(first: Lake) -> None:
 
 
 async def test_without_grants_the_policy_alone_decides(first: Lake) -> None:
-    policed = Policed(first, judged=False)
+    policed = PolicyServer(first, judged=False)
     await policed.app.principal("stranger")
     stranger = policed.client("stranger", roles="analyst")
 
@@ -319,7 +319,7 @@ async def test_tokens_of_pages_do_not_show_hidden_names_without_a_realm() -> Non
     assert (await client.get(f"/v1/wh/namespaces?pageToken={unsealed}")).status == 400
 
 
-async def test_a_server_without_a_policy_asks_nothing(first: Lake) -> None:
+async def test_a_server_without_a_policy_queries_nothing(first: Lake) -> None:
     lake = first.copy()
 
     assert (await lake.manager.get(T)).status == 200

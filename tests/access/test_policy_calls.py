@@ -1,5 +1,5 @@
-"""How often a policy is queried: not at all without one, once for what a request needs, once for each page of a list; and
-nothing more of the store."""
+"""How often a policy is queried: once for what a request needs, once for each page of a list; and nothing more of the
+store."""
 
 import subprocess
 import sys
@@ -12,8 +12,8 @@ from tools.support.asgi_client import Client
 from tools.support.environment import PROJECT
 
 
-class Counted:
-    """A counted catalog, and a server of it that asks a policy."""
+class CountedPolicy:
+    """A counted catalog, and a server of it that queries a policy."""
 
     def __init__(self, counted: CountedCatalog, cache_ms: int = 0) -> None:
         self.counted, self.stub = counted, PolicyStub()
@@ -39,7 +39,7 @@ async def test_the_store_is_read_no_more_for_a_policy() -> None:
         await counted.cost(plain, method, target, body)
     again = (("GET", T, None), ("POST", T, set_to("2")), ("GET", f"{DB}/tables", None))
     warm = [(await counted.cost(plain, method, target, body))[1] for method, target, body in again]
-    policed = Counted(counted)
+    policed = CountedPolicy(counted)
     for method, target, body in requests:
         await policed.cost(method, target, body)
 
@@ -50,7 +50,7 @@ async def test_the_store_is_read_no_more_for_a_policy() -> None:
 
 
 async def test_what_is_remembered_costs_no_call() -> None:
-    policed = Counted(await CountedCatalog().start(), cache_ms=5_000)
+    policed = CountedPolicy(await CountedCatalog().start(), cache_ms=5_000)
     requests = (("GET", T, None), ("POST", T, SET), ("GET", f"{DB}/tables", None), ("GET", NAMESPACES, None))
     for method, target, body in requests:
         await policed.cost(method, target, body)
@@ -58,8 +58,8 @@ async def test_what_is_remembered_costs_no_call() -> None:
     assert [(await policed.cost(method, target, body))[0] for method, target, body in requests] == [0, 0, 0, 0]
 
 
-async def test_a_commit_asks_about_all_its_updates_at_once() -> None:
-    policed = Counted(await CountedCatalog().start())
+async def test_a_commit_queries_about_all_its_updates_at_once() -> None:
+    policed = CountedPolicy(await CountedCatalog().start())
     body: JsonObject = {
         "requirements": [],
         "updates": [

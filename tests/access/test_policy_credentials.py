@@ -60,7 +60,7 @@ async def test_no_answer_gives_no_credentials() -> None:
         assert not it.sts.queried
 
 
-async def test_each_signature_is_asked_about() -> None:
+async def test_each_signature_is_queried_about() -> None:
     stub = PolicyStub()
     async with lake() as it:
         owner = owner_of(it, stub)

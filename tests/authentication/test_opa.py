@@ -24,7 +24,7 @@ def question(name: str) -> Question:
     return Question("TABLE_LIST", "TABLE", "lake", ("db",), name)
 
 
-async def test_more_than_a_thousand_questions_are_asked_in_batches() -> None:
+async def test_more_than_a_thousand_questions_are_queried_in_batches() -> None:
     stub = PolicyStub(lambda principal, action, kind, name: name.endswith("7"))
 
     answers = await stub.agent(lambda: 5).decide(ANN, [question(str(number)) for number in range(2_500)])
@@ -33,7 +33,7 @@ async def test_more_than_a_thousand_questions_are_asked_in_batches() -> None:
     assert [len(given["requests"]) for _, given in stub.calls] == [1_000, 1_000, 500]
 
 
-async def test_without_a_rule_for_batches_each_question_is_asked_by_itself() -> None:
+async def test_without_a_rule_for_batches_each_question_is_queried_by_itself() -> None:
     stub = PolicyStub(lambda principal, action, kind, name: name == "db.1")
 
     answers = await stub.agent(lambda: 0, batch=False).decide(ANN, [question("0"), question("1")])
@@ -42,7 +42,7 @@ async def test_without_a_rule_for_batches_each_question_is_asked_by_itself() -> 
     assert len(stub.calls) == 2
 
 
-async def test_the_pipeline_s_namespace_is_asked_about_by_the_rule_for_batches_alone() -> None:
+async def test_the_pipeline_s_namespace_is_queried_about_by_the_rule_for_batches_alone() -> None:
     stub = PolicyStub()
 
     assert [*(await stub.agent(lambda: 0).decide(ANN, [system_question("lake")]))] == [0]
@@ -50,7 +50,7 @@ async def test_the_pipeline_s_namespace_is_asked_about_by_the_rule_for_batches_a
     assert [url.rpartition("/")[2] for url, _ in stub.calls] == ["batch"]
 
 
-async def test_a_consent_counts_from_when_it_was_asked_for() -> None:
+async def test_a_consent_counts_from_when_it_was_queried_for() -> None:
     clock, stub = FakeRuntime(), PolicyStub()
     agent = stub.agent(clock.now_ms, cache_ms=5_000)
     began = clock.now_ms()

@@ -1,4 +1,4 @@
-"""`arco serve` asks Open Policy Agent: over HTTP, without a realm and in one, and a stand-in or OPA itself with the
+"""`arco serve` queries Open Policy Agent: over HTTP, without a realm and in one, and a stand-in or OPA itself with the
 policy on its page."""
 
 import time
@@ -45,7 +45,7 @@ async def listed(server: Server, path: str, token: str) -> Any:
         return await answer.json()
 
 
-async def test_a_server_asks_for_each_request_and_refuses_none_without_an_answer(tmp_path: Path) -> None:
+async def test_a_server_queries_for_each_request_and_refuses_none_without_an_answer(tmp_path: Path) -> None:
     stub = PolicyStub(lambda principal, action, kind, name: name != "secret")
     async with (
         stub_server(stub.handle) as opa,

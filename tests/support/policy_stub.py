@@ -61,7 +61,7 @@ class PolicyStub:
         )
 
     def agent(self, now_ms: Callable[[], int], *, cache_ms: int = 0, batch: bool = True) -> PolicyAgent:
-        """A policy that asks this stub."""
+        """A policy that queries this stub."""
         return PolicyAgent(URL, BATCH_URL if batch else None, self.send, now_ms, cache_ms)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:

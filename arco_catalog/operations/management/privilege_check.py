@@ -123,8 +123,8 @@ class _Batch:
         batch: Sequence[Check],
         results: Sequence[JsonValue],
     ) -> list[JsonValue]:
-        """Returns these results of a batch with the server's policy taken into account, which decides about all that
-        grants allow to one principal at once."""
+        """Returns these results of a batch with the server's policy taken into account, with one call for all that
+        grants allow to one principal."""
         decided = [*results]
         for principal, subject in subjects.items():
             places = [

@@ -136,7 +136,7 @@ class Judge:
         )
 
     def _consents(self, ask: Ask, since: float, until: float) -> Sequence[bool]:
-        """Whether the policy consented to what a principal asks for, at each instant between two."""
+        """Whether the policy consented to a request, at each instant between two."""
         if self._policy is None:
             return [True]
         return [ask.principal not in denied for denied in _during(self._policy.denials, since, until)]

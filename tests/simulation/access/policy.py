@@ -14,8 +14,8 @@ CACHED_S = 5.0
 
 
 class ChangingPolicy:
-    """A policy that denies everything to some principals, by their ids, and nothing to others. `denials` are whom it
-    denied, since when. It answers some questions about `worker` not at all, and none while it is `down`."""
+    """A policy that denies everything to some principals, by their ids, and nothing to others. `denials` are the denied
+    ids, by the time. It answers some questions about `worker` not at all, and none while it is `down`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -24,7 +24,7 @@ class ChangingPolicy:
         self.down = False
 
     def agent(self, now_ms: Callable[[], int]) -> PolicyAgent:
-        """What a process asks by."""
+        """What a process queries by."""
         return PolicyAgent(URL, BATCH_URL, self.send, now_ms, int(CACHED_S * 1_000))
 
     async def deny(self, *principals: str) -> None:
@@ -38,7 +38,7 @@ class ChangingPolicy:
         self.down = False
 
     async def send(self, url: str, body: bytes) -> Response:
-        """Answers by whom it denies at one instant of the call."""
+        """Answers by what it denies at one instant of the call."""
         await asyncio.sleep(self._chance.choice((0.0, 0.01, 0.2)) * self._chance.random())
         about_worker = b'"principal":"worker"' in body  # others change the realm, and are not sent again
         if about_worker and (self.down or self._chance.random() < 0.02):

@@ -65,7 +65,7 @@ def no_answer_stored_as_the_answer_of_a_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PolicyAccess, "judge", judge)
 
 
-def a_policy_asked_in_front_of_the_marker(patch: pytest.MonkeyPatch) -> None:
+def a_policy_queried_in_front_of_the_marker(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.run
 
     async def run(self: Driver[Any]) -> Answer:
@@ -75,8 +75,8 @@ def a_policy_asked_in_front_of_the_marker(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Driver, "run", run)
 
 
-def a_policy_asked_in_front_of_the_marker_alone(patch: pytest.MonkeyPatch) -> None:
-    a_policy_asked_in_front_of_the_marker(patch)
+def a_policy_queried_in_front_of_the_marker_alone(patch: pytest.MonkeyPatch) -> None:
+    a_policy_queried_in_front_of_the_marker(patch)
 
     async def judge(self: CommitLoop[Any], head: RegistryState) -> None:
         access = self.access
@@ -90,6 +90,6 @@ BUGS: tuple[Mutation, ...] = (
     a_consent_remembered_for_a_minute,
     no_answer_taken_for_a_refusal,
     no_answer_stored_as_the_answer_of_a_key,
-    a_policy_asked_in_front_of_the_marker,
-    a_policy_asked_in_front_of_the_marker_alone,
+    a_policy_queried_in_front_of_the_marker,
+    a_policy_queried_in_front_of_the_marker_alone,
 )

@@ -26,13 +26,13 @@ CASES: list[tuple[bugs.Mutation, Scenario]] = [
     (bugs.a_consent_remembered_for_a_minute, scenarios.a_policy_that_changes_beside_commits),
     (bugs.no_answer_taken_for_a_refusal, scenarios.a_policy_that_is_down_beside_commits),
     (bugs.no_answer_stored_as_the_answer_of_a_key, scenarios.a_policy_that_is_down_beside_commits),
-    (bugs.a_policy_asked_in_front_of_the_marker, scenarios.a_policy_that_changes_beside_commits),
-    (bugs.a_policy_asked_in_front_of_the_marker_alone, scenarios.a_policy_that_changes_beside_commits),
+    (bugs.a_policy_queried_in_front_of_the_marker, scenarios.a_policy_that_changes_beside_commits),
+    (bugs.a_policy_queried_in_front_of_the_marker_alone, scenarios.a_policy_that_changes_beside_commits),
 ]
 
 
 @pytest.mark.parametrize("scenario", scenarios.SCENARIOS, ids=name_of)
-def test_a_policy_that_changes_is_asked_for_each_request(scenario: Scenario) -> None:
+def test_a_policy_that_changes_is_queried_for_each_request(scenario: Scenario) -> None:
     assert explore(scenario, range(count(15)), seconds=SECONDS).runs > 0
 
 
@@ -43,7 +43,7 @@ def test_no_fault_carries_out_what_the_policy_denies(scenario: Scenario) -> None
     assert explore(scenario, range(TIMES), plans, seconds=SECONDS).runs > 0
 
 
-def test_every_planted_bug_is_looked_for() -> None:
+def test_every_planted_bug_has_a_scenario() -> None:
     assert [bug for bug, _ in CASES] == [*bugs.BUGS]
 
 
