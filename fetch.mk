@@ -27,12 +27,11 @@ MISSING := $(strip $(foreach tool,java mvn go node npm chromium terraform,$(if $
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
 FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
-OPA := $(if $(filter go,$(MISSING)),,.tools/opa)
 DEPLOYMENT_TOOLS := $(if $(filter go,$(MISSING)),,.tools/helm .tools/crds/httproutes.yaml .tools/crds/servicemonitors.yaml .tools/compose-spec)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
 CONSOLE := arco_catalog/http/console/built/index.html
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(OPA) $(DEPLOYMENT_TOOLS) $(AZURITE) $(OIDC_PROVIDER) $(if $(AZURITE),$(CONSOLE)) .venv-polaris/.complete
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(DEPLOYMENT_TOOLS) $(AZURITE) $(OIDC_PROVIDER) $(if $(AZURITE),$(CONSOLE)) .venv-polaris/.complete
 
 # Every list of pinned Python packages.
 LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))

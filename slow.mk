@@ -2,7 +2,7 @@
 
 ##@ Slow tests of one thing
 
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-compose test-scans test-expiry test-kafka-connect test-prove
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-opa test-compose test-scans test-expiry test-kafka-connect test-prove
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m slow $(TESTED)
@@ -17,6 +17,7 @@ test-spark-maintain: TESTED = $(wildcard tests/reconciler/test_maintain*.py) ## 
 test-restarts: TESTED = -s tests/serve/test_restarts.py ## Servers that are killed or stopped under clients, a hundred times in each of four ways (ARCO_RESTARTS=100)
 test-upgrade: TESTED = -s tests/upgrade ## Servers of an earlier commit and of this one over one store, under load, then `arco upgrade` (ARCO_UPGRADE_SECONDS=300)
 test-oidc: TESTED = tests/authentication/test_keycloak*.py ## Keycloak as the identity provider: logins, the console in a browser, groups and roles, keys that are replaced, clocks, what is refused
+test-opa: TESTED = tests/serve/test_policy.py ## Open Policy Agent, which Go builds in some minutes, with the policy that the page shows, and with policies that decide nothing
 test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spark as the compose files start them, at the servers of these files
 test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
 test-expiry: TESTED = -s tests/engines/expiry ## 1,000 expiries of drawn tables, by the worker and by Iceberg's ExpireSnapshots in Java (ARCO_EXPIRY_TABLES=1000)
@@ -30,4 +31,5 @@ test-spark-maintain: $(VERSITYGW)
 test-kafka-connect: .jars/kafka-connect/complete
 test-prove: .jars/reference-server/complete $(NESSIE) $(VERSITYGW) $(FAKE_GCS) $(AZURITE)
 test-oidc: .tools/keycloak/complete $(if $(AZURITE),$(CONSOLE))
+test-opa: .tools/opa
 test-compose: $(JARS) $(TRINO) $(VERSITYGW) .tools/compose-spec

@@ -32,8 +32,8 @@ _TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The caller: the name and the id of the principal, and the names of the principal roles that are active. `realm` is
-    None on a server without realms."""
+    """The caller: the name and the id of the principal, and the names of its active principal roles. `realm` is None on
+    a server without realms."""
 
     principal: str
     id: str

@@ -240,7 +240,7 @@ async def test_checks_are_answered_with_the_policy_in_mind(first: Lake) -> None:
 
     answer = await policed.app.client("root", app=policed.asgi).post(
         f"{MANAGEMENT}/catalogs/lake/check",
-        {"checks": checks},  # type: ignore[dict-item]
+        {"checks": checks},
     )
 
     assert answer.status == 200, answer.body

@@ -57,7 +57,7 @@ async def test_no_answer_gives_no_credentials() -> None:
 
         stub.allows = once
         assert (await owner.get(T, **VENDED)).status == 503
-        assert not it.sts.queried
+        assert not it.sts.asked
 
 
 async def test_each_signature_is_queried_about() -> None:

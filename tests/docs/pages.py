@@ -10,7 +10,7 @@ FENCE = re.compile(r"(?ms)^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=
 RUN = ("python", "sh")
 OUTPUT = "text output"
 """What the Python block before it prints."""
-READ_ONLY = ("hcl", "json", "mermaid", "properties", "rust", "sql", "text", "yaml", OUTPUT)
+READ_ONLY = ("hcl", "json", "mermaid", "properties", "rego", "rust", "sql", "text", "yaml", OUTPUT)
 """What is no program of this machine: settings, pictures, and what tests/engines has in its own words."""
 
 

@@ -81,6 +81,7 @@ async def opa(tmp_path: Path) -> AsyncIterator[str]:
         yield uri
 
 
+@pytest.mark.slow
 @pytest.mark.needs(PROGRAM)
 async def test_opa_decides_by_the_policy_on_the_page(opa: str, issuer: Issuer, tmp_path: Path) -> None:
     settings = {**issuer.settings, "ARCO_OIDC_ROLES_CLAIM": "roles", "ARCO_AUTHORIZATION": "off", **urls(opa)}
@@ -105,6 +106,7 @@ async def test_opa_decides_by_the_policy_on_the_page(opa: str, issuer: Issuer, t
         assert (await listed(server, NAMESPACES, analyst))["namespaces"] == [["sales"], ["staff"]]
 
 
+@pytest.mark.slow
 @pytest.mark.needs(PROGRAM)
 async def test_opa_decides_beside_the_grants_of_a_realm(opa: str, tmp_path: Path) -> None:
     store = f"file:{tmp_path}/store"
@@ -115,6 +117,7 @@ async def test_opa_decides_beside_the_grants_of_a_realm(opa: str, tmp_path: Path
         assert catalog.list_namespaces() == [("sales",)]
 
 
+@pytest.mark.slow
 @pytest.mark.needs(PROGRAM)
 @pytest.mark.parametrize(
     "policy",
