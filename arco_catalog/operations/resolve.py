@@ -11,7 +11,7 @@ from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out, load, relation_entry
 from arco_catalog.state.index import relation_key
-from arco_catalog.state.needs import Needs
+from arco_catalog.state.needs import Needs, immediately
 from arco_catalog.state.registry import RegistryState
 
 MAX_NAMED = 10
@@ -27,7 +27,9 @@ async def hidden_names(
         return {}
     hidden: dict[Identifier, Refusal] = {}
     forbidden: dict[Identifier, Forbidden] = {}
-    for identifier in identifiers:
+    names = [*identifiers]
+    await session.access.prepare(session.state, head, lambda _: immediately([*map(requirement_of, names)]))
+    for identifier in names:
         session.check_deadline()
         judged = session.access.refusal(head.index, requirement_of(identifier))
         match await carry_out(session.state, head.index, judged):

@@ -4,7 +4,7 @@
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
-from arco_catalog.iceberg.errors import Forbidden
+from arco_catalog.iceberg.errors import Forbidden, Refusal
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.policy_questions import Actor, Question, questions_of, realm_questions
 from arco_catalog.planning.privileges import Privilege
@@ -83,10 +83,9 @@ class PolicyAccess(Access):
         self._decisions.clear()  # each attempt call again
         questions = await self._required(state, head)
         await self._ask(questions)
-        refused = next((question for question in questions if self._decisions[question] is None), None)
-        if refused is not None:
-            refusal = Forbidden(f"The policy does not allow principal {self.actor.principal} {refused}")
-            raise denied(refusal, refused.action, refused.type.lower())
+        refusal = self._refusal(questions)
+        if refusal is not None:
+            raise refusal
 
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         if not self.inner.judge_loaded(index, lookups):
@@ -100,13 +99,14 @@ class PolicyAccess(Access):
         times = [None] if questions is None else [self._decisions.get(question) for question in questions]
         return all(queried_ms is not None and 0 <= now_ms - queried_ms <= MAX_AGE_MS for queried_ms in times)
 
-    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        if not (yield from self.inner.holds(index, requirement)):
-            return False
+    def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
+        refusal = yield from self.inner.refusal(index, requirement)
+        if refusal is not None:
+            return refusal
         questions = yield from self._questions(index, [requirement])
         if any(question not in self._decisions for question in questions):
             yield Needs(call=lambda: self._ask(questions))
-        return self._are_allowed(questions)
+        return self._refusal(questions)
 
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
@@ -147,6 +147,15 @@ class PolicyAccess(Access):
         if standing is None:
             return self._actor
         return Actor(standing.name, standing.id, standing.role_names, self._actor.realm)
+
+    def _refusal(self, questions: Sequence[Question]) -> Refusal | None:
+        """Returns the error for the first of these questions to which the policy does not consent; None if it consents
+        to all."""
+        refused = next((question for question in questions if self._decisions[question] is None), None)
+        if refused is None:
+            return None
+        refusal = Forbidden(f"The policy does not allow principal {self.actor.principal} {refused}")
+        return denied(refusal, refused.action, refused.type.lower())
 
     def _are_allowed(self, questions: Sequence[Question]) -> bool:
         return all(self._decisions[question] is not None for question in questions)
