@@ -1,6 +1,6 @@
 """`arco ls`: lists namespaces and what is in them, such as tables and views, as it is now or was at a time."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
 
@@ -19,7 +19,7 @@ from arco_catalog.operations.listing import ListingPage, Paging, list_namespaces
 from arco_catalog.planning.names import format_identifier
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
-from arco_catalog.state.entries import DESCRIBED_KINDS, Kind
+from arco_catalog.state.entries import DESCRIBED_KINDS
 from arco_catalog.state.fields import texts
 from arco_catalog.state.index import Namespace
 
@@ -88,8 +88,7 @@ async def _entries(level: Level, namespace: Namespace, recursive: bool) -> Async
 
 async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
     """Yields type and name of each object that is in a namespace now."""
-    types: Sequence[Kind] = ("table", "view", *DESCRIBED_KINDS)
-    for kind in types if namespace else ():
+    for kind in ("table", "view", *DESCRIBED_KINDS) if namespace else ():
         async for item in all_items(partial(list_relations, session, namespace, kind)):
             if isinstance(item, dict):
                 yield kind, str(item["name"])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -77,7 +77,7 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
     return await _list(session, _Level(parent, namespaces_in(parent), item, on), paging)
 
 
-async def list_relations(session: Session, namespace: Namespace, kind: Kind, paging: Paging) -> ListingPage:
+async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> ListingPage:
     """Lists the names of all relations of one kind in a namespace, without those of transactions that have not
     committed. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
 
@@ -85,7 +85,7 @@ async def list_relations(session: Session, namespace: Namespace, kind: Kind, pag
         name = key.rpartition("\n")[2]
         return {"namespace": [*namespace], "name": name} if entry.get("type") == kind else None
 
-    on = partial(_named, namespace, kind)
+    on = partial(_named, namespace, cast(Kind, kind))
     return await _list(session, _Level(namespace, relations_in(namespace), item, on), paging)
 
 

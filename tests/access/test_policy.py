@@ -292,7 +292,7 @@ async def test_without_grants_the_policy_alone_decides(first: Lake) -> None:
 
 async def test_a_store_without_a_realm_can_have_a_policy() -> None:
     service, stub = HttpService(), PolicyStub()
-    client = service.serve(stub.agent(service.clock.now_ms))
+    client = service.serve_with(stub.agent(service.clock.now_ms))
 
     assert (await client.post("/v1/wh/namespaces", {"namespace": ["db"]})).status == 200
     stub.allows = lambda *_: False
@@ -304,7 +304,7 @@ async def test_a_store_without_a_realm_can_have_a_policy() -> None:
 
 async def test_tokens_of_pages_do_not_show_hidden_names_without_a_realm() -> None:
     service, stub = HttpService(), PolicyStub()
-    client = service.serve(stub.agent(service.clock.now_ms))
+    client = service.serve_with(stub.agent(service.clock.now_ms))
     for name in ("a", "hidden", "z"):
         assert (await client.post("/v1/wh/namespaces", {"namespace": [name]})).status == 200
     stub.allows = lambda principal, action, kind, name: name != "hidden"

@@ -33,9 +33,13 @@ class HttpService:
         self.store = MemoryStore(now_ms=self.clock.now_ms)
         self.client = self.serve()
 
-    def serve(self, policy: Policy | None = None, **settings: object) -> Client:
-        """Another app over the same store, with other settings if given, and a policy that must allow requests."""
-        return Client(create_app({"wh": self.catalog(**settings)}, self.options, policy=policy))
+    def serve(self, **settings: object) -> Client:
+        """Another app over the same store, with other settings if given."""
+        return Client(create_app({"wh": self.catalog(**settings)}, self.options))
+
+    def serve_with(self, policy: Policy) -> Client:
+        """Another app over the same store, with a policy that must allow requests."""
+        return Client(create_app({"wh": self.catalog()}, self.options, policy=policy))
 
     def catalog(self, **settings: object) -> Catalog:
         wanted = replace(self.settings, **settings)  # type: ignore[arg-type]  # whatever the test names
