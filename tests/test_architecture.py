@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # From the outermost room inwards: a room may import itself and the rooms on later lines.
 ROOMS = (
     ("arco_catalog.testing",),
-    ("lambda", "azure_functions", "reconciler", "arco_catalog.cli", "arco_catalog.embed"),
+    ("lambda", "azure_functions", "reconciler", "arco_catalog.cli", "arco_catalog.embed", "arco_catalog.cuts"),
     ("arco_catalog.http",),
     ("arco_catalog.telemetry",),
     ("arco_catalog.upkeep",),

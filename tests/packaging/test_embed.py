@@ -15,6 +15,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.types import StringType
 
+import arco_catalog.cuts
 import arco_catalog.embed
 import arco_catalog.testing
 import storage_backends
@@ -51,7 +52,7 @@ def documented(source: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", [arco_catalog.embed, arco_catalog.testing, storage_backends])
+@pytest.mark.parametrize("module", [arco_catalog.embed, arco_catalog.testing, arco_catalog.cuts, storage_backends])
 def test_the_reference_shows_every_public_name(module: ModuleType) -> None:
     """It leaves out what has no docstring."""
     page = (PROJECT / "docs" / "api.md").read_text()
@@ -59,7 +60,7 @@ def test_the_reference_shows_every_public_name(module: ModuleType) -> None:
     shown = re.search(r"members: \[(.*)\]", directives[module.__name__])
     names = set(shown[1].split(", ")) if shown else set(module.__all__)
     assert set(module.__all__) - names <= set(arco_catalog.embed.__all__)
-    sources = (arco_catalog.embed, arco_catalog.testing, storage_backends.base)
+    sources = (arco_catalog.embed, arco_catalog.testing, arco_catalog.cuts, storage_backends.base)
     assert names <= set().union(*(documented(Path(str(source.__file__))) for source in sources))
 
 

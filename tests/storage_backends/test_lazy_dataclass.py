@@ -19,7 +19,7 @@ from storage_backends.lazy_dataclass import dataclass
 from tools.support.environment import PROJECT
 
 COMPLETE = ("storage_backends/lazy_dataclass.py",)
-SERVE_NO_REQUESTS = ("arco_catalog/cli", "arco_catalog/prove", "arco_catalog/upkeep")
+SERVE_NO_REQUESTS = ("arco_catalog/cli", "arco_catalog/cuts.py", "arco_catalog/prove", "arco_catalog/upkeep")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,10 +51,10 @@ SCHEMAS: Mapping[str, Json] = {
             "identifier": _IDENTIFIER,
             "etag": {
                 "description": "Of the state of a table that the client has; of a view it is ignored.",
-                "type": "string",
+                "type": ["string", "null"],
                 "maxLength": MAX_ETAG,
             },
-            "snapshots": {"description": "Of a view it is ignored.", "type": "string", "enum": ["all", "refs"]},
+            "snapshots": {"description": "Of a view it is ignored.", "enum": ["all", "refs", None]},
         },
     },
     "ResolveRequest": {
@@ -70,7 +70,7 @@ SCHEMAS: Mapping[str, Json] = {
             },
             "consistent": {
                 "description": "Whether all items are loaded as they are at one instant, or none; not of the proposal.",
-                "type": "boolean",
+                "type": ["boolean", "null"],
             },
         },
     },
