@@ -165,6 +165,7 @@ class _Server:
             self._server.should_exit = True
 
     async def _serve(self) -> None:
+        """Opens the catalog and serves it by uvicorn until the server is stopped."""
         try:
             import uvicorn
         except ModuleNotFoundError as error:

@@ -30,6 +30,7 @@ def handler(event: object, context: Context) -> JsonObject:
 
 
 async def _run(context: Context) -> ReconcileStats:
+    """Reconciles all catalogs, writes a log line for each, and returns the sum of their numbers."""
     runtime, invocation = SystemRuntime(), Invocation(context)
     namespace, began_ms = metrics_namespace(os.environ), runtime.now_ms()
     total = ReconcileStats()

@@ -184,6 +184,7 @@ class SharedFiles:
         return rows_of_tables.union(rows_of_manifests)
 
     def _persist(self, rows: "RDD[Row]") -> "RDD[Row]":
+        """Stores rows on the executors' disks until this object is closed."""
         self._parts.append(rows.persist(StorageLevel.DISK_ONLY))
         return rows
 

@@ -141,6 +141,7 @@ class CatalogConfig:
 
 
 def _session(catalog: Catalog) -> Session:
+    """Returns a session of the reconciler with a catalog."""
     deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
     return catalog.session(
         OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms), ALLOW_ALL

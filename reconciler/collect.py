@@ -171,10 +171,12 @@ def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) 
 
 
 def _is_near(deadline: Deadline) -> bool:
+    """Whether a deadline is so near that no further work may begin."""
     return deadline.left_ms() <= MARGIN_MS
 
 
 async def _run_batches(job: CollectionJob, batches: list[Batch[T, R]]) -> list[BatchResult[R]]:
+    """Works on batches of a collection in an executor, and returns their results."""
     if _CACHE.run != job.run:
         _CACHE.run, _CACHE.entities = job.run, EntityCache()
     results: list[BatchResult[R]] = []

@@ -145,10 +145,12 @@ def _stand_ins(options: Mapping[str, bool]) -> Mapping[str, object]:
 
 
 def _state_of(instance: object) -> Sequence[object]:
+    """Returns the values of a dataclass's fields, to pickle it."""
     return [getattr(instance, field.name) for field in fields(instance)]  # type: ignore[arg-type]
 
 
 def _set_state(instance: object, state: Sequence[object]) -> None:
+    """Sets the fields of an unpickled dataclass."""
     for field, value in zip(fields(instance), state, strict=True):  # type: ignore[arg-type]
         object.__setattr__(instance, field.name, value)  # a frozen instance allows no other way
 

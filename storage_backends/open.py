@@ -95,6 +95,7 @@ def opener_in(environment: Mapping[str, str]) -> StoreOpener:
 
 
 def _local(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
+    """Opens a folder."""
     from storage_backends.local.config import LocalConfig
     from storage_backends.local.open import open_url
 
@@ -102,6 +103,7 @@ def _local(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
 
 
 def _memory(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
+    """Opens a new store in memory. Raises `ValueError` if the URL has a name."""
     from storage_backends.memory import MemoryStore
 
     if url.host or url.path:
@@ -110,6 +112,7 @@ def _memory(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
 
 
 def _s3(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
+    """Opens a bucket of S3, with the environment's settings."""
     from storage_backends.s3.config import S3Config
     from storage_backends.s3.open import open_url
 
@@ -117,6 +120,7 @@ def _s3(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
 
 
 def _gcs(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
+    """Opens a bucket of GCS, with the environment's settings."""
     from storage_backends.gcs.config import GcsConfig
     from storage_backends.gcs.open import open_url
 
@@ -124,6 +128,7 @@ def _gcs(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
 
 
 def _azure(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
+    """Opens a container of Azure, with the environment's settings."""
     from storage_backends.azure.config import AzureConfig
     from storage_backends.azure.open import open_url
 

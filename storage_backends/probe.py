@@ -56,6 +56,7 @@ async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
 
 
 async def _judge(store: ObjectStore, key: str, missing: str, nonce: str) -> Verdict:
+    """Tests by some writes whether a store honours conditions, and returns the verdict."""
     first = _known(await store.put(key, f"{nonce} 1".encode(), ABSENT))
     if not isinstance(first, Applied):
         return Verdict(False, "the store refuses to create an object that does not exist")

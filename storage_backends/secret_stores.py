@@ -60,6 +60,7 @@ async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 
 async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
+    """Requests a secret, and returns the response body. Raises `StoreError`."""
     response = await fetch(url, {"authorization": f"Bearer {token}"}, now_ms, MAX_BYTES)
     if response.status != 200:
         raise failure_of("the secret cannot be read: the store of secrets", response)
@@ -126,10 +127,12 @@ def _azure_token(domain: str) -> str:
 
 
 def _failed(kind: type[StoreError], why: str) -> StoreError:
+    """Returns the error for a lack of an access token."""
     return kind(f"the secret cannot be read, because the library of its cloud got no access token: {why}")
 
 
 def _not_installed(library: str, extra: str) -> StoreDenied:
+    """Returns the error for a missing library."""
     return StoreDenied(
         f"the secret cannot be read: {library} is not installed: install the extra '{extra}' of arco-catalog"
     )

@@ -72,6 +72,7 @@ def read_unsigned(token: str) -> JsonObject | None:
 
 
 def _json_of(part: str) -> JsonObject | None:
+    """Decodes the header or the claims of a token; None for a part that is not an object in JSON and base64url."""
     try:
         document = loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (binascii.Error, MalformedJson):
@@ -98,6 +99,8 @@ def expiry_ms(claims: JsonObject, now_ms: int) -> int:
 
 
 def _time(claims: JsonObject, name: str) -> float | None:
+    """Returns the time in a claim, in seconds since 1970; None without the claim. Raises `NotAuthorized` for another
+    value."""
     value = claims.get(name)
     if value is None:
         return None

@@ -89,6 +89,7 @@ def parse_keys(body: bytes) -> Sequence[PublicKey]:
 
 
 def _verifies(jwk: JsonObject) -> bool:
+    """Whether a published key may verify signatures here: its type, its use and its size are allowed."""
     kind, operations = jwk.get("kty"), jwk.get("key_ops", ["verify"])
     return (
         isinstance(jwk.get("kid"), str)
@@ -194,10 +195,12 @@ class IssuerKeys:
         return [key for key in self._keys if key.id == id]
 
     def _age(self) -> int:
+        """Returns for how many milliseconds the keys have been in use since they were fetched."""
         age = self._now_ms() - self._fetched_ms
         return age if age >= 0 else REFRESH_MS  # the clock was set back
 
     def _since_attempt(self) -> int:
+        """Returns how many milliseconds ago the last attempt to fetch the keys was made."""
         if self._attempted_ms is None or self._now_ms() < self._attempted_ms:
             return max(RETRY_MS, BACKGROUND_RETRY_MS)
         return self._now_ms() - self._attempted_ms
@@ -225,6 +228,7 @@ class IssuerKeys:
         return self._refreshing
 
     def _end(self, _: "asyncio.Task[bool]") -> None:
+        """Notes that the refresh in the background has ended."""
         self._refreshing = None
 
     async def _fetch_keys(self) -> bool:
@@ -252,6 +256,8 @@ class IssuerKeys:
         return True
 
     def _replace(self, keys: Sequence[PublicKey]) -> None:
+        """Puts newly fetched keys in the place of the present ones, and counts if one of these is no longer
+        published."""
         if any(key not in keys for key in self._keys):
             self.withdrawn += 1
         self._keys, self._fetched_ms = keys, self._now_ms()

@@ -78,6 +78,7 @@ def parse_keys(text: str) -> TokenKeys:
 
 
 def _id(key: bytes) -> str:
+    """Returns the id of a key in the headers of tokens (`kid`)."""
     return hashlib.sha256(b"arco token key " + key).hexdigest()[:16]
 
 
@@ -158,6 +159,7 @@ class KeySource:
         return age if age >= 0 else MAX_AGE_MS
 
     async def _refresh(self, age_ms: int) -> TokenKeys:
+        """Returns the keys, after reading them if those here are older than `age_ms`."""
         async with self._reading:  # one task reads; the others use what it read
             if self._keys is None or self._age_ms() >= age_ms:
                 self._keys = await self._read_keys()
@@ -168,6 +170,8 @@ class KeySource:
         return self._failed_ms is not None and 0 <= self._now_ms() - self._failed_ms < EMPTY_RETRY_MS
 
     async def _read_keys(self) -> TokenKeys:
+        """Reads the keys that sign this server's own tokens; if that fails, returns those that were read before. Raises
+        `Unavailable` if there are none."""
         if self._keys is None and self._failed_just_now():
             raise _unavailable()
         try:
@@ -186,6 +190,7 @@ class KeySource:
 
 
 def _unavailable() -> Unavailable:
+    """Returns the error of a server that can't read its signing keys."""
     return Unavailable(
         "No token can be issued or verified now, because the server cannot read the keys that sign tokens: its log "
         "has the reason"

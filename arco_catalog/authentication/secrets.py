@@ -106,6 +106,8 @@ class Secrets:
         return found
 
     async def _scrypt(self, salt: bytes, secret: str) -> bytes:
+        """Returns the scrypt digest of a secret, computed in the one thread for them. Raises `TooManyRequests` if too
+        many wait."""
         if self._under_way > self._waiting:
             raise TooManyRequests(
                 "Too many client secrets are being compared in this process: try again in 2 seconds", retry_after=2
@@ -116,12 +118,14 @@ class Secrets:
         return await asyncio.shield(working)
 
     def _end(self, working: "asyncio.Future[bytes]") -> None:
+        """Counts one digest less under way."""
         self._under_way -= 1
         if not working.cancelled():
             working.exception()  # retrieved, since a cancelled caller does not
 
 
 def _stored(scheme: str, salt: bytes, digest: bytes) -> Secret:
+    """Returns the stored form of a secret."""
     return Secret({"scheme": scheme, "salt": salt.hex(), "digest": digest.hex()})
 
 
@@ -143,4 +147,5 @@ def _scrypt(salt: bytes, secret: str) -> bytes:
 
 @cache
 def _thread() -> ThreadPoolExecutor:
+    """Returns the thread that computes all scrypt digests of the process."""
     return ThreadPoolExecutor(1, thread_name_prefix="arco-secrets")

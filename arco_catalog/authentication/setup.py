@@ -134,6 +134,8 @@ def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
 
 
 def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator:
+    """Returns the authenticator that trusts the API gateways of ARCO_GATEWAY_APIS. Raises `ValueError` for an invalid
+    variable."""
     apis = _by_realm(GATEWAY_APIS, environment, realm)
     for api in apis:
         if not _API.fullmatch(api):
@@ -147,6 +149,8 @@ def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator
 
 
 def _oidc(environment: Mapping[str, str], realm: str, runtime: Runtime) -> "OidcAuthenticator":
+    """Returns the authenticator for the tokens of the issuers in ARCO_OIDC_ISSUERS. Raises `ValueError` for an invalid
+    variable."""
     from arco_catalog.authentication.jwks import ALGORITHMS, IssuerKeys, over_https
     from arco_catalog.authentication.oidc import Issuer, OidcAuthenticator
     from storage_backends import StoreDenied
@@ -194,6 +198,7 @@ def _by_realm(variable: Variable[tuple[str, ...]], environment: Mapping[str, str
 
 
 def _required(variable: Variable[tuple[str, ...]], environment: Mapping[str, str]) -> Sequence[str]:
+    """Returns the values of a list of texts. Raises `ValueError` for an empty one."""
     values = variable.read(environment)
     if not values:
         raise ValueError(f"{variable.name} is not set, and one of the kinds in {AUTH.name} needs it")

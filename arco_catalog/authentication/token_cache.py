@@ -64,6 +64,7 @@ class TokenCache(Generic[T]):
         self._names = 0
 
     def _drop(self, key: bytes) -> None:
+        """Removes the result of a token, if it is cached."""
         entry = self._entries.pop(key, None)
         self._names -= 0 if entry is None else entry.names
 

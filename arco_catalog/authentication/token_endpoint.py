@@ -144,6 +144,8 @@ class TokenEndpoint:
     async def _decide(
         self, form: Mapping[str, str], headers: Mapping[str, str], realm: str, principals: Principals
     ) -> TokenClaims:
+        """Returns the claims of the token for a request: by the client's credentials, or in exchange for a token.
+        Raises `OAuthError`."""
         grant = form.get("grant_type")
         if grant is None:
             raise OAuthError("invalid_request", "The field 'grant_type' is missing")
@@ -168,6 +170,7 @@ class TokenEndpoint:
     async def _by_credentials(
         self, client_id: str, secret: str, scope: str | None, realm: str, principals: Principals
     ) -> TokenClaims:
+        """Returns the claims of a token for the client with this id and secret. Raises `OAuthError`."""
         principal = None if len(client_id) > MAX_CLIENT_ID else await principals.by_client_id(client_id)
         found = await self.secrets.check(secret, () if principal is None else principal.secrets)
         if principal is None or found is None:
@@ -181,6 +184,8 @@ class TokenEndpoint:
     async def _by_exchange(
         self, form: Mapping[str, str], headers: Mapping[str, str], realm: str, principals: Principals
     ) -> TokenClaims:
+        """Returns the claims of a token in exchange for the request's `subject_token`, an access token of this server
+        or the unsigned description of a principal, with at most the scope of that. Raises `OAuthError`."""
         subject = form.get("subject_token")
         if subject is None or form.get("subject_token_type") not in (ACCESS_TOKEN, JWT):
             raise OAuthError(

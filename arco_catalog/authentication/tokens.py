@@ -108,6 +108,8 @@ class OwnTokens:
         return (await self._keys.current()).find(key.id) is not None
 
     async def _key_of(self, unverified: UnverifiedToken) -> SigningKey:
+        """Returns the key of this server that a token names as its signer. Raises `NotAuthorized` for any other
+        token."""
         header = unverified.header
         if header.get("alg") != ALGORITHM or header.get("typ") != KIND or "crit" in header:
             raise NotAuthorized(

@@ -66,6 +66,8 @@ class Acceptor:
         """Returns at once: nothing is open after `close`. uvicorn awaits this method of a server."""
 
     def _accept(self) -> None:
+        """Accepts connections that wait at the listener, up to `AT_ONCE`; pauses if there is no room or no
+        descriptor."""
         for _ in range(AT_ONCE):
             if self._crowd.full:
                 if not self._crowd.make_room():
@@ -91,6 +93,7 @@ class Acceptor:
             task.add_done_callback(self._connecting.discard)
 
     async def _connect(self, accepted: socket.socket) -> None:
+        """Makes a connection of an accepted socket, with TLS if there is a certificate."""
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -107,11 +110,13 @@ class Acceptor:
             self._crowd.lost()
 
     def _pause(self) -> None:
+        """Accepts no connections for `PAUSE_SECONDS`."""
         if self._look_again is None:
             self._loop.remove_reader(self._listener)
             self._look_again = self._loop.call_later(PAUSE_SECONDS, self._resume)
 
     def _resume(self) -> None:
+        """Accepts connections again after a pause."""
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None

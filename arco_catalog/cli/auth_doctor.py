@@ -50,6 +50,7 @@ def run(options: CatalogOptions, token_file: str, *, as_json: bool) -> int:
 
 
 async def _examine(options: CatalogOptions, session: Session, token: str) -> Sequence[Check]:
+    """Returns the checks of the settings, and of the token if these are sound."""
     try:
         setup = load_authentication(options.environment, options.realm or DEFAULT_REALM, SystemRuntime())
     except ValueError as error:
@@ -67,6 +68,7 @@ async def _examine(options: CatalogOptions, session: Session, token: str) -> Seq
 async def _of_token(
     options: CatalogOptions, session: Session, setup: AuthenticationSetup, token: str
 ) -> Sequence[Check]:
+    """Returns the checks of a token: its form, its signature and claims, and its principal."""
     unverified = read_unverified(token)
     if unverified is None:
         return [Check("token", Status.FAILED, "it is no signed JWT in compact form", "request an access token, as JWT")]
@@ -80,6 +82,7 @@ async def _of_token(
 
 
 async def _of_principal(session: Session, found: AuthenticationResult) -> Sequence[Check]:
+    """Returns the checks of the principal of a verified token, and of the roles that the token activates."""
     head = await session.head()
     standing = await look_up(session.state, head.index, standing_of(head.index, found.identity))
     if standing is None:

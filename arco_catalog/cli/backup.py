@@ -99,6 +99,7 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
 
 
 def _registries(report: JsonObject) -> str:
+    """Formats a table of the registries in an archive."""
     lines = [
         (
             format_text(each.get("manifest")),

@@ -68,6 +68,7 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
 
 
 async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *, reopen: bool) -> Credentials:
+    """Makes the realm and its first catalog, and returns the credentials of the root principal. Raises `CliError`."""
     if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
         raise CliError(
             f"the realm {realm.name} was not made: there is a realm at the root of {options.store}, and such a store "
@@ -126,16 +127,19 @@ def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
 
 
 async def _reset(session: Session) -> Credentials:
+    """Gives the root principal new credentials, and returns them."""
     credentials, kept = await _credentials()
     await change_credentials(session, ROOT_PRINCIPAL, lambda principal: kept, rotate=False)
     return credentials
 
 
 async def _credentials() -> tuple[Credentials, NewCredentials]:
+    """Returns new credentials in two forms: for the user, and as the realm stores them."""
     entropy = SystemRuntime().entropy
     client_id, secret = new_client_id(entropy), new_secret(entropy)
     return Credentials(client_id, secret), NewCredentials(client_id, await Secrets(entropy).keep(secret))
 
 
 def _allowed(options: CatalogOptions) -> Sequence[str]:
+    """Returns the additional allowed locations of the options, as canonical URLs."""
     return [canonical_url(url, options.environment) for url in options.allowed]

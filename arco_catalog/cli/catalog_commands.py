@@ -95,7 +95,7 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.cancel_purges,
         parsed.root,
     )
-    if parsed.action == "update" and not arguments.changes:
+    if parsed.action == "update" and not arguments.has_changes:
         parsed.parser.error("update takes a change, such as --property KEY=VALUE or --catalog-location PREFIX")
     options = CatalogOptions.of(parsed)
     return catalogs.run(options, parsed.action, parsed.name, arguments, dropped=parsed.dropped, as_json=parsed.json)

@@ -72,7 +72,7 @@ class CatalogArguments:
     root: str | None = None
 
     @property
-    def changes(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether an update has something to change: these arguments give a base location, other locations, a storage
         configuration, properties, or keys to remove."""
         return bool(self.base or self.locations or self.storage or self.properties or self.removed)
@@ -105,7 +105,7 @@ def run(
             if name is None:
                 return [shown_catalog(entry) for entry in await list_catalogs(session)]
             try:
-                return await _one(realm, session, options, action, name, arguments)
+                return await _carry_out_action(realm, session, options, action, name, arguments)
             except NotFound as error:
                 raise NotThere(error.message) from error
 
@@ -116,7 +116,7 @@ def run(
     return 1 if errors else 0
 
 
-async def _one(
+async def _carry_out_action(
     realm: Realm, session: Session, options: CatalogOptions, action: str, name: str, arguments: CatalogArguments
 ) -> JsonObject:
     match action:
@@ -183,6 +183,7 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
 
 
 def _describe_stray(stray: StrayCatalog) -> JsonObject:
+    """Returns what a dropped catalog's folder has, as JSON."""
     recorded = stray.state.catalog or {}
     return {
         "folder": stray.root,
@@ -195,6 +196,7 @@ def _describe_stray(stray: StrayCatalog) -> JsonObject:
 
 
 def _request(realm: Realm, options: CatalogOptions, name: str, arguments: CatalogArguments) -> CatalogRequest:
+    """Returns the request for a new catalog that the arguments describe."""
     base = _default_base(realm, name) if arguments.base is None else canonical_url(arguments.base, options.environment)
     properties = {**_PAIRS(arguments.properties), BASE_LOCATION: base}
     storage = {
@@ -238,6 +240,7 @@ async def _update(
 
 
 def _locations(options: CatalogOptions, arguments: CatalogArguments) -> list[JsonValue]:
+    """Returns the allowed locations of the arguments, as canonical URLs."""
     return [canonical_url(url, options.environment) for url in arguments.locations]
 
 
@@ -255,6 +258,7 @@ def _object(document: str | None) -> JsonObject:
 
 
 def _as_text(action: str, shown: JsonValue, *, dropped: bool) -> str:
+    """Formats the result of an action: a list of catalogs, one catalog, or one line about a change."""
     match shown:
         case list():
             found = [each for each in shown if isinstance(each, dict)]
@@ -277,18 +281,21 @@ def _cancelled(shown: JsonObject) -> Sequence[str]:
 
 
 def _columns(shown: JsonObject) -> tuple[str, ...]:
+    """Returns a catalog's row in the list of catalogs."""
     storage = mapping(shown, "storageConfigInfo")
     base = mapping(shown, "properties").get(BASE_LOCATION)
     return text(shown, "name"), text(shown, "type"), format_text(storage.get("storageType")), format_text(base)
 
 
 def _stray_columns(shown: JsonObject) -> tuple[str, ...]:
+    """Returns a dropped catalog's row in the list of these."""
     base = mapping(shown, "properties").get(BASE_LOCATION)
     name = format_text(shown.get("name"))
     return text(shown, "folder"), name, format_time(shown.get("lastChange")), format_text(base)
 
 
 def _facts(shown: JsonObject) -> str:
+    """Formats all that `arco catalogs show` prints of a catalog."""
     storage, properties = mapping(shown, "storageConfigInfo"), mapping(shown, "properties")
     lines = [
         ("name", text(shown, "name")),

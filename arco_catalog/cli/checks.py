@@ -71,7 +71,7 @@ class Checks:
         that an earlier failure makes impossible has the status `SKIPPED`; nothing is raised for a failed one."""
         self._done = [packages(self._options.store)]
         if self._done[0].status is not Status.FAILED:
-            self._done.append(await self._credentials())
+            self._done.append(await self._check_credentials())
             try:
                 async with open_session(
                     self._options, "doctor", find_root_catalog, TIMEOUT_MS, tolerates_read_errors=True
@@ -83,10 +83,12 @@ class Checks:
         return self._done
 
     def _skip(self, *names: str) -> None:
+        """Records checks as skipped, except those that were made."""
         known = {check.name for check in self._done}
         self._done += [Check(name, Status.SKIPPED, "a check before it failed") for name in names if name not in known]
 
-    async def _credentials(self) -> Check:
+    async def _check_credentials(self) -> Check:
+        """Checks the credentials for the store: of Azure, Google or AWS, or for a folder the permissions."""
         if self._azure:
             return await azure_credentials(self._options)
         if self._gcs:
@@ -106,6 +108,7 @@ class Checks:
         return Check("credentials", Status.OK, f"access key {keys.access_key[:4]}..., {where}")
 
     async def _check_store(self, session: Session) -> None:
+        """Records whether the store can be listed and HEAD can be read, and how long that took."""
         store = session.state.store
         missing = missing_folder(self._options.store)
         if missing is not None:
@@ -148,7 +151,7 @@ class Checks:
             found = f"warehouse {self._options.warehouse!r}; changes of names so far: {head.sequence:,}"
             self._done.append(Check("catalog", Status.OK, found))
             self._done.append(await conditional_writes(session, self._options.store))
-        await self._allowed(session)
+        await self._check_allowed_locations(session)
 
     async def _no_catalog(self, session: Session) -> Check:
         """Returns the failed check for a store without the warehouse, also if the store's other catalogs can't be
@@ -178,7 +181,8 @@ class Checks:
             found.append(await _catalog(each, session))
         return found or [Check(name, Status.WARNING, "the realm has none", "`arco catalogs create` makes one")]
 
-    async def _allowed(self, session: Session) -> None:
+    async def _check_allowed_locations(self, session: Session) -> None:
+        """Records for each further allowed location whether it can be listed."""
         for mount in session.catalog.mounts[1:]:
             name = "allowed location"
             try:
@@ -313,6 +317,7 @@ def no_catalog(options: CatalogOptions, others: Sequence[str]) -> Check:
 
 
 def _lacks(options: CatalogOptions) -> str:
+    """Returns the finding about a warehouse that is not there."""
     return f"there is no warehouse {options.warehouse!r} in {options.store}"
 
 

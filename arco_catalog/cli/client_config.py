@@ -192,6 +192,7 @@ def _azure(store: str, environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _spark(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
+    """Formats a command line of Spark with the settings for this catalog."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     settings = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -211,6 +212,7 @@ def _spark(uri: str, warehouse: str, store: StoreSettings, login: Login | None) 
 
 
 def _pyiceberg(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
+    """Formats a call of PyIceberg's `load_catalog` for this catalog."""
     logged_in = login.settings(uri) if login else {}
     settings = {"type": "rest", "uri": uri, "warehouse": warehouse, **logged_in, **store.pyiceberg}
     lines = ["catalog = load_catalog(", f'    "{CATALOG}",', "    **{"]
@@ -219,6 +221,7 @@ def _pyiceberg(uri: str, warehouse: str, store: StoreSettings, login: Login | No
 
 
 def _trino(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
+    """Formats a properties file of Trino for this catalog."""
     settings = {
         "connector.name": "iceberg",
         "iceberg.catalog.type": "rest",
@@ -233,6 +236,7 @@ def _trino(uri: str, warehouse: str, store: StoreSettings, login: Login | None) 
 
 
 def _flink(uri: str, warehouse: str, store: StoreSettings, login: Login) -> str:
+    """Formats the statement that makes this catalog known in Flink."""
     settings = {
         "type": "iceberg",
         "catalog-type": "rest",
@@ -247,6 +251,7 @@ def _flink(uri: str, warehouse: str, store: StoreSettings, login: Login) -> str:
 
 
 def _duckdb(uri: str, warehouse: str, login: Login) -> str:
+    """Formats the statements that make this catalog known in DuckDB."""
     names = ("CLIENT_ID", "CLIENT_SECRET") if login.exchanged else ("TOKEN",)
     secret = [f"{name} '{name}'" for name in names]
     if login.exchanged:

@@ -149,4 +149,5 @@ def _day(task: "FileScanTask") -> int:
 
 
 def _rank(row: Row) -> tuple[bool, str]:
+    """Returns the sort key of an edge: verified edges come after others, later after earlier ones."""
     return row["lineage_confidence"] == "Verified", str(row["happened_at"])

@@ -27,6 +27,7 @@ def as_json(value: JsonValue) -> str:
 
 
 def _with_times(value: JsonValue) -> JsonValue:
+    """Returns a JSON value in which each time in milliseconds has a readable one beside it."""
     match value:
         case dict():
             shown: JsonObject = {}

@@ -41,11 +41,13 @@ def script(shell: str, parser: Parser) -> str:
 
 
 def _commands(parser: Parser) -> Iterator[CompletedCommand]:
+    """Iterates over the commands of a parser, with what can be completed after each."""
     for name, (summary, inner) in parser.commands.items():
         yield CompletedCommand(name, summary, [*_words(inner)], [*_arguments(inner)])
 
 
 def _words(parser: Parser) -> Iterator[CompletedOption]:
+    """Iterates over the options of one command's parser."""
     for action in parser.declared:
         if action.option_strings and action.help != argparse.SUPPRESS:
             choices = [str(choice) for choice in action.choices or ()]
@@ -53,6 +55,7 @@ def _words(parser: Parser) -> Iterator[CompletedOption]:
 
 
 def _arguments(parser: Parser) -> Iterator[str]:
+    """Iterates over the choices for the first positional argument of a command."""
     for action in parser.declared:
         if not action.option_strings:
             yield from map(str, action.choices or ())
@@ -60,10 +63,12 @@ def _arguments(parser: Parser) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
+    """Returns a help text on one line, without the variable at its end."""
     return re.sub(r" \[env .*\]$", "", " ".join(text.replace("%%", "%").split()))
 
 
 def _bash(program: str, commands: Sequence[CompletedCommand]) -> str:
+    """Returns the completion script for bash."""
     cases = [f"    {each.name}) words={_sh(' '.join(_all_words(each)))} ;;" for each in commands]
     names = " ".join(each.name for each in commands)
     return f"""\
@@ -83,12 +88,14 @@ complete -o default -F _{program} {program}
 
 
 def _all_words(command: CompletedCommand) -> Iterator[str]:
+    """Iterates over the names and options that can follow a command."""
     yield from command.arguments
     for word in command.words:
         yield from word.names
 
 
 def _zsh(program: str, commands: Sequence[CompletedCommand]) -> str:
+    """Returns the completion script for zsh."""
     described = "\n".join(f"    {_sh(f'{_colons(each.name)}:{each.summary}')}" for each in commands)
     cases = "\n".join(f"    ({each.name}) _arguments {' '.join(map(_sh, _zsh_specs(each)))} ;;" for each in commands)
     return f"""\
@@ -114,6 +121,7 @@ compdef _{program} {program}
 
 
 def _zsh_specs(command: CompletedCommand) -> Iterator[str]:
+    """Iterates over the arguments of zsh's `_arguments` for a command."""
     for word in command.words:
         described = f"[{_brackets(word.help)}]"
         value = ""
@@ -125,6 +133,7 @@ def _zsh_specs(command: CompletedCommand) -> Iterator[str]:
 
 
 def _fish(program: str, commands: Sequence[CompletedCommand]) -> str:
+    """Returns the completion script for fish."""
     lines = [f"# fish completion for {program}: {program} completion fish | source"]
     lines += [
         f"complete -c {program} -n __fish_use_subcommand -f -a {each.name} -d {_fish_quoted(each.summary)}"
@@ -153,6 +162,7 @@ def _fish_quoted(text: str) -> str:
 
 
 def _colons(text: str) -> str:
+    """Escapes the colons of a text for zsh."""
     return text.replace(":", "\\:")
 
 

@@ -98,6 +98,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._crowd.check_kept(self)
 
     def _parse(self, data: bytes) -> None:
+        """Feeds received bytes to the parser. Responds with 400 to an invalid request, and declines an upgrade."""
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
@@ -208,10 +209,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self.cut()
 
     def _keep(self, overhead: int, queued: int) -> None:
+        """Records how many bytes of memory this connection occupies: `overhead`, and `queued` ones that wait to be
+        sent."""
         self._crowd.kept_bytes += overhead + queued - self.kept_bytes
         self._overhead, self._queued = overhead, queued
 
     def _start_head_timer(self) -> None:
+        """Starts the time limit for the head of a request."""
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._refuse_slow_head)
 

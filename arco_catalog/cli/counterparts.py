@@ -73,6 +73,7 @@ def counterpart(source: RealmObject) -> Counterpart:
 
 
 def _entity(source: RealmObject) -> Counterpart:
+    """Returns the counterpart of a principal or role."""
     properties, left_out = _properties(source.document, source.kind)
     document: JsonObject = {"properties": properties}
     if source.kind is Kind.PRINCIPAL_ROLE:
@@ -106,6 +107,8 @@ def _properties(document: JsonObject, what: str) -> tuple[JsonObject, list[tuple
 
 
 def _catalog(source: RealmObject) -> Counterpart:
+    """Returns the counterpart of a catalog, without fields that have no meaning here. Raises `BadRequest` for one that
+    can't be here."""
     document = source.document
     kind = document.get("type", "INTERNAL")
     if kind not in TYPES:
@@ -139,6 +142,7 @@ def _normal(properties: JsonObject, storage: JsonObject) -> JsonObject:
 
 
 def _grant(source: RealmObject) -> Counterpart:
+    """Returns the counterpart of a grant. Raises `BadRequest` for a kind or privilege that is not here."""
     _, _, kind, privilege, *levels = source.names
     grantable = GRANTABLE.get(kind)
     if grantable is None:
@@ -179,6 +183,7 @@ def differences(there: RealmObject, here: RealmObject) -> Iterator[str]:
 
 
 def _is_same_base(name: str, ours: JsonObject, theirs: JsonObject) -> bool:
+    """Whether a property is the base location, and both values are spellings of one location."""
     if name != BASE_LOCATION or not isinstance(ours.get(name), str) or not isinstance(theirs.get(name), str):
         return False
     return Location.parse(str(ours[name])).normal == Location.parse(str(theirs[name])).normal

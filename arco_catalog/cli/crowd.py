@@ -120,6 +120,7 @@ class Crowd:
             self._cut(max(waiting, key=lambda each: each.kept_bytes, default=member))
 
     def _cut(self, member: Member) -> None:
+        """Ends the connection of a member, and counts it as leaving."""
         self.busy(member)
         self._leaving.add(member)
         member.cut()

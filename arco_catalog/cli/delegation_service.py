@@ -64,6 +64,7 @@ class DelegationOptions(ServerOptions):
 
     @classmethod
     def _renamed(cls, parsed: argparse.Namespace) -> dict[str, Any]:
+        """Returns the options whose fields have other names than the parsed arguments."""
         return {
             **ServerOptions._renamed(parsed),
             "delegation_locations": parsed.delegation_location,
@@ -78,6 +79,7 @@ def run(options: DelegationOptions) -> int:
 
 
 async def _serve(options: DelegationOptions) -> None:
+    """Serves delegated purges until the process is stopped."""
     hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
     certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
     metrics = metrics_of(options)
@@ -106,6 +108,7 @@ async def _serve(options: DelegationOptions) -> None:
 
 
 def _announce(uri: str, page: str | None) -> None:
+    """Prints where the service is, and where its metrics are."""
     print(f"Arco's delegation service is at {uri} (Ctrl-C stops it)", flush=True)
     if page is not None:
         print(f"Metrics for Prometheus are at {page}", flush=True)
@@ -169,6 +172,7 @@ def _service(options: DelegationOptions, catalog: Catalog, metrics: "ServerMetri
 
 
 def _url(options: DelegationOptions) -> str:
+    """Returns the canonical URL of the store."""
     return canonical_url(options.store, options.environment)
 
 

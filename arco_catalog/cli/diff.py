@@ -43,10 +43,12 @@ def as_text(compared: JsonObject) -> str:
 
 
 def _version(version: JsonObject) -> str:
+    """Formats the number and the time of a version."""
     return f"version {format_text(version.get('version'))} of {format_time(version.get('at-ms'))}"
 
 
 def _differences(compared: JsonObject) -> Iterator[str]:
+    """Iterates over the lines of a comparison of two versions of a table."""
     for name, change in mapping(compared, "fields").items():
         yield f"~ {name}: {_change(change)}"
     yield from _columns(mapping(compared, "schema"))
@@ -61,6 +63,7 @@ def _differences(compared: JsonObject) -> Iterator[str]:
 
 
 def _columns(schema: JsonObject) -> Iterator[str]:
+    """Iterates over the lines about added, dropped and changed columns."""
     for sign, part in (("+", "added"), ("-", "dropped")):
         for column in objects(schema, part):
             named = format_text(column.get("id")), format_text(column.get("name")), format_text(column.get("type"))
@@ -77,6 +80,7 @@ def _columns(schema: JsonObject) -> Iterator[str]:
 
 
 def _layouts(layouts: JsonObject, noun: str) -> Iterator[str]:
+    """Iterates over the lines about added and dropped partition specs or sort orders (`noun`), and another default."""
     for sign, part in (("+", "added"), ("-", "dropped")):
         for layout in objects(layouts, part):
             yield f"{sign} {noun} {format_text(layout.get('id'))}: {', '.join(texts(layout, 'fields')) or '-'}"
@@ -85,6 +89,8 @@ def _layouts(layouts: JsonObject, noun: str) -> Iterator[str]:
 
 
 def _mappings(differences: JsonObject, noun: str) -> Iterator[str]:
+    """Iterates over the lines about added, dropped and changed members of an object, such as properties or refs
+    (`noun`)."""
     for sign, part in (("+", "added"), ("-", "dropped")):
         for name, value in mapping(differences, part).items():
             yield f"{sign} {noun} {name}: {_text(value)}"
@@ -93,6 +99,7 @@ def _mappings(differences: JsonObject, noun: str) -> Iterator[str]:
 
 
 def _snapshots(snapshots: JsonObject) -> Iterator[str]:
+    """Iterates over the lines about the current snapshot and the numbers of added and dropped ones."""
     counts = mapping(snapshots, "counts")
     relation = snapshots.get("relation")
     if relation not in (None, "equal"):
@@ -103,6 +110,7 @@ def _snapshots(snapshots: JsonObject) -> Iterator[str]:
 
 
 def _change(change: JsonValue) -> str:
+    """Formats a change as the value before and the value after it."""
     sides = change if isinstance(change, dict) else {}
     return f"{_text(sides.get('from'))} -> {_text(sides.get('to'))}"
 

@@ -43,6 +43,7 @@ def run(options: CatalogOptions, table: str, settings: SnapshotExpiry, *, dry: b
 
 
 def _as_text(table: str, plan: JsonObject) -> str:
+    """Formats which snapshots and refs expire, or why none does."""
     if plan["held_back"] is not None:
         return f"{table}: nothing expires: {plan['held_back']}"
     snapshots, refs = plan["snapshots"], plan["refs"]

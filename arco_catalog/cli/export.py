@@ -50,6 +50,7 @@ def run(catalog: CatalogOptions, options: ExportOptions) -> int:
 
 
 async def _print_plan(catalog: CatalogOptions, only: tuple[str, ...]) -> int:
+    """Prints each entry to export as a line of JSON, and contacts no server. Returns 0."""
     async with open_session(catalog, "export", find_catalog, DAY_MS) as session:
         async for entry in entries_to_export(session, only):
             sys.stdout.write(dumps(entry.to_json()).decode() + "\n")
@@ -57,6 +58,8 @@ async def _print_plan(catalog: CatalogOptions, only: tuple[str, ...]) -> int:
 
 
 async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple[str, ...], url: str) -> RealmReport:
+    """Makes the namespaces, tables and views of this catalog in another server's, and returns the report. With no
+    `apply` it only reads."""
     from arco_catalog.cli.foreign_server import open_foreign_server  # needs httptools, which a plan on stdout does not
 
     report = RealmReport(options.apply, compared=False)
@@ -94,14 +97,17 @@ class _Runner:
         self._report.add(entry.kind, entry.label, result, reason)
 
     async def _namespace(self, entry: Entry) -> tuple[Result, str | None]:
+        """Makes a namespace in the target unless it is there. Returns the result and the reason."""
         try:
             await self._api.get("namespaces", self._target.joined(entry.namespace))
         except NotThere:
             body: JsonObject = {"namespace": [*entry.namespace], "properties": {**entry.properties}}
-            return await self._made("namespaces", has="namespace", body=body), None
+            return await self._make("namespaces", has="namespace", body=body), None
         return Result.EQUAL, None
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
+        """Registers a table or view in the target unless its current metadata file is there. Returns the result and the
+        reason."""
         namespace = ("namespaces", self._target.joined(entry.namespace))
         register = (*namespace, "register" if entry.kind == "table" else "register-view")
         body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}
@@ -109,7 +115,7 @@ class _Runner:
             query = {"snapshots": "refs"} if entry.kind == "table" else {}
             there = await self._api.send("GET", *namespace, f"{entry.kind}s", entry.name, has="metadata", query=query)
         except NotThere:
-            return await self._made(*register, has="metadata", body=body), None
+            return await self._make(*register, has="metadata", body=body), None
         location = optional_text(there, "metadata-location")
         if location == entry.metadata_location:
             return Result.EQUAL, None
@@ -117,10 +123,11 @@ class _Runner:
         if not same or not self._options.replace:
             more = "the same table, which --replace registers again" if same else "another table"
             return Result.DIFFERENT, f"{more}: there with the metadata file {location}, here {entry.metadata_location}"
-        made = await self._made(*register, has="metadata", body={**body, "overwrite": True})
+        made = await self._make(*register, has="metadata", body={**body, "overwrite": True})
         return Result.REPLACED if made is Result.MADE else Result.WOULD_REPLACE, None
 
-    async def _made(self, *path: str, has: str, body: JsonObject) -> Result:
+    async def _make(self, *path: str, has: str, body: JsonObject) -> Result:
+        """Sends the request that makes an object; without `apply` sends nothing. Returns the result."""
         if not self._options.apply:
             return Result.WOULD_MAKE
         await self._api.send("POST", *path, has=has, body=body)

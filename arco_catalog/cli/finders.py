@@ -168,6 +168,7 @@ async def find_deployment(store: OpenStore) -> DeploymentSessions:
 
 
 async def _require_head(session: Session, store: OpenStore) -> None:
+    """Raises `NotThere` if the catalog has no HEAD or its store can't be read."""
     try:
         head = await session.state.head()
     except StoreDenied:

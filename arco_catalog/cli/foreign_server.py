@@ -44,7 +44,7 @@ class ForeignServer:
         and beyond the limits of requests and bytes."""
         for pause in PAUSES_S if method == "GET" else ():
             try:
-                answer = await self._once(method, target, headers, body)
+                answer = await self._send_once(method, target, headers, body)
             except (NeverSent, AnswerLost) as error:
                 if isinstance(error, AnswerTooLarge):
                     break  # as it will be the next time
@@ -53,13 +53,15 @@ class ForeignServer:
                     return answer.status, answer.body
             await self._runtime.sleep(pause)
         try:
-            answer = await self._once(method, target, headers, body)
+            answer = await self._send_once(method, target, headers, body)
         except (NeverSent, AnswerLost) as error:
             unknown = "" if method == "GET" else ": it is unknown whether the change was made"
             raise CliError(f"no complete answer of {self._host} arrived: {error}{unknown}") from error
         return answer.status, answer.body
 
-    async def _once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+    async def _send_once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+        """Sends one request with the token, and returns the response. Raises `CliError` beyond the limits of requests
+        and bytes."""
         self.requests += 1
         if self.requests > MAX_REQUESTS or self._bytes > MAX_BYTES:
             raise CliError(

@@ -116,9 +116,11 @@ class _Checking:
         await self._take(examination, check_service(examination))
 
     def _examination(self, session: Session) -> Examination:
+        """Returns an examination that prints its progress."""
         return Examination(session, progress=Progress(session.runtime.now_ms).report)
 
     async def _take(self, examination: Examination, findings: Findings) -> None:
+        """Adds the findings of an examination to the report, and with --repair carries out or lists the repairs."""
         to_mend: list[tuple[Finding, Repair]] = []
         async for finding in findings:
             self.found.add(finding)
@@ -126,9 +128,10 @@ class _Checking:
                 to_mend.append((finding, finding.repair))
         self.examined += examination.examined
         for finding, repair in to_mend:
-            self.repaired.append(await self._mended(examination.session, finding, repair))
+            self.repaired.append(await self._carry_out(examination.session, finding, repair))
 
-    async def _mended(self, session: Session, finding: Finding, repair: Repair) -> RepairResult:
+    async def _carry_out(self, session: Session, finding: Finding, repair: Repair) -> RepairResult:
+        """Carries out one repair, or without --apply nothing. Returns the outcome."""
         if not self._arguments.apply:
             return RepairResult(finding, Outcome.PLANNED)
         try:

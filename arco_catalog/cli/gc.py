@@ -71,6 +71,7 @@ def run(
 
 
 def _write_metrics(file: "MetricsFile", total: CollectionStats, at_ms: int) -> None:
+    """Writes the metrics of a completed collection."""
     values = {
         "arco_collection_completed_timestamp_seconds": at_ms / 1000,
         "arco_collection_objects": total.count,
@@ -97,11 +98,13 @@ class Progress:
 
 
 def _sections(results: CollectedCatalogs, *, delete: bool) -> Iterator[str]:
+    """Iterates over the text for each catalog."""
     for each, stats in results:
         yield _heading(each, alone=len(results) == 1) + as_text(stats, delete=delete)
 
 
 def _heading(each: DeployedCatalog, *, alone: bool) -> str:
+    """Returns the heading over a catalog's text; none if it is `alone`."""
     match each.owner:
         case Owner.CATALOG:
             return "" if alone else escaped(f"Catalog {each.name}:\n")

@@ -67,6 +67,7 @@ def run(options: CatalogOptions, arguments: GovernanceArguments, *, writes: bool
 
 
 def _as_text(shown: JsonObject, name: str) -> str:
+    """Formats the governance of an object, sorted by key."""
     if not shown:
         return escaped(f"{name} has no governance.")
     return facts([(key, format_text(value)) for key, value in sorted(shown.items())])
@@ -92,5 +93,6 @@ async def _changed(session: Session, arguments: GovernanceArguments, patch: Json
 
 
 def _body(answer: Answer) -> JsonObject:
+    """Returns the document of an answer."""
     assert isinstance(answer, Document)
     return answer.body or {}

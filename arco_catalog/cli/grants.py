@@ -62,20 +62,24 @@ def run_list(options: ManagementOptions, role: str | None, *, as_json: bool) -> 
 
 
 def _as_table(found: Sequence[JsonObject]) -> str:
+    """Formats a table of grants."""
     lines = [(text(each, "catalogRole"), text(each, "privilege"), format_securable(each)) for each in found]
     return table(HEADINGS, lines) if found else "There are no grants."
 
 
 async def _roles(api: ApiClient, options: ManagementOptions) -> Sequence[str]:
+    """Returns the names of all catalog roles of the catalog."""
     listed = await api.get("catalogs", options.catalog.warehouse, "catalog-roles")
     return [text(role, "name") for role in objects(listed, "roles")]
 
 
 async def _grants(api: ApiClient, options: ManagementOptions, role: str) -> Sequence[JsonObject]:
+    """Returns the grants of a catalog role."""
     return objects(await api.get(*_path(options, role)), "grants")
 
 
 def _path(options: ManagementOptions, role: str) -> Sequence[str]:
+    """Returns the path of a catalog role's grants."""
     return "catalogs", options.catalog.warehouse, "catalog-roles", role, "grants"
 
 
@@ -140,6 +144,8 @@ def run_who(options: ManagementOptions, securable: Sequence[str], privilege: str
 async def _holders(
     api: ApiClient, options: ManagementOptions, securable: Sequence[str], privilege: str | None
 ) -> Sequence[JsonObject]:
+    """Returns the principals and roles that have a privilege, or any, on a securable, of all pages. Raises `CliError`
+    if the server checks no grants."""
     found: list[JsonObject] = []
     path = ("catalogs", options.catalog.warehouse, *securable, "access")
     query = {} if privilege is None else {"privilege": privilege}
@@ -154,6 +160,7 @@ async def _holders(
 
 
 def _who(row: JsonObject) -> Iterator[Sequence[str]]:
+    """Iterates over the rows for one holder: one for each privilege."""
     principal, role = format_text(row.get("principal")), format_text(row.get("principal-role"))
     for held in objects(row, "privileges"):
         catalog_role, grant = format_text(held.get("catalog-role")), format_grant(mapping(held, "grant"))
@@ -172,6 +179,7 @@ async def _require_principal(api: ApiClient, name: str) -> None:
 
 
 def _outcome(found: JsonObject, grant: JsonObject) -> str:
+    """Formats whether a principal has a privilege, and by which roles and grant."""
     allowed = found["allowed"] is True
     lines = [
         ("principal", format_text(found.get("principal"))),

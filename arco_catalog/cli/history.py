@@ -77,6 +77,7 @@ def as_table(
 
 
 def _columns(operation: JsonObject) -> tuple[str, ...]:
+    """Returns an operation's row in the table."""
     purged = " (purge)" if operation.get("purge") is True else ""
     return (
         format_time(operation.get("at_ms")),
@@ -111,6 +112,7 @@ def _grant(operation: JsonObject) -> str | None:
 
 
 def _name(holder: JsonObject) -> str:
+    """Returns the full name of the object of an operation."""
     name = optional_text(holder, "name")
     levels = [*texts(holder, "namespace"), *([] if name is None else [name])]
     return format_identifier(levels) if levels else "-"

@@ -60,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def _add_realm(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `arco import realm`."""
     parser.add_argument("--from", dest="from_url", metavar="URL", help="of a realm: the root of its server")
     parser.add_argument(
         "--token-file",
@@ -115,6 +116,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _run_realm(parsed: argparse.Namespace) -> int:
+    """Runs `arco import realm`, and returns its exit code."""
     if parsed.from_url is None or parsed.source is not None:
         parsed.parser.error("import realm takes --from URL, and no SOURCE")
     if parsed.properties or parsed.only or parsed.into:

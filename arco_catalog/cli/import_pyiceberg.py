@@ -75,9 +75,12 @@ class PyIcebergSource:
         return found
 
     async def _inner(self, namespace: Namespace) -> list[Namespace]:
+        """Returns the namespaces directly below one, sorted."""
         return sorted(tuple(levels) for levels in await self._call(lambda catalog: catalog.list_namespaces(namespace)))
 
     async def _tables_in(self, namespace: Namespace) -> Sequence[SourceTable]:
+        """Returns the tables and views in a namespace. One that can't be listed or loaded is returned with its
+        problem."""
         try:
             listed = await self._call(lambda catalog: catalog.list_tables(namespace))
         except Exception as error:  # as above: the other namespaces go on
@@ -89,6 +92,7 @@ class PyIcebergSource:
         return [*loaded, *await self._views_in(namespace)]
 
     async def _load(self, namespace: Namespace, name: str) -> SourceTable:
+        """Returns a table with its metadata file, or with the problem of loading it."""
         try:
             location = await self._call(lambda catalog: catalog.load_table((*namespace, name)).metadata_location)
         except Exception as error:
@@ -111,6 +115,7 @@ class PyIcebergSource:
         return [SourceTable(namespace, view[-1], None, problem) for view in sorted(views)]
 
     async def _call(self, what: Callable[[Catalog], T]) -> T:
+        """Calls a function on PyIceberg's catalog in a thread, and returns its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: what(self._catalog()))
 
     def _catalog(self) -> Catalog:
@@ -122,4 +127,5 @@ class PyIcebergSource:
 
 
 def _text(error: Exception) -> str:
+    """Returns the text of an error; the name of its type if it has none."""
     return f"{error}" or type(error).__name__

@@ -70,6 +70,8 @@ def run(catalog: CatalogOptions, options: RealmOptions) -> int:
 async def _work(
     catalog: CatalogOptions, options: RealmOptions, report: RealmReport, keep: Callable[[NewSecret], None]
 ) -> None:
+    """Compares or imports the realm: first what is of the whole realm, then of its catalogs. `keep` stores each new
+    secret."""
     async with (
         open_session(catalog, "import", find_realm, DAY_MS, writes=options.apply) as (realm, session),
         open_foreign_server(options.url, options.token_file, catalog.environment) as server,
@@ -104,6 +106,7 @@ async def _work(
 
 
 async def _read_here(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
+    """Returns the objects in this realm's catalogs that have the names of `catalogs`."""
     names = {item.names for item in catalogs}
     return await read_realm(api, [item for item in await read_catalogs(api, ()) if item.names in names])
 

@@ -102,6 +102,7 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
 
 @asynccontextmanager
 async def _source(catalog: CatalogOptions, options: ImportOptions, only: Namespace) -> AsyncIterator[Source]:
+    """Yields the source of the kind that the options name: a folder, a list, or a catalog of PyIceberg."""
     match options.kind:
         case "folder":
             url = canonical_url(options.source, catalog.environment)
@@ -153,6 +154,7 @@ def as_text(report: Report, limit: int | None) -> str:
 
 
 def _line(imported: ImportResult) -> tuple[str, ...]:
+    """Returns the row of a table in the report."""
     name = format_identifier((*imported.table.namespace, imported.table.name))
     return imported.outcome, name, imported.table.metadata_location or "-", imported.reason or ""
 

@@ -45,6 +45,7 @@ def as_text(shown: JsonObject, name: str) -> str:
 
 
 def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
+    """Returns the labels and values that describe a table or view."""
     size = mapping(shown, "size")
     lines = [
         (format_text(shown.get("type")), name),
@@ -77,6 +78,7 @@ def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
 
 
 def _size(size: JsonObject) -> str:
+    """Formats the numbers of records, files and bytes."""
     deletes = size.get("delete_files")
     behind = f", {_number(deletes)} delete files" if deletes else ""
     return f"{_number(size.get('records'))} records in {_number(size.get('data_files'))} data files{behind}, " + (
@@ -85,6 +87,7 @@ def _size(size: JsonObject) -> str:
 
 
 def _column(column: JsonObject) -> tuple[str, ...]:
+    """Returns a column's row."""
     return (
         format_text(column.get("id")),
         format_text(column.get("name")),
@@ -95,6 +98,7 @@ def _column(column: JsonObject) -> tuple[str, ...]:
 
 
 def _snapshot(snapshot: JsonObject) -> tuple[str, ...]:
+    """Returns a snapshot's row."""
     return (
         format_time(snapshot.get("at_ms")),
         format_text(snapshot.get("snapshot_id")),

@@ -71,11 +71,13 @@ def _optional(document: JsonObject, name: str) -> JsonObject | None:
 
 
 def _job(edge: JsonObject) -> tuple[object, object]:
+    """Returns the namespace and the name of an edge's job."""
     job = mapping(edge, "job")
     return job.get("namespace"), job.get("name")
 
 
 def _collected_node(row: Row, end: str, node_id: str) -> JsonObject:
+    """Returns the node at one end (`source` or `target`) of a row of `system.lineage`."""
     entity = row[f"{end}_entity"]
     node: JsonObject = dict.fromkeys(("namespace", "name", "entity", "dataset"))
     if entity is None:
@@ -94,6 +96,7 @@ def _collected_node(row: Row, end: str, node_id: str) -> JsonObject:
 
 
 def _collected_edge(row: Row, source: JsonValue, target: JsonValue) -> JsonObject:
+    """Returns a row of `system.lineage` as an edge of the graph."""
     happened = row["happened_at"]
     snapshot = row["output_snapshot_id"]
     job: JsonObject = {"namespace": _text(row["job_namespace"]), "name": _text(row["job_name"])}
@@ -130,6 +133,7 @@ def _neighbours(graph: JsonObject, direction: str) -> Mapping[str, Sequence[tupl
 
 
 def _time(edge: JsonObject) -> int:
+    """Returns the time of an edge in milliseconds; 0 without one."""
     at_ms = edge.get("at-ms")
     return at_ms if isinstance(at_ms, int) else 0
 
@@ -152,6 +156,7 @@ def _tree(
 
 
 def _facts(edge: JsonObject) -> str:
+    """Formats job, principal, time, version and confidence of an edge."""
     version = edge.get("version")
     parts = [
         f"by {_short(_job(edge)[1])} of {_short(edge.get('principal'))}",
@@ -164,6 +169,7 @@ def _facts(edge: JsonObject) -> str:
 
 
 def _name(node: JsonObject) -> str:
+    """Returns the name of a node for the tree."""
     if node["type"] == "dataset":
         dataset = mapping(node, "dataset")
         return _short(f"{dataset.get('namespace')} {dataset.get('name')}")
@@ -173,6 +179,7 @@ def _name(node: JsonObject) -> str:
 
 
 def _short(value: JsonValue | object) -> str:
+    """Formats a value, cut after `MAX_SHOWN` characters."""
     short = format_text(None if value is None else str(value))
     return short if len(short) <= MAX_SHOWN else f"{short[:MAX_SHOWN]}..."
 

@@ -130,6 +130,7 @@ def announce(
 
 
 def _realms(names: Sequence[str]) -> str:
+    """Returns the words that begin the line about the served realms."""
     return f"the realm{'s' * (len(names) > 1)} {', '.join(map(repr, names))} of" if names else "the realm in"
 
 

@@ -87,6 +87,7 @@ async def _tokens_of_server(url: str, form: Mapping[str, str]) -> tuple[str, Tok
 
 
 def _show(text: str) -> None:
+    """Prints a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -98,6 +99,7 @@ def _client_form(client_id: str, scope: str, secret_file: str) -> Mapping[str, s
 
 
 def _with_tokens(login: SavedLogin, tokens: Tokens) -> SavedLogin:
+    """Returns a login with new tokens; the refresh token stays if there is no new one."""
     refresh = tokens.refresh_token or login.refresh_token
     return replace(login, access_token=tokens.access_token, expires_ms=tokens.expires_ms, refresh_token=refresh)
 
@@ -118,6 +120,7 @@ async def saved_token(url: str, environment: Mapping[str, str], valid_ms: int = 
 
 
 def _login_at(server: str, path: Path) -> SavedLogin | None:
+    """Returns the login in a file; None without one. Raises `CliError` if it is of another server."""
     login = read_login(path)
     if login is not None and login.url != server:
         raise CliError(f"the login in {path} was not used: it is of another server; remove it, and log in again")
@@ -125,6 +128,7 @@ def _login_at(server: str, path: Path) -> SavedLogin | None:
 
 
 def _expires_within(login: SavedLogin, valid_ms: int) -> bool:
+    """Whether the access token of a login expires in at most `valid_ms`."""
     return login.expires_ms - SystemRuntime().now_ms() <= valid_ms
 
 

@@ -98,6 +98,7 @@ def _query(head: bytes) -> Mapping[str, str] | None:
 
 
 def _code(issuer: Issuer, answer: Mapping[str, str]) -> str:
+    """Returns the authorization code that the browser brought. Raises `CliError` for another issuer or an error."""
     if answer.get("iss", issuer.name) != issuer.name:
         raise CliError(f"the browser brought an answer of another issuer than {issuer.name}: log in again")
     code = answer.get("code")

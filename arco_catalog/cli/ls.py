@@ -114,6 +114,7 @@ async def _refuse_relation(session: Session, levels: Namespace) -> None:
 
 
 def _entry(kind: str, levels: Namespace) -> JsonObject:
+    """Returns the JSON of a listed object."""
     return {"type": kind, "full_name": format_identifier(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
 
 

@@ -109,6 +109,7 @@ class ApiClient:
 
 
 def _document(body: bytes) -> JsonObject:
+    """Returns the object in a response body; empty for any other body."""
     try:
         document = loads(body) if body else {}
     except MalformedJson:

@@ -51,4 +51,5 @@ class MetricsFile:
             raise self._not_written(error) from error
 
     def _not_written(self, error: OSError) -> CliError:
+        """Returns the error for a file that can't be written."""
         return CliError(f"cannot write the metrics to {self.path}: {error.strerror}")

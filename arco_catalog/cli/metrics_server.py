@@ -61,6 +61,7 @@ class _Scrapes:
             self._connections -= 1
 
     async def _answer_to(self, head: str, address: str) -> bytes:
+        """Returns the response to the head of a request: the page of metrics, or an error."""
         request, *lines = head.removesuffix("\r\n\r\n").split("\r\n")
         method, _, target = request.rpartition(" ")[0].partition(" ")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -84,6 +85,7 @@ class _Scrapes:
 def _response(
     status: str, body: bytes, *headers: str, content_type: str = "text/plain; charset=utf-8", with_body: bool = True
 ) -> bytes:
+    """Returns the bytes of a response."""
     lines = (
         f"HTTP/1.1 {status}",
         f"Content-Type: {content_type}",

@@ -169,6 +169,7 @@ async def _poll(
 
 
 def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = None) -> int:
+    """Returns a number of seconds in an answer, from 1 to `limit`; the default for any other value."""
     value = _whole(answer.get(field))
     return max(1, min(default or limit if value is None else value, limit))
 
@@ -200,6 +201,7 @@ async def _exchange(url: str, form: Mapping[str, str] | None = None) -> Response
 
 
 def _object(response: Response) -> JsonObject:
+    """Returns the object in a response body; empty for any other body."""
     try:
         document = loads(response.body)
     except MalformedJson:

@@ -302,6 +302,7 @@ def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
 
 
 def _tasks(parsed: argparse.Namespace) -> int:
+    """Runs `arco tasks`, and returns its exit code. Ends with a message if options don't fit the action."""
     from arco_catalog.cli import tasks
     from arco_catalog.state.task import Status
 
@@ -341,7 +342,7 @@ def _add_reconcile(parser: argparse.ArgumentParser, environment: Mapping[str, st
     parser.add_argument(
         "--seconds", type=positive, metavar="N", help="stop after this many seconds; the next run resumes there"
     )
-    _add_metrics_file(parser)
+    _add_metrics_options(parser)
     add_json(parser, "counts, and up to 100 missing receipts and 100 failures, as JSON")
 
 
@@ -363,11 +364,12 @@ def _add_gc(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> 
     parser.add_argument(
         "--seconds", type=positive, metavar="N", help="stop after this many seconds; the next run collects the rest"
     )
-    _add_metrics_file(parser)
+    _add_metrics_options(parser)
     add_json(parser, "counts by kind, as a JSON object")
 
 
-def _add_metrics_file(parser: argparse.ArgumentParser) -> None:
+def _add_metrics_options(parser: argparse.ArgumentParser) -> None:
+    """Adds --metrics-file, and the option for the store's label in it."""
     parser.add_argument(
         "--metrics-file",
         type=Path,
@@ -447,6 +449,7 @@ def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
+    """Runs `arco doctor` for a store's URL, for a token, or for a catalog, and returns its exit code."""
     if parsed.auth is not None and parsed.url is not None:
         parsed.parser.error("--auth is for the realm in --store, and takes no URL")
     if parsed.url is not None:

@@ -65,6 +65,7 @@ class Switch(Option):
         )
 
     def described(self) -> str:
+        """Returns the help text, with the name of the variable."""
         return f"{self.variable.help} [env {self.variable.name}]"
 
 

@@ -38,7 +38,7 @@ def run(
 
     async def work() -> str:
         async with open_management(options, f"principals {action}", writes=action not in READS) as api:
-            shown = await (api.get("principals") if name is None else _one(api, action, name, arguments))
+            shown = await (api.get("principals") if name is None else _carry_out_action(api, action, name, arguments))
             if not as_json:
                 return _as_text(action, shown)
             return json_text(shown["principals"] if name is None else shown)
@@ -47,7 +47,8 @@ def run(
     return 0
 
 
-async def _one(api: ApiClient, action: str, name: str, arguments: PrincipalArguments) -> JsonObject:
+async def _carry_out_action(api: ApiClient, action: str, name: str, arguments: PrincipalArguments) -> JsonObject:
+    """Carries out an action on one principal, and returns its JSON."""
     match action:
         case "create":
             properties: JsonObject = {**parse_pairs("--property", "team=sales", arguments.properties)}
@@ -80,6 +81,7 @@ async def _update(api: ApiClient, name: str, arguments: PrincipalArguments) -> J
 
 
 def _as_text(action: str, shown: JsonObject) -> str:
+    """Formats the result of an action: a list of principals, one principal, or its new credentials."""
     match action:
         case "list":
             found = objects(shown, "principals")
@@ -95,16 +97,19 @@ def _as_text(action: str, shown: JsonObject) -> str:
 
 
 def _credentials(what: str, credentials: JsonObject) -> str:
+    """Formats new credentials, with `what` they are of."""
     lines = [("  client id", text(credentials, "clientId")), ("  client secret", text(credentials, "clientSecret"))]
     return f"{escaped(what)}. The secret is shown this once:\n{facts(lines)}"
 
 
 def _row(shown: JsonObject) -> tuple[str, ...]:
+    """Returns a principal's row in the list."""
     subject = format_text(mapping(shown, "properties").get(SUBJECT))
     return text(shown, "name"), text(shown, "clientId"), format_time(shown.get("lastUpdateTimestamp")), subject
 
 
 def _facts(shown: JsonObject) -> str:
+    """Formats all that `arco principals show` prints of a principal."""
     roles = shown["principalRoles"]
     lines = [
         ("name", text(shown, "name")),

@@ -71,9 +71,11 @@ class RealmCopy:
             step = 1 if kind is Kind.CATALOG else AT_ONCE
             objects = [*group]
             for start in range(0, len(objects), step):
-                await gather(*(self._one(item, known) for item in objects[start : start + step]))
+                await gather(*(self._copy_object(item, known) for item in objects[start : start + step]))
 
-    async def _one(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
+    async def _copy_object(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
+        """Compares one object with its counterpart here, or makes this, unless an object that it needs is absent. Adds
+        the results to the report."""
         for key in _needed(source):
             if key in self._absent:
                 self._report.add(source.kind, str(source), Result.SKIPPED, self._absent[key])
@@ -93,6 +95,7 @@ class RealmCopy:
             await self._make(found.object)
 
     def _compare_with(self, there: RealmObject, here: RealmObject) -> None:
+        """Adds to the report whether an object `there`, at the source, and its counterpart `here` are equal."""
         ours = counterpart(here).object or here
         unequal = [*differences(there, ours)] if there.kind in _DESCRIBED else []
         if "type" in unequal:
@@ -129,6 +132,7 @@ class RealmCopy:
         )
 
     async def _send(self, there: RealmObject) -> None:
+        """Makes an object here, by requests to this realm's management API."""
         api, names, name = self._place.api, there.names, there.names[-1]
         entity: JsonObject = {"name": name, **there.document}
         match there.kind:
@@ -218,6 +222,7 @@ def _needed(source: RealmObject) -> Iterator[Key]:
 
 
 def _request(there: RealmObject) -> CatalogRequest:
+    """Returns the request that makes a catalog here. Raises `CliError` for properties that are not texts."""
     try:
         properties = string_map(there.document, "properties")
     except InternalError as error:

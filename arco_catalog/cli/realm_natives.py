@@ -59,13 +59,15 @@ class NativeCopy:
             async for namespace in self._work.source.namespaces():
                 for form in FORMS:
                     for name in await self._work.source.native_names(namespace, form.collection):
-                        await self._one(form, namespace, name, exists)
+                        await self._copy_object(form, namespace, name, exists)
                         progress()
         except CliError as error:
             name = format_identifier((self._work.name,))
             self._report.add("policies and generic tables", name, Result.FAILED, str(error))
 
-    async def _one(self, form: _Form, namespace: Namespace, name: str, exists: bool) -> None:
+    async def _copy_object(self, form: _Form, namespace: Namespace, name: str, exists: bool) -> None:
+        """Compares one generic table or policy with the one of this name here, or makes it. Adds the result to the
+        report."""
         path = (self._work.name, "namespaces", UNIT_SEPARATOR.join(namespace), form.collection)
         failed, reason = False, None
         try:
@@ -91,6 +93,7 @@ class NativeCopy:
         self._report.add(form.kind, format_identifier((self._work.name, *namespace, name)), result, reason)
 
     async def _here(self, form: _Form, path: Sequence[str], name: str) -> JsonObject | None:
+        """Returns the object of this name here; None without one."""
         try:
             return mapping(await self._api.send("GET", *path, name, has=form.field), form.field)
         except NotThere:

@@ -104,6 +104,7 @@ def as_text(report: RealmReport, limit: int | None) -> str:
 
 
 def _counts(report: RealmReport) -> str:
+    """Formats a table of the numbers of results by kind of object."""
     counts = Counter((line.kind, line.result) for line in report.lines)
     kinds = dict.fromkeys(line.kind for line in report.lines)
     results = [item for item in Result if report.count(item)]
@@ -114,6 +115,7 @@ def _counts(report: RealmReport) -> str:
 
 
 def _secrets(report: RealmReport) -> Sequence[str]:
+    """Returns the lines about new secrets: the file that has them, or the secrets."""
     principals = any(line.kind == "principal" and line.result is Result.MADE for line in report.lines)
     if report.secrets_file is not None and principals:
         return [escaped(f"New secrets of principals are in {report.secrets_file}.")]
@@ -125,6 +127,7 @@ def _secrets(report: RealmReport) -> Sequence[str]:
 
 
 def _next(report: RealmReport) -> Sequence[str]:
+    """Returns the line about what to run next, if anything."""
     if report.compared and report.code:
         moved = "When commits at the source have ended, run again with --apply --refresh, in place of --compare."
         return [moved] if report.count(Result.DIFFERENT, Result.MISSING) else []

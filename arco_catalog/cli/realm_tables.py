@@ -89,6 +89,7 @@ async def _copy_namespace(importer: Importer, namespace: Namespace, work: TableC
 
 
 def _add(imported: ImportResult, catalog: str, report: RealmReport) -> None:
+    """Adds the outcome of importing a table or view to the report."""
     result = OUTCOMES[imported.outcome]
     if result is Result.EQUAL and imported.reason is not None:
         result = Result.COMMITTED_HERE

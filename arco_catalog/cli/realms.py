@@ -94,6 +94,7 @@ def _to_json(found: RealmSummary) -> JsonObject:
 
 
 def _row(found: RealmSummary) -> tuple[str, ...]:
+    """Returns a realm's row in the list."""
     if found.error is not None:
         return found.prefix or AT_ROOT, "corrupt", "-", "-", "-"
     state = "dropped" if found.is_dropped else "open"

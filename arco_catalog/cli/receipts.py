@@ -49,6 +49,7 @@ def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool,
 
 
 async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Commits], str | None]:
+    """Returns the commits of the entities to which a name belongs, and a remark if it is dropped ones' alone."""
     if is_ulid(name):
         return [Commits(NamedEntity(name, None), await receipts_of(session, name, limit))], None
     found = await entities_named(session, *parse_identifier(name))
@@ -88,6 +89,7 @@ def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
 
 
 def _columns(receipt: JsonObject) -> tuple[str, ...]:
+    """Returns a receipt's row in the table."""
     return (
         format_time(receipt.get("metadata_ms")),
         format_text(receipt.get("snapshot_id")),
@@ -99,6 +101,7 @@ def _columns(receipt: JsonObject) -> tuple[str, ...]:
 
 
 def _changes(receipt: JsonObject) -> str:
+    """Returns the kinds of updates in a commit, with their numbers."""
     updates = receipt.get("updates")
     counts = Counter(map(str, updates if isinstance(updates, list) else []))
     counted = [kind if times == 1 else f"{times} {kind}" for kind, times in counts.items()]

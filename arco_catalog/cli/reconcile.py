@@ -60,6 +60,7 @@ def run(
 
 
 def _write_metrics(file: "MetricsFile", total: ReconcileStats, at_ms: int) -> None:
+    """Writes the metrics of a completed walk."""
     values = {
         "arco_reconcile_completed_timestamp_seconds": at_ms / 1000,
         "arco_reconcile_receipts_written": total.written,
@@ -86,6 +87,7 @@ def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> Jso
 
 
 def _sections(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]], *, dry: bool) -> Iterator[str]:
+    """Iterates over the text for each catalog."""
     for catalog, stats in walked:
         heading = "" if catalog.realm is None else escaped(f"Catalog {catalog.name}:\n")
         yield heading + as_text(stats, dry=dry)
@@ -136,6 +138,7 @@ def as_text(stats: ReconcileStats, *, dry: bool) -> str:
 
 
 def _missing(missing: JsonObject) -> tuple[str, ...]:
+    """Returns the row of a missing receipt in the table."""
     # The field names the object that proves the commit: its pending receipt, or its metadata file.
     restored = missing.get("told_by") == missing.get("metadata_location")
     return (

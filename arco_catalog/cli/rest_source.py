@@ -116,6 +116,7 @@ class RestSource:
         return mapping(await (await self._native()).send("GET", *path, has=field), field)
 
     async def _native(self) -> ApiClient:
+        """Returns the client for Polaris's own endpoints of the catalog."""
         await self.client()
         return ApiClient(self._exchange, _below(POLARIS_BASE, self._prefix), FOREIGN)
 
@@ -131,6 +132,7 @@ class RestSource:
         return sorted(found)
 
     async def _names(self, namespace: Namespace, kind: str, api: ApiClient) -> Sequence[str]:
+        """Returns the names of a kind of objects in a namespace, sorted. Raises `CliError` for too many."""
         found: set[str] = set()
         path = ("namespaces", self.joined(namespace), kind)
         async for page in self._pages(api, path, {}, "identifiers"):
@@ -139,6 +141,7 @@ class RestSource:
         return sorted(found)
 
     def _check_count(self, count: int) -> None:
+        """Raises `CliError` for more than `MAX_NAMES` names in a list."""
         if count > MAX_NAMES:
             raise CliError(f"a list of the catalog {self._warehouse!r} has more than {MAX_NAMES:,} names")
 
@@ -176,4 +179,5 @@ class RestSource:
 
 
 def _below(base: str, prefix: str | None) -> str:
+    """Returns a base path with the catalog's prefix after it."""
     return base if not prefix else f"{base}/{quote(prefix, safe='/')}"

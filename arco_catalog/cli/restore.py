@@ -87,6 +87,7 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
 
 @asynccontextmanager
 async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> AsyncIterator[Session]:
+    """Yields a session with the registry to restore: of the realm or of a catalog."""
     find = find_registry_without_head if of_realm else find_catalog_even_empty if dry else find_catalog_with_state
     async with open_session(options, "restore", find, DAY_MS, writes=not dry) as session:
         yield session
@@ -106,6 +107,7 @@ def as_text(report: JsonObject) -> str:
 
 
 def _head(head: JsonObject, *, dry: bool) -> str:
+    """Formats what was found out about HEAD, and what was or would be done."""
     if head.get("found") == "live" and not head.get("candidates"):
         return f"HEAD is there: commit {format_text(head.get('chosen'))}."
     what = f"HEAD is {format_text(head.get('found'))}."
@@ -143,10 +145,12 @@ def _lost(head: JsonObject) -> str:
 
 
 def _commits(candidates: Sequence[JsonObject]) -> str:
+    """Formats a table of commits that HEAD may have been."""
     return table(COMMITS, [line for each in candidates for line in _commit_lines(each)])
 
 
 def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
+    """Returns the rows of a commit, one for each of its operations."""
     known = format_text(candidate.get("evidence"))
     first = (format_text(candidate.get("commit")), format_time(candidate.get("at_ms")))
     operations = objects(candidate, "operations")
@@ -159,6 +163,7 @@ def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
 
 
 def _pointer(pointer: JsonObject, *, dry: bool) -> str:
+    """Formats what was found out about a pointer, and what was or would be done."""
     what = (
         f"The pointer of {format_text(pointer.get('name'))} ({format_text(pointer.get('entity'))}) is "
         f"{format_text(pointer.get('found'))}."
@@ -188,9 +193,11 @@ def _pointer(pointer: JsonObject, *, dry: bool) -> str:
 
 
 def _done(report: JsonObject, *, dry: bool) -> str:
+    """Returns the words before what was restored, or would be."""
     return "It would be restored:" if dry else "Restored:" if report.get("restored") is True else "It is"
 
 
 def _kept(report: JsonObject) -> str:
+    """Returns the sentence about where the replaced object is stored."""
     kept = report.get("kept")
     return "" if kept is None else f" What was there is kept in {format_text(kept)}."

@@ -45,6 +45,7 @@ class _Kind:
 
 
 def _kind(options: ManagementOptions, arguments: RoleArguments) -> _Kind:
+    """Returns the paths and fields of the API for principal roles, or with --catalog-role for catalog roles."""
     holder, catalog = arguments.holder or "", options.catalog.warehouse
     if arguments.catalog_role:
         path, held = ("catalogs", catalog, "catalog-roles"), ("principal-roles", holder, "catalog-roles", catalog)
@@ -61,7 +62,9 @@ def run(options: ManagementOptions, action: str, name: str | None, arguments: Ro
 
     async def work() -> str:
         async with open_management(options, f"roles {action}", writes=action not in READS) as api:
-            shown = await (api.get(*kind.path) if name is None else _one(api, kind, action, name, arguments))
+            shown = await (
+                api.get(*kind.path) if name is None else _carry_out_action(api, kind, action, name, arguments)
+            )
             if not as_json:
                 return _as_text(kind, action, shown)
             return json_text(shown["roles"] if name is None else shown)
@@ -70,7 +73,10 @@ def run(options: ManagementOptions, action: str, name: str | None, arguments: Ro
     return 0
 
 
-async def _one(api: ApiClient, kind: _Kind, action: str, name: str, arguments: RoleArguments) -> JsonObject:
+async def _carry_out_action(
+    api: ApiClient, kind: _Kind, action: str, name: str, arguments: RoleArguments
+) -> JsonObject:
+    """Carries out an action on one role, and returns its JSON."""
     named: JsonObject = {kind.field: {"name": name}}
     match action:
         case "create":
@@ -101,6 +107,7 @@ async def _show(api: ApiClient, kind: _Kind, name: str) -> JsonObject:
 
 
 def _as_text(kind: _Kind, action: str, shown: JsonObject) -> str:
+    """Formats the result of an action: a list of roles, one role, or one line about a change."""
     name, assignee = shown.get("name"), shown.get("assignee")
     match action:
         case "list":
@@ -117,11 +124,13 @@ def _as_text(kind: _Kind, action: str, shown: JsonObject) -> str:
 
 
 def _row(shown: JsonObject) -> tuple[str, ...]:
+    """Returns a role's row in the list."""
     version = format_text(shown.get("entityVersion"))
     return text(shown, "name"), version, format_time(shown.get("lastUpdateTimestamp"))
 
 
 def _facts(kind: _Kind, shown: JsonObject) -> str:
+    """Formats all that `arco roles show` prints of a role."""
     lines = [
         ("name", text(shown, "name")),
         ("version", format_text(shown.get("entityVersion"))),

@@ -109,6 +109,7 @@ async def locked(path: Path) -> AsyncIterator[None]:
 
 
 async def _lock(descriptor: int, path: Path) -> None:
+    """Waits for the lock on the file of a login, up to `LOCK_S`. Raises `CliError`."""
     runtime = SystemRuntime()
     try:
         async with asyncio.timeout(LOCK_S):

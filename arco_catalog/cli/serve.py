@@ -129,6 +129,7 @@ class _Inputs:
 
 
 async def _serve(options: ServeOptions) -> None:
+    """Serves the catalog or realms until the process is stopped."""
     import_handlers()
     parsed = _Inputs.of(options)
     wake_up = WakeUp()
@@ -175,6 +176,7 @@ async def _serve(options: ServeOptions) -> None:
 
 
 def _sign_in(options: ServeOptions) -> SignIn:
+    """Returns how people sign in to the console. Raises `CliError` for invalid options."""
     try:
         return load_sign_in(options.console_clients, options.console_origins, options.auth, options.environment)
     except ValueError as error:
@@ -182,6 +184,7 @@ def _sign_in(options: ServeOptions) -> SignIn:
 
 
 def _rates(options: ServeOptions) -> RequestRates | None:
+    """Returns the limit of requests a second for each principal; None without the option."""
     rate = options.requests_per_second
     return None if rate is None else RequestRates(rate, asyncio.get_running_loop().time)
 
@@ -230,6 +233,8 @@ def _working(
 
 
 def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:
+    """Returns the delegation service that carries out purges; None without one. Raises `CliError` for invalid
+    variables."""
     try:
         return delegate_from_env(options.environment, runtime)
     except ValueError as error:
@@ -362,6 +367,7 @@ async def scraped(options: ServerOptions, metrics: "ServerMetrics | None") -> As
 
 
 def _announce(options: ServeOptions, report: StoreReport, listener: socket.socket, metrics: str | None) -> None:
+    """Prints where the server is; a worker prints a report for its supervisor instead."""
     if options.listener is None:
         announce(options, listener, report, quiet=options.quiet, console=not options.no_console, metrics=metrics)
     else:
@@ -380,6 +386,7 @@ def _observers(options: ServeOptions, metrics: "ServerMetrics | None") -> Sequen
 
 
 def _audit_file(options: ServeOptions, path: str) -> AuditFile:
+    """Opens the file for audit lines. Raises `CliError`."""
     if path == STANDARD_OUTPUT:
         return AuditFile(1 if options.audit_descriptor is None else options.audit_descriptor)
     try:
@@ -442,6 +449,7 @@ async def followed(certificate: Certificate | None) -> AsyncIterator[None]:
 
 
 async def _open(options: ServeOptions) -> Catalog:
+    """Opens the catalog with the options of the server."""
     settings = Settings(
         options.warehouse,
         allow_location_overlap=options.allow_location_overlap,

@@ -71,6 +71,7 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
 
 
 async def _change_keys(session: Session, changes: Changes) -> None:
+    """Records how the catalog is to read idempotency keys."""
     settings = (await session.state.head()).key_settings
     policy = KeyPolicy() if settings is None else settings.policy
     if changes.dialect is not None:
@@ -81,6 +82,7 @@ async def _change_keys(session: Session, changes: Changes) -> None:
 
 
 def _described(settings: KeySettings) -> str:
+    """Returns in words how keys are read."""
     return f"{settings.policy.dialect.value} dialect" if settings.policy.enabled else "not taken"
 
 

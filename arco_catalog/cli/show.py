@@ -83,6 +83,7 @@ def as_text(shown: JsonObject) -> str:
 
 
 def _named(shown: JsonObject) -> list[tuple[str, str]]:
+    """Returns labels and values of the name's entry in the registry."""
     return [
         (format_text(shown.get("type")), f"{format_text(shown.get('name'))} ({_state(shown)})"),
         ("entity", format_text(shown.get("entity"))),
@@ -93,6 +94,7 @@ def _named(shown: JsonObject) -> list[tuple[str, str]]:
 
 
 def _described(table: JsonObject) -> list[tuple[str, str]]:
+    """Returns labels and values of a generic table."""
     return [
         ("format", format_text(table.get("format"))),
         ("doc", format_text(table.get("doc"))),
@@ -101,16 +103,19 @@ def _described(table: JsonObject) -> list[tuple[str, str]]:
 
 
 def _state(shown: JsonObject) -> str:
+    """Returns the state of an entry, and whether a purge was requested."""
     purge = ", a purge was requested" if shown.get("purge_requested") is True else ""
     return f"{format_text(shown.get('state'))}{purge}"
 
 
 def _updated(shown: JsonObject) -> str:
+    """Returns when and by which client the pointer was last moved."""
     client = format_client(mapping(shown, "updated_by"))
     return format_time(shown.get("updated_ms")) + ("" if client is None else f" by {client}")
 
 
 def _intent(intent: JsonObject) -> str:
+    """Describes the intent of a transaction in the pointer."""
     if not intent:
         return "-"
     age = format_duration(intent.get("age_ms"))
@@ -121,6 +126,7 @@ def _intent(intent: JsonObject) -> str:
 
 
 def _markers(shown: JsonObject) -> str:
+    """Formats the requests under way that name the object."""
     found = [marker for marker in sequence(shown, "open_markers") if isinstance(marker, dict)]
     unseen = "" if shown.get("all_markers_seen") else "\nThere are too many markers to read: older ones were skipped."
     if not found:
@@ -129,6 +135,7 @@ def _markers(shown: JsonObject) -> str:
 
 
 def _marker(marker: JsonObject) -> tuple[str, ...]:
+    """Returns the row of a request under way."""
     request = mapping(marker, "request")
     return (
         format_duration(marker.get("age_ms")),

@@ -164,6 +164,7 @@ def text(found: Report) -> str:
 
 
 def _comparable(finding: Finding) -> tuple[Grade, str]:
+    """Returns the part of a finding in which clients of the same store must agree."""
     return finding.grade, finding.found
 
 
@@ -172,4 +173,5 @@ def _describe(finding: Finding) -> str:
 
 
 def _fields(finding: Finding) -> JsonObject:
+    """Returns a finding as JSON."""
     return {"status": finding.grade, "found": finding.found, "measured": finding.measured}

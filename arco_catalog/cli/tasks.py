@@ -198,6 +198,7 @@ def row(listed: ListedTask) -> Sequence[str]:
 
 
 def _result(listed: ListedTask) -> str | None:
+    """Returns the last result of a task, with what is to be done if the task is stuck or the drop was undone."""
     if listed.undone:
         return UNDONE
     summary = listed.task.summary

@@ -70,10 +70,12 @@ class Certificate:
             )
 
     def _times(self) -> tuple[int, ...]:
+        """Returns when each of the files was last modified."""
         files = (self.certificate, self.key, *(() if self.client_ca is None else (self.client_ca,)))
         return tuple(Path(file).stat().st_mtime_ns for file in files)
 
     def _read(self) -> ssl.SSLContext:
+        """Reads the files into a new context for TLS."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -114,6 +116,7 @@ def _refuse_password() -> str:
 
 
 def _reason(error: Exception) -> str:
+    """Returns in words why the files can't be used."""
     if isinstance(error, ssl.SSLError):
         if error.reason == "KEY_VALUES_MISMATCH":
             return "the key is not the certificate's"

@@ -35,5 +35,6 @@ def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> i
 
 
 def _averted(restored: JsonObject) -> str:
+    """Returns the part of a sentence about the purge that no longer happens; empty if none was requested."""
     begins = restored.get("purge_after_ms")
     return "" if begins is None else f": its files would have been deleted after {format_time(begins)} UTC"

@@ -19,6 +19,7 @@ def canonical_urls(store: str, allowed: Sequence[str], environment: Mapping[str,
 
 
 def _allowed_url(url: str, environment: Mapping[str, str]) -> str:
+    """Returns the canonical form of an allowed location. Raises `CliError` for an invalid one."""
     try:
         canonical, location = canonical_url(url, environment), Location.parse(url)
     except (CatalogError, ValueError) as error:

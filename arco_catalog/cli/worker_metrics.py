@@ -86,6 +86,7 @@ class WorkerMetrics(Collector):
             return merged
 
     def _file(self, kind: str, place: int) -> Path:
+        """Returns the path of a worker's file of metrics of a kind."""
         return self._directory / f"{kind}_{place}.db"
 
 
@@ -109,6 +110,7 @@ def metrics_directory(workers: int) -> Iterator[Path]:
 
 
 def _directory_with_room(needed: int) -> Path:
+    """Returns a directory with so many bytes of room: in memory if it can be. Raises `CliError`."""
     if _has_room(IN_MEMORY, needed):
         return IN_MEMORY
     with suppress(FileNotFoundError):  # no directory for temporary files can be written to
@@ -119,6 +121,7 @@ def _directory_with_room(needed: int) -> Path:
 
 
 def _no_room(needed: int, where: str) -> CliError:
+    """Returns the error for a lack of room for metrics."""
     return CliError(
         f"the metrics of these workers need {ceil(needed / (1 << 20))} MB in {where}; leave --metrics-port out, or "
         "start fewer --workers"

@@ -184,6 +184,8 @@ class Supervisor:
             await self._start(listener)
 
     def _too_many_deaths(self) -> bool:
+        """Notes that a worker has ended, and returns whether so many did in a short time that the supervisor gives
+        up."""
         now = asyncio.get_running_loop().time()
         self._deaths.append(now)
         return len(self._deaths) > MAX_DEATHS and now - self._deaths[0] < DEATHS_WITHIN_SECONDS
@@ -207,6 +209,7 @@ class Supervisor:
 
 
 def _describe_workers(parsed: argparse.Namespace) -> str:
+    """Returns the number of workers, and the memory that each may use."""
     total = PROCESS_BYTES + parsed.request_memory + parsed.cache_memory
     return (
         f"{parsed.workers} workers, each with up to {total >> 20} MB: {parsed.request_memory >> 20} MB for requests, "

@@ -40,14 +40,17 @@ PURGE_EXECUTORS = ("local", "delegated")
 
 
 def _switch(name: str, help_: str, default: str = "false") -> Variable[bool]:
+    """Returns a variable that is true or false."""
     return Variable(name, help_, parse_bool, default)
 
 
 def _listed(name: str, help_: str, metavar: str) -> Variable[tuple[str, ...]]:
+    """Returns a variable that has several texts, separated by commas."""
     return Variable(name, help_, split_csv, "", metavar)
 
 
 def _text(name: str, help_: str, metavar: str) -> Variable[str]:
+    """Returns a variable that has a text, without a default."""
     return Variable(name, help_, str, metavar=metavar)
 
 

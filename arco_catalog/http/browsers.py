@@ -117,6 +117,7 @@ def parse_origin(text: str) -> str:
 
 
 def _is_address(name: str) -> bool:
+    """Whether a host is an IP address, not a name."""
     try:
         ip_address(name.strip("[]"))
     except ValueError:

@@ -19,10 +19,12 @@ class BufferedExchange:
         return b"".join(self._pieces)
 
     async def receive(self) -> Message:
+        """Returns the whole request body in one message of ASGI."""
         body, self._body = self._body, b""
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
+        """Collects the status, the headers and the body of the response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}

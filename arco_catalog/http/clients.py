@@ -70,15 +70,18 @@ def products(user_agent: str | None) -> str | None:
 
 @lru_cache(maxsize=256)  # keys of bounded length
 def _products(user_agent: str) -> str | None:
+    """Returns the products and versions that a User-Agent names, up to `MAX_PRODUCTS`; None without any."""
     found = _PRODUCT.findall(user_agent)[:MAX_PRODUCTS]
     return " ".join(found) or None
 
 
 def _gateway(scope: Scope) -> Mapping[str, object]:
+    """Returns the context that an API gateway has added to the event of a function; empty without one."""
     event = scope.get("aws.event")
     context = event.get("requestContext") if isinstance(event, dict) else None
     return context if isinstance(context, dict) else {}
 
 
 def _id(text: object) -> str | None:
+    """Returns the text if it is a valid id of a request, else None."""
     return text if isinstance(text, str) and _ID.fullmatch(text) else None

@@ -83,7 +83,7 @@ class DecodedRequest:
         """The fields of the request's body; none if the request has no body."""
         return Fields(self.body or {}, "request")
 
-    def check_identifier(self, name: str, what: str) -> None:
+    def check_identifier_is_of_path(self, name: str, what: str) -> None:
         """Raises `BadRequest` if the body's `identifier` is not the namespace in the path with `name`. The field may be
         missing; `what` is the kind of the object in the error message."""
         identifier = self.fields.optional("identifier", OBJECT)

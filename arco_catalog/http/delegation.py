@@ -41,7 +41,7 @@ MAX_STAGED = 5
 """The metadata of a table names at most this many locations."""
 
 
-async def of_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
+async def access_to_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
     """Returns the access to a table's files that the caller's grants allow, in a way that the request's header lists:
     vended credentials if it lists both ways and the catalog can vend them. Returns `NOT_DELEGATED` if the grants allow
     none, or the catalog supports no such way. Raises `Unavailable`, and `InternalError` if the cloud denies the server
@@ -49,12 +49,14 @@ async def of_table(context: RequestContext, session: Session, name: str, state: 
     return await _delegated(context, session, name, await table_access(session, context.namespace, name, state))
 
 
-async def of_new_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
-    """Returns the access to the files of a table that this request created, as `of_table` does. Of `CatalogError` and
-    `StoreError` it raises none: it logs them and returns `NOT_DELEGATED`, because an error would hide from the client
-    that the table exists."""
+async def access_to_new_table(
+    context: RequestContext, session: Session, name: str, state: TableState
+) -> DelegatedAccess:
+    """Returns the access to the files of a table that this request created, as `access_to_table` does. Of
+    `CatalogError` and `StoreError` it raises none: it logs them and returns `NOT_DELEGATED`, because an error would
+    hide from the client that the table exists."""
     try:
-        return await of_table(context, session, name, state)
+        return await access_to_table(context, session, name, state)
     except (CatalogError, StoreError) as error:
         _LOG.warning(
             "a table was created, but the response gives no access to the files, since making it failed: %s",
@@ -63,20 +65,22 @@ async def of_new_table(context: RequestContext, session: Session, name: str, sta
         return NOT_DELEGATED
 
 
-async def of_staged_table(context: RequestContext, session: Session, name: str, answer: Document) -> DelegatedAccess:
+async def access_to_staged_table(
+    context: RequestContext, session: Session, name: str, answer: Document
+) -> DelegatedAccess:
     """Returns the access to the files of a staged table, whose metadata the `answer` contains, or `NOT_DELEGATED`, as
-    `of_table` does. The catalog stores nothing of such a table, so the paths of its endpoints for credentials and
-    signatures contain the locations of the files. Raises as `of_table` does."""
+    `access_to_table` does. The catalog stores nothing of such a table, so the paths of its endpoints for credentials
+    and signatures contain the locations of the files. Raises as `access_to_table` does."""
     document = (answer.body or {}).get("metadata")
     assert isinstance(document, dict)
     named = named_locations(document)
     return await _delegated(context, session, name, await staged_access(session, context.namespace, named), named)
 
 
-async def of_scan(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
+async def access_for_scan(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
     """Returns read-only access to the files of a table for a scan, by vended credentials alone: a client opens the
     files of a scan with nothing else. Returns `NOT_DELEGATED` if the client's header does not list vended credentials,
-    the grants allow none, or none can be vended. Raises as `of_table` does."""
+    the grants allow none, or none can be vended. Raises as `access_to_table` does."""
     vending, access = _vending(context), await table_access(session, context.namespace, name, state)
     if vending is None or access is None or Delegation.VENDED not in requested_ways(context.headers):
         return NOT_DELEGATED
@@ -87,7 +91,7 @@ async def of_scan(context: RequestContext, session: Session, name: str, state: T
 async def load_credentials(context: RequestContext) -> Response:
     """Returns a list of new credentials for a table's files, in place of ones that expire; the list is empty if the
     catalog gives no access. Credentials for the plan of a scan are read-only. Raises the errors of `load_table` and
-    `of_table`, and `NoSuchPlanId` for the id of a plan of another table."""
+    `access_to_table`, and `NoSuchPlanId` for the id of a plan of another table."""
     session = context.sessions.open()
     access = await _access(context, session)
     if access is not None and (plan_ids := context.query.all(PLAN_ID)):
@@ -145,6 +149,8 @@ async def _access(context: RequestContext, session: Session) -> Access | None:
 async def _delegated(
     context: RequestContext, session: Session, name: str, access: Access | None, staged: Sequence[str] = ()
 ) -> DelegatedAccess:
+    """Returns the access to files that the client's header prefers and the grants allow: vended credentials, or signed
+    requests."""
     vending, ways = _vending(context), requested_ways(context.headers)
     if vending is None or access is None:
         return NOT_DELEGATED
@@ -161,6 +167,7 @@ async def _delegated(
 
 
 def _read_only(access: Access) -> Access:
+    """Returns the access without the right to write."""
     return replace(access, scope=replace(access.scope, write=False))
 
 
@@ -184,6 +191,7 @@ def _nearest(found: Sequence[StorageCredential], location: str) -> StorageCreden
 
 
 def _vending(context: RequestContext) -> Vending | None:
+    """Returns what vends credentials; None if this server vends none."""
     made = context.sessions.required_realm.deployment.vending
     return None if made is None else made()
 

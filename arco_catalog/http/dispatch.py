@@ -114,6 +114,7 @@ class Dispatch:
         return None
 
     def _match(self, request: Request) -> Match | None:
+        """Returns the route for the path of a request below the base path; None without one."""
         return self._router.match(self._below_base(request.raw_path), request.spelling)
 
     def _is_linked(self, request: Request) -> bool:
@@ -172,6 +173,7 @@ class Dispatch:
         return context
 
     def _has_key(self, request: Request, catalog: Catalog | None) -> bool:
+        """Whether the request has an idempotency key and the catalog reads keys."""
         if catalog is None or "idempotency-key" not in request.headers:
             return False
         settings = catalog.key_settings(self._service.options.key_policy)
@@ -191,6 +193,7 @@ class Dispatch:
         return catalog
 
     async def _read_body(self, context: RequestContext, route: Route, request: Request) -> None:
+        """Reads the JSON object in the body into the context. Raises the error of a body that came too slowly."""
         try:
             context.body, context.body_bytes = await request.json_object(context.options, optional=route.optional_json)
         except SlowBody as slow:
@@ -199,6 +202,7 @@ class Dispatch:
 
 
 def _below(base: bytes, path: bytes) -> bytes:
+    """Returns the part of a path after the base; the path itself if it is not below it."""
     return path[len(base) :] if path.startswith(base + b"/") else path
 
 

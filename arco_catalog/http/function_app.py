@@ -101,6 +101,7 @@ def _policy(environment: Mapping[str, str], runtime: SystemRuntime) -> "Policy |
 
 
 def _packaged_console(environment: Mapping[str, str]) -> "Console":
+    """Returns the console in the package of a function. Raises `FileNotFoundError` if it was built without one."""
     # Imported here, because a cold start without the console has no use for it.
     from arco_catalog.http.console.files import BUILT, INDEX, read_console
     from arco_catalog.http.console.setup import load_sign_in

@@ -156,6 +156,7 @@ def _claims(encoded: str) -> Mapping[str, str] | None:
 
 
 def _claim(claim: JsonValue) -> tuple[str, str] | None:
+    """Returns the name and the value of a claim; None for any other value."""
     match claim:
         case {"typ": str(name), "val": str(value)}:
             return name, value

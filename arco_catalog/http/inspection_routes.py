@@ -20,6 +20,7 @@ def inspection_of(namespace: str) -> Sequence[Route]:
 
 
 def _routes(template: str, of: str, reads: Privilege, on_securable: SecurableReader) -> Iterator[Route]:
+    """Yields the routes that list, show and compare the versions of a kind of relation."""
     requires = needs(reads, on_securable)
     yield Route("GET", f"{template}/timeline", f"timeline.of_{of}", requires)
     yield Route("GET", f"{template}/timeline/{{version}}", f"timeline.version_of_{of}", requires)

@@ -58,5 +58,6 @@ async def update_properties(context: RequestContext) -> Response:
 
 
 async def _properties(context: RequestContext, name: str) -> dict[str, str]:
+    """Reads an object of texts from a field of the body; empty without the field."""
     fields = context.fields
     return await off_loop(context.body_bytes, lambda: fields.optional(name, STRINGS)) or {}

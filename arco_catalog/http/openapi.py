@@ -80,7 +80,7 @@ def served(
             paths[path] = kept
     components: dict[str, Any] = {**referred(paths, whole["components"])}
     if dialect is Dialect.POLARIS and "parameters" in components:
-        components["parameters"] = {name: _of_polaris(name, each) for name, each in components["parameters"].items()}
+        components["parameters"] = {name: _as_in_polaris(name, each) for name, each in components["parameters"].items()}
     document = {**whole, "servers": [{"url": base_path or "/"}], "paths": paths}
     if authenticated:
         schemes = whole["components"]["securitySchemes"]
@@ -95,7 +95,7 @@ def _without_key(operation: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**operation, "parameters": parameters} if "parameters" in operation else operation
 
 
-def _of_polaris(name: str, parameter: JsonObject) -> JsonObject:
+def _as_in_polaris(name: str, parameter: JsonObject) -> JsonObject:
     """Returns the parameter `name` in the Polaris dialect, where an idempotency key need not be a UUID; any other
     parameter as it is."""
     if name != "idempotency-key":
@@ -106,6 +106,7 @@ def _of_polaris(name: str, parameter: JsonObject) -> JsonObject:
 
 @cache
 def _whole() -> Mapping[str, Any]:
+    """Reads the whole OpenAPI document."""
     document = loads(FILE.read_bytes())
     assert isinstance(document, dict)
     return document
@@ -136,6 +137,7 @@ def referred(part: Any, components: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _references(part: Any) -> Iterator[str]:
+    """Iterates over the names of components to which a part of the document refers."""
     match part:
         case str():
             if part.startswith(_COMPONENT):  # also as plain text, in the mapping of a discriminator

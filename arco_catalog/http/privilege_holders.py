@@ -27,6 +27,7 @@ async def of_view(context: RequestContext) -> Response:
 
 
 async def _holders(context: RequestContext, kind: str, on: Securable) -> Response:
+    """Returns a page of the holders of privileges on a securable."""
     query, page = HoldersQuery.of(kind, on, context.query.one("privilege")), paging(context)
     session = await context.sessions.open_named()
     return json_response(await list_holders(session, context.sessions.realm, query, page))

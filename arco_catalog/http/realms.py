@@ -92,6 +92,7 @@ class RealmService:
         return self._realm(realm), caller
 
     def _realm(self, name: str) -> Realm:
+        """Returns the realm of this name. Raises `NotAuthorized` if this server does not serve it."""
         realm = self.realms.get(name)
         if realm is None:
             raise NotAuthorized(
@@ -137,6 +138,7 @@ async def _head(state: State) -> RegistryState:
 
 
 async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry | None:
+    """Returns the realm's entry of the catalog with this name; None without one."""
     key = catalog_key(name)
     await load(state, head.index, Needs(keys=[key]))
     entry = head.index.get(key)

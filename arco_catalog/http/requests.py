@@ -175,6 +175,7 @@ class Request:
         return await off_loop(len(data), partial(_object, data, options)), len(data)
 
     async def _take(self, size: int) -> Allocation:
+        """Takes memory for this request. Raises `Unavailable` if there is none."""
         try:
             return await self.hold.take(size)
         except OutOfMemory as error:  # a 503 on every route: no request was sent to the store yet
@@ -186,6 +187,7 @@ Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 def _object(data: bytes, options: HttpOptions) -> JsonObject:
+    """Parses the body as an object in JSON. Raises `BadRequest`."""
     if not data.strip():
         raise BadRequest("The request body is empty: expected a JSON object")
     try:
@@ -214,6 +216,7 @@ def deeper_than(document: JsonObject, levels: int) -> bool:
 
 
 def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Returns headers by lower-case name; the values of a repeated one are joined by commas."""
     joined = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
     if len(joined) == len(headers):  # no header is repeated: the usual case, without the second dictionary
         return joined
@@ -224,6 +227,7 @@ def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _too_large(options: HttpOptions) -> PayloadTooLarge:
+    """Returns the error for too large a body."""
     return PayloadTooLarge(
         f"The request body is larger than {options.max_body_bytes} bytes, the limit for this request"
     )

@@ -177,6 +177,7 @@ def report(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def _updates(change: JsonObject, on: Securable) -> Sequence[Requirement]:
+    """Returns the privileges that the updates of a commit to a table require."""
     if creates(change):
         return (Requirement(Privilege.TABLE_CREATE, Securable(on.namespace)),)
     updates = change.get("updates")

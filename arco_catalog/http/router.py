@@ -47,6 +47,7 @@ class _Path:
         return not self.segments[-1].startswith("{")
 
     def match(self, segments: Sequence[str]) -> Match | None:
+        """Returns the routes of this path and its parameters if these segments fit, else None."""
         params: dict[str, str] = {}
         for expected, found in zip(self.segments, segments, strict=True):
             if expected.startswith("{"):
@@ -85,6 +86,7 @@ class Router:
         return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path, spelling)
 
     def _match(self, raw_path: bytes, spelling: Spelling) -> Match | None:
+        """Returns the match for a path; a slash at the end of a collection's path is ignored."""
         if not raw_path.startswith(b"/"):
             return None
         segments = [spelling.decode(segment) for segment in raw_path[1:].split(b"/")]
@@ -97,8 +99,10 @@ class Router:
 
 
 def _first(paths: Iterable[_Path], segments: Sequence[str]) -> Match | None:
+    """Returns the first match of a path with these segments."""
     return next((match for path in paths if (match := path.match(segments)) is not None), None)
 
 
 def _without_prefix(segments: Sequence[str]) -> tuple[str, ...]:
+    """Returns the segments of a template without the one for the catalog's prefix."""
     return tuple(segment for segment in segments if segment != PREFIX)

@@ -49,12 +49,14 @@ async def fetch_tasks(context: RequestContext) -> Response:
 
 
 async def _completed(context: RequestContext, session: Session, found: Plan) -> Response:
+    """Returns the response with a completed plan, and with credentials for its files if the client's header requests
+    them."""
     head: dict[str, JsonValue] = {"status": "completed", "plan-id": found.token.text}
     delegated = NOT_DELEGATED
     if delegates(context):
-        from arco_catalog.http.delegation import of_scan
+        from arco_catalog.http.delegation import access_for_scan
 
-        delegated = await of_scan(context, session, context.table, found.state)
+        delegated = await access_for_scan(context, session, context.table, found.state)
         if delegated.credentials:
             head["storage-credentials"] = [*delegated.credentials_json]
     return Response(200, found.planned.tasks.json(found.plan_tasks, head), delegated.headers)

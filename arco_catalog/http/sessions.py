@@ -143,6 +143,7 @@ class Sessions:
         return self._open_registry(ALREADY_AUTHORIZED)
 
     def _open_registry(self, access: Access) -> Session:
+        """Opens a session with the realm's registry, with this access."""
         self._check_entities()
         registry = self.required_realm.registry
         return registry.session(self._operation(registry, self._source()), access)
@@ -178,6 +179,7 @@ class Sessions:
             check_entity_name(self.request.params[parameter], parameter.replace("-", " "))
 
     async def _unknown_catalog(self, name: str) -> Refusal:
+        """Returns the error for an unknown catalog, as far as the caller may know that it does not exist."""
         if not self._is_restricted:
             return NotFound(f"Catalog does not exist: {name}")
         from arco_catalog.protocol.rights import refuse_unknown  # only for servers that enforce access
@@ -268,6 +270,7 @@ class Sessions:
         return update_source(request.headers, request.caller, request.options.source_principals)
 
     def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
+        """Returns this HTTP request as a request to a catalog."""
         endpoint, request = self.endpoint, self.request
         return OperationRequest(
             method=endpoint.method,

@@ -39,7 +39,7 @@ async def commit(context: RequestContext) -> Response:
     """Commits the updates in the body to a table, if the body's requirements are met; with `assert-create` it creates
     the table. Raises the errors of `commit_table`."""
     check_counts(context.body or {})  # before the session is opened, which computes the rights for each update
-    context.check_identifier(context.table, "table")
+    context.check_identifier_is_of_path(context.table, "table")
     context.check_creation(context.body or {}, context.table)
     return _tagged(await commit_table(context.sessions.open(), context.namespace, context.table, context.body or {}))
 
@@ -87,8 +87,8 @@ async def _new_table_response(context: RequestContext, session: Session, name: s
     from arco_catalog.http import delegation
 
     if isinstance(answer, TableState):
-        delegated = await delegation.of_new_table(context, session, name, answer)
+        delegated = await delegation.access_to_new_table(context, session, name, answer)
         headers = {**tag_of(answer, delegated=delegated), **delegated.headers}
         return table_response(answer, headers, config=answer.created, delegated=delegated)
-    delegated = await delegation.of_staged_table(context, session, name, answer)
+    delegated = await delegation.access_to_staged_table(context, session, name, answer)
     return json_response(delegation.with_access(answer.body or {}, delegated), answer.status, delegated.headers)

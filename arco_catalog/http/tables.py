@@ -46,9 +46,9 @@ async def load(context: RequestContext) -> Response:
     state = await load_table(session, context.namespace, name)
     delegated = NOT_DELEGATED
     if delegates(context):
-        from arco_catalog.http.delegation import of_table
+        from arco_catalog.http.delegation import access_to_table
 
-        delegated = await of_table(context, session, name, state)
+        delegated = await access_to_table(context, session, name, state)
     mode = await planning_mode(session, state)
     if mode is not None:
         delegated = replace(delegated, planning=mode)

@@ -50,7 +50,7 @@ async def exists(context: RequestContext) -> Response:
 async def replace(context: RequestContext) -> Response:
     """Commits the updates in the body to a view, if the body's requirements are met, and returns its new state. Raises
     the errors of `commit_view`."""
-    context.check_identifier(context.view, "view")
+    context.check_identifier_is_of_path(context.view, "view")
     return _loaded(await commit_view(context.sessions.open(), context.namespace, context.view, context.body or {}))
 
 

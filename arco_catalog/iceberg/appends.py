@@ -140,6 +140,7 @@ def _check_descent(append: Append, found: Mapping[int, Snapshot], head_id: int) 
 
 
 def _check_table(append: Append, table: TableMetadata) -> None:
+    """Raises `NotRebasable` if the table does not allow rebased appends to this branch."""
     if table["properties"].get(COMMIT_APPENDS) != REBASE:
         raise NotRebasable(f"the table's property {COMMIT_APPENDS} is not {REBASE!r}")
     if table["format-version"] not in (2, 3):
@@ -154,6 +155,7 @@ def _check_table(append: Append, table: TableMetadata) -> None:
 
 
 def _check_summary(summary: dict[str, str]) -> None:
+    """Raises `NotRebasable` unless the summary is that of an append that its writer allows to be rebased."""
     if summary.get(REBASE_FIELD) != REBASE:
         raise NotRebasable(f"the summary of the commit's snapshot does not have {REBASE_FIELD}={REBASE}")
     if summary.get("operation") != "append":
@@ -166,6 +168,7 @@ def _check_summary(summary: dict[str, str]) -> None:
 
 
 def _manifest_list(snapshot: Snapshot) -> str:
+    """Returns the location of a snapshot's manifest list. Raises `NotRebasable`."""
     where = f"the snapshot {snapshot['snapshot-id']}"
     if snapshot.get("key-id") is not None:
         raise NotRebasable(f"{where} is encrypted")
@@ -176,5 +179,6 @@ def _manifest_list(snapshot: Snapshot) -> str:
 
 
 def _retention(ref: SnapshotRef) -> JsonObject:
+    """Returns the fields of a ref about its retention."""
     fields = cast(JsonObject, ref)
     return {name: value for name, value in fields.items() if name in REF_FIELDS and name != "snapshot-id"}

@@ -61,6 +61,7 @@ def _initial_version(commit: Commit) -> int:
 
 
 def _apply(draft: TableDraft, update: TableUpdate) -> None:
+    """Applies one update to the draft."""
     match update:
         case update_of.AssignUuid(uuid):
             structure.assign_uuid(draft, uuid)

@@ -85,6 +85,7 @@ def _compare_fields(before: JsonObject, after: JsonObject, names: tuple[str, ...
 
 
 def _compare_specs(old: TableMetadata, new: TableMetadata) -> JsonObject:
+    """Returns the added and dropped partition specs, and another default."""
     names = {**_names(old), **_names(new)}
 
     def describe(number: int, spec: PartitionSpec) -> JsonObject:
@@ -97,6 +98,7 @@ def _compare_specs(old: TableMetadata, new: TableMetadata) -> JsonObject:
 
 
 def _compare_orders(old: TableMetadata, new: TableMetadata) -> JsonObject:
+    """Returns the added and dropped sort orders, and another default."""
     names = {**_names(old), **_names(new)}
 
     def describe(number: int, order: SortOrder) -> JsonObject:
@@ -111,6 +113,7 @@ def _compare_orders(old: TableMetadata, new: TableMetadata) -> JsonObject:
 
 
 def _names(metadata: TableMetadata) -> Mapping[JsonValue, str]:
+    """Returns the names of the columns by their ids."""
     return dict(column_names(cast(JsonObject, current_schema(metadata))))
 
 
@@ -123,6 +126,7 @@ def _sizes(snapshots: Mapping[int, object], current: int | None) -> Mapping[str,
 
 
 def _schema_of_view(view: ViewMetadata) -> Schema:
+    """Returns the schema of a view's current version."""
     wanted = current_version(view)["schema-id"]
     return next(schema for schema in view["schemas"] if schema.get("schema-id", 0) == wanted)
 
@@ -134,6 +138,7 @@ def _definitions(view: ViewMetadata) -> Mapping[str, str]:
 
 
 def _compare_view_versions(old: ViewMetadata, new: ViewMetadata) -> JsonObject:
+    """Returns the added and dropped versions of a view, and another current one."""
     before, after = ({version["version-id"] for version in side["versions"]} for side in (old, new))
     added: list[JsonValue] = [*sorted(after - before)]
     dropped: list[JsonValue] = [*sorted(before - after)]

@@ -74,6 +74,8 @@ class DeleteIndex:
         return not (self._vectors or self._by_path or self._by_partition or self._equality)
 
     def _add_vector(self, vector: ContentFile) -> None:
+        """Adds a deletion vector under its data file. Raises `BadRequest` if it names none, or there is another vector
+        of the file."""
         path = vector.referenced_data_file
         if path is None:
             raise BadRequest(f"The table can't be read: the deletion vector {vector.path[:200]} names no data file")
@@ -164,11 +166,13 @@ class _BySequence(NamedTuple, Generic[T]):
 
 
 def _positions(files: Iterable[ContentFile]) -> _BySequence[ContentFile]:
+    """Orders files of position deletes by sequence number: each applies to data files up to its own."""
     ordered = sorted(files, key=lambda file: file.sequence_number)
     return _BySequence([file.sequence_number for file in ordered], ordered)
 
 
 def _equalities(files: "Iterable[_EqualityDeletes]") -> "_BySequence[_EqualityDeletes]":
+    """Orders equality deletes by sequence number: each applies to data files with a lower one."""
     ordered = sorted(files, key=lambda deletes: deletes.file.sequence_number)
     return _BySequence([deletes.file.sequence_number - 1 for deletes in ordered], ordered)
 
@@ -184,6 +188,7 @@ class _Values(NamedTuple):
 
     @classmethod
     def of(cls, column: Column, statistics: FileStatistics) -> "_Values":
+        """Returns what the statistics of a file say about the values of a column."""
         bounds = _bounds(column, statistics)
         has_nan = is_floating(str(column.type)) and may_be_nan(statistics, column.id)
         if column.is_never_null:
@@ -213,6 +218,7 @@ class _EqualityDeletes(NamedTuple):
 
     @classmethod
     def of(cls, file: ContentFile, columns: Mapping[int, Column]) -> "_EqualityDeletes":
+        """Returns a file of equality deletes with the values of the columns that it compares."""
         known = [columns[number] for number in dict.fromkeys(file.equality_ids or ()) if number in columns]
         compared = [column for column in known if column.is_primitive][:MAX_COMPARED]
         return cls(file, [(column, _Values.of(column, file.statistics)) for column in compared])
@@ -230,6 +236,7 @@ class _DataValues:
         return all(self._of(column).may_have_one_of(deleted) for column, deleted in deletes.values)
 
     def _of(self, column: Column) -> _Values:
+        """Returns what is known of the values of a column, read once."""
         found = self._known.get(column.id)
         if found is None:
             found = self._known[column.id] = _Values.of(column, self._statistics)
@@ -256,6 +263,7 @@ def _bounds_of_first_halves(low: bytes, high: bytes) -> tuple[bytes, bytes] | No
 
 
 def _check_vector(vector: ContentFile, file: ContentFile) -> None:
+    """Raises `BadRequest` for a deletion vector that is older than its data file or of another partition."""
     if vector.sequence_number < file.sequence_number:
         raise BadRequest(f"The table can't be read: the deletion vector of {file.path[:200]} is older than the file")
     _check_partition(vector, file)

@@ -61,6 +61,7 @@ def is_equal(difference: JsonValue) -> bool:
 
 
 def _column(column: Column) -> JsonObject:
+    """Returns the JSON of a column."""
     return {
         "id": column.id,
         "name": column.name,
@@ -73,9 +74,11 @@ def _column(column: Column) -> JsonObject:
 
 
 def _change(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Returns a changed object: before, after, and the names of the fields that differ."""
     differs: list[JsonValue] = [name for name in before if before[name] != after[name]]
     return {"id": before["id"], "from": before, "to": after, "differs": differs}
 
 
 def _identifiers(schema: Schema) -> list[JsonValue]:
+    """Returns the ids of the identifier fields, sorted."""
     return [*sorted(schema.get("identifier-field-ids", []))]

@@ -134,6 +134,7 @@ class TableDraft:
         return written(self.metadata)
 
     def _write_lookups_back(self) -> None:
+        """Writes each lookup that was used back to the list in the metadata of which it was made."""
         used = vars(self)
         if "schemas" in used:
             self.metadata["schemas"] = list(self.schemas.by_id.values())
@@ -153,6 +154,7 @@ class TableDraft:
             self.metadata["partition-statistics"] = _flat(self.partition_statistics)
 
     def _settle_snapshot_log(self) -> None:
+        """Removes entries of the snapshot log that this commit has made invalid."""
         current = self.metadata["current-snapshot-id"]
         intermediate = self.added_as_main - {current}
         if intermediate or self.removed_snapshots:
@@ -165,6 +167,7 @@ class TableDraft:
             )
 
     def _check(self) -> None:
+        """Checks the finished metadata as a whole. Raises `BadRequest`."""
         if not self.metadata["location"]:
             raise BadRequest("Cannot write metadata without a location: add the update 'set-location' to the commit")
         version = self.metadata["format-version"]
@@ -194,12 +197,14 @@ class TableDraft:
         check_order(default_order(self.metadata), columns)
 
     def _check_snapshot_log(self) -> None:
+        """Checks the times in a changed snapshot log."""
         log = self.metadata["snapshot-log"]
         before = self.base["snapshot-log"] if self.base is not None else []
         if log != before:
             check_log_times(log, self.now_ms)
 
     def _append_to_metadata_log(self, base_location: str | None) -> None:
+        """Adds the base's metadata file to the metadata log, and removes the oldest entries beyond the limit."""
         limit = max(1, integer(self.metadata["properties"], PREVIOUS_VERSIONS_MAX, DEFAULT_PREVIOUS_VERSIONS))
         if self.base is not None and base_location is not None:
             log = self.metadata["metadata-log"]
@@ -208,10 +213,12 @@ class TableDraft:
 
 
 def _structure_ids(metadata: TableMetadata) -> tuple[int, int, int]:
+    """Returns the ids of the current schema and of the default spec and sort order."""
     return metadata["current-schema-id"], metadata["default-spec-id"], metadata["default-sort-order-id"]
 
 
 def _by_snapshot(files: Iterable[StatisticsFile]) -> dict[int, list[StatisticsFile]]:
+    """Returns the files by the snapshot that they are about."""
     grouped: dict[int, list[StatisticsFile]] = {}
     for file in files:
         grouped.setdefault(file["snapshot-id"], []).append(file)
@@ -219,4 +226,5 @@ def _by_snapshot(files: Iterable[StatisticsFile]) -> dict[int, list[StatisticsFi
 
 
 def _flat(grouped: dict[int, list[StatisticsFile]]) -> list[StatisticsFile]:
+    """Returns the files of all snapshots as one list."""
     return [file for files in grouped.values() for file in files]

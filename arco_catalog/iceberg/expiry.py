@@ -107,6 +107,7 @@ def kept_snapshots(
 
 
 def _is_kept(name: str, ref: SnapshotRef, snapshots: Mapping[int, Snapshot], retention: Retention, now_ms: int) -> bool:
+    """Whether a ref is not too old by its own or the table's retention; main never is."""
     if name == MAIN:
         return True
     snapshot = snapshots.get(ref["snapshot-id"])
@@ -160,6 +161,7 @@ def _ancestors(snapshots: Mapping[int, Snapshot], number: int | None) -> Iterato
 
 
 def _number(properties: Properties, name: str, default: int) -> int:
+    """Returns a positive number in a table property, or the default without it. Raises `BadRequest`."""
     text = properties.get(name)
     if text is None:
         return default

@@ -85,5 +85,6 @@ def logged_files(metadata: JsonObject) -> list[str]:
 
 
 def _properties(metadata: JsonObject) -> dict[str, str]:
+    """Returns the properties in metadata; empty without any."""
     found: JsonValue = metadata.get("properties") or {}
     return cast("dict[str, str]", found)

@@ -72,6 +72,7 @@ def _assign_rows(draft: TableDraft, snapshot: Snapshot) -> None:
 
 
 def _stale(reason: str) -> CommitFailed:
+    """Returns the error for a commit that is based on an outdated state of the table."""
     return CommitFailed(f"Validation failed, please retry: {reason}")
 
 

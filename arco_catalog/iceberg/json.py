@@ -72,6 +72,7 @@ def count_values(data: bytes) -> int:
 
 
 def _is_long(data: bytes) -> bool:
+    """Whether a document has so many bytes or values that it is parsed in slices."""
     if len(data) > MAX_CALL_BYTES:
         return True
     if len(data) <= MAX_CALL_VALUES:  # each value has a byte at least
@@ -80,6 +81,7 @@ def _is_long(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> JsonValue:
+    """Parses a document at once, also with integers of more than 64 bits."""
     if _may_exceed_64_bits(data):
         orjson.loads(data)  # the stricter judge of what is JSON
         return cast(JsonValue, json.loads(data))
@@ -87,6 +89,7 @@ def _read(data: bytes) -> JsonValue:
 
 
 def _may_exceed_64_bits(data: bytes) -> bool:
+    """Whether a document may have an integer of more than 64 bits; True also for a long text of digits."""
     shape = data.translate(_SHAPE)
     return any(run in shape or shape.startswith(run[1:]) for run in _MAYBE_BEYOND_64_BITS)
 

@@ -213,7 +213,9 @@ class AddedFiles:
         manifest list has the numbers of files and rows that the manifest has: row ids are given out by them."""
         manifest = self._manifest
         if not 2 <= self._format_version <= target.format_version:
-            raise NotRebasable(f"{self._where} has another format version than the table")
+            raise NotRebasable(
+                f"{self._where} has a format version that a table of version {target.format_version} does not take"
+            )
         if self._schema_id not in target.schema_ids:
             raise NotRebasable(f"the table lacks the schema of {self._where}")
         if (self.files, self.rows) != (manifest.added_files_count, manifest.added_rows_count):
@@ -239,6 +241,8 @@ class AddedFiles:
 
 
 def _schema_id(metadata: Mapping[str, bytes]) -> int | None:
+    """Returns the schema id in the header of a manifest; None without one. Raises `NotRebasable` for too long a
+    schema."""
     stated = metadata.get("schema", b"")
     if len(stated) > MAX_SCHEMA_BYTES:
         raise NotRebasable(f"a manifest has a schema of more than {MAX_SCHEMA_BYTES:,} bytes")
@@ -251,6 +255,7 @@ def _schema_id(metadata: Mapping[str, bytes]) -> int | None:
 
 
 def _text(values: AvroRecord, name: str) -> str:
+    """Returns a field that must be a text. Raises `NotRebasable`."""
     found = values.get(name)
     if not isinstance(found, str) or not found:
         raise NotRebasable(f"an entry of a manifest list has no {name}")
@@ -258,6 +263,7 @@ def _text(values: AvroRecord, name: str) -> str:
 
 
 def _number(values: AvroRecord, name: str, highest: int = MAX_LONG, default: int | None = None) -> int:
+    """Returns a field that must be a number from 0 to `highest`. Raises `NotRebasable`."""
     found = values.get(name)
     if found is None:
         found = default
@@ -267,6 +273,7 @@ def _number(values: AvroRecord, name: str, highest: int = MAX_LONG, default: int
 
 
 def _bytes(values: AvroRecord, name: str) -> bytes | None:
+    """Returns a field that may be bytes, or None. Raises `NotRebasable`."""
     found = values.get(name)
     if found is not None and not isinstance(found, bytes):
         raise NotRebasable(f"an entry of a manifest list has no valid {name}")
@@ -274,6 +281,7 @@ def _bytes(values: AvroRecord, name: str) -> bytes | None:
 
 
 def _partitions(value: AvroValue) -> Sequence[FieldSummary] | None:
+    """Returns the summaries of partition fields; None without any. Raises `NotRebasable`."""
     if value is None or value == []:
         return None
     if not isinstance(value, list):

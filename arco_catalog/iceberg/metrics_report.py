@@ -28,16 +28,19 @@ _TIMER = record(dict[str, Any], {"time-unit": STRING, "count": LONG, "total-dura
 
 
 def _result(value: JsonValue) -> JsonObject:
+    """Validates a metric: a timer or a counter."""
     return (_TIMER if "time-unit" in OBJECT(value) else _COUNTER)(value)
 
 
 def _primitive(value: JsonValue) -> JsonValue:
+    """Validates a literal."""
     if value is None or isinstance(value, list | dict):
         raise unexpected("a literal", value)
     return value
 
 
 def _literals(value: JsonValue) -> JsonValue:
+    """Validates a list of literals, as it is or under `values`."""
     if isinstance(value, dict):
         return record(dict[str, Any], {"values": list_of(_value)})(value)
     return list_of(_value)(value)
@@ -58,6 +61,7 @@ def _predicate(value: JsonValue) -> JsonValue:
 
 
 def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue:
+    """Validates a value by the shape for its `type`."""
     kind = record(dict[str, Any], {"type": STRING})(value)["type"]
     if kind not in shapes:
         raise ShapeError(f"unknown expression {quoted(kind)}").inside("type")
@@ -66,6 +70,7 @@ def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue
 
 
 def _columns(value: JsonValue) -> JsonValue:
+    """Validates a reference to a column by id or name."""
     fields = record(dict[str, Any], {}, {"id": INT, "name": STRING})(value)
     if "id" not in fields and "name" not in fields:
         raise ShapeError("a reference to a column lacks the field 'id' or 'name'")

@@ -77,6 +77,7 @@ def is_default(type_name: str, value: JsonValue) -> bool:
 
 
 def _integer(bits: int) -> Callable[[str, JsonValue], bool]:
+    """Returns a test whether a default is an integer of so many bits."""
     bound = 2 ** (bits - 1)
 
     def is_valid(_: str, value: JsonValue) -> bool:
@@ -86,10 +87,12 @@ def _integer(bits: int) -> Callable[[str, JsonValue], bool]:
 
 
 def _float(_: str, value: JsonValue) -> bool:
+    """Whether a default is a float."""
     return isinstance(value, float) and abs(value) <= _MAX_FLOAT
 
 
 def _double(_: str, value: JsonValue) -> bool:
+    """Whether a default is a double."""
     return isinstance(value, float) and math.isfinite(value)
 
 
@@ -106,6 +109,7 @@ def _dated(pattern: str, years: range = range(-99_999, 100_000)) -> Callable[[st
 
 
 def _is_day(found: re.Match[str]) -> bool:
+    """Whether a matched date exists in the calendar."""
     try:
         # The calendar repeats every 400 years, and Python's ends with the year 9999.
         date(2000 + int(found["year"]) % 400, int(found["month"]), int(found["day"]))
@@ -125,6 +129,7 @@ def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
 
 
 def _decimal(type_name: str, value: JsonValue) -> bool:
+    """Whether a default is a decimal of the type's scale, as text."""
     found = _PARAMETERISED["decimal"].fullmatch(type_name)
     digits = (
         re.fullmatch(r"[+-]?([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?", value)
@@ -137,6 +142,7 @@ def _decimal(type_name: str, value: JsonValue) -> bool:
 
 
 def _hex(type_name: str, value: JsonValue) -> bool:
+    """Whether a default is bytes in hexadecimal digits, of the type's length if that is fixed."""
     if not isinstance(value, str) or re.fullmatch(r"([0-9a-fA-F]{2})*", value) is None:
         return False
     length = _PARAMETERISED["fixed"].fullmatch(type_name)

@@ -70,11 +70,13 @@ class Refs:
         return names
 
     def _forget_snapshot_of(self, name: str) -> None:
+        """Removes a ref from the lookup of refs by snapshot."""
         if "_names" in vars(self):
             del self._names[self._by_name[name]["snapshot-id"]][name]
 
 
 def _split(ref: SnapshotRef) -> tuple[SnapshotRef, JsonObject]:
+    """Returns a ref's known fields and its unknown ones."""
     fields = cast(JsonObject, ref)
     known = {name: value for name, value in fields.items() if name in REF_FIELDS}
     unknown = {name: value for name, value in fields.items() if name not in REF_FIELDS}

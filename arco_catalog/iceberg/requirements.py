@@ -91,6 +91,7 @@ def requirement_failed(reason: str) -> CommitFailed:
 
 
 def _assert_id(name: str, field: IdField, what: str) -> Callable[[Fields], AssertId]:
+    """Returns the reader of a requirement that one id of the table is as given."""
     return lambda fields: AssertId(field, what, fields.required(name, INT))
 
 

@@ -46,6 +46,7 @@ def file_json(file: ContentFile, partition_types: Sequence[str], stats_columns: 
 
 
 def _statistics(file: ContentFile, columns: Container[int]) -> JsonObject:
+    """Returns the counts and bounds of a file for these columns, as JSON."""
     found = file.statistics
     counts: Mapping[str, Mapping[int, int] | None] = {
         "column-sizes": file.column_sizes,
@@ -67,4 +68,5 @@ def _statistics(file: ContentFile, columns: Container[int]) -> JsonObject:
 
 
 def _map(values: Mapping[int, int] | Mapping[int, str]) -> JsonObject:
+    """Returns a map as the REST API writes it: keys and values apart."""
     return {"keys": [*values], "values": [*values.values()]}

@@ -73,6 +73,7 @@ FIRST_METADATA_COLUMN_ID = 2_147_483_447
 
 
 def _type(value: JsonValue, depth: int = 0) -> Type:
+    """Reads a type, and those inside it. Raises `ShapeError`."""
     if isinstance(value, str):
         if not primitives.base_name(value):
             raise ShapeError(f"unknown type {quoted(value)}")
@@ -98,6 +99,7 @@ def _type(value: JsonValue, depth: int = 0) -> Type:
 
 
 def _field(nested: Callable[[JsonValue], Type]) -> Callable[[JsonValue], StructField]:
+    """Returns the shape of a struct's field, with `nested` as the shape of its type."""
     return record(
         StructField,
         required={"id": INT, "name": NAME, "type": nested, "required": BOOLEAN},
@@ -169,12 +171,14 @@ def columns_of(schema: Schema) -> Iterator[Column]:
 
 
 def _columns_in(of: Type, parent: Column | None) -> Iterator[Column]:
+    """Iterates over all columns inside a type, parents before children."""
     for column in _children(of, parent):
         yield column
         yield from _columns_in(column.type, column)
 
 
 def _children(of: Type, parent: Column | None) -> Iterator[Column]:
+    """Iterates over the columns directly inside a type."""
     prefix = f"{parent.name}." if parent else ""
     if isinstance(of, str):
         return
@@ -257,6 +261,7 @@ def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
 
 
 def _check_identifier(column_id: int, column: Column | None) -> None:
+    """Raises `BadRequest` for a column that can't be an identifier field."""
     if column is None:
         raise BadRequest(f"Cannot add fieldId {column_id} as an identifier field: field does not exist")
     message = f"Cannot add field {column.name} as an identifier field: "
@@ -274,6 +279,7 @@ def _check_identifier(column_id: int, column: Column | None) -> None:
 
 
 def _check_defaults(column: Column) -> None:
+    """Raises `BadRequest` for defaults that are no values of the column's type."""
     for default in (column.initial_default, column.write_default):
         fits = isinstance(column.type, str) and primitives.is_default(column.type, default)
         if default is not None and not fits:
@@ -283,6 +289,7 @@ def _check_defaults(column: Column) -> None:
 
 
 def _version_problems(columns: Iterable[Column], format_version: int) -> Iterator[str]:
+    """Iterates over what columns have that a table of this format version can't have."""
     for column in columns:
         if isinstance(column.type, str) and format_version < (since := primitives.minimum_version(column.type)):
             yield f"Invalid type for {column.name}: {column.type} is not supported until v{since}"
@@ -315,6 +322,7 @@ def _normal(value: object) -> object:
 
 
 def _normal_type(key: object, item: object) -> object:
+    """Returns an item of a schema in its canonical spelling if it is a type's name."""
     named_type = isinstance(item, str) and key in ("type", "element", "key", "value")
     return primitives.canonical(cast(str, item)) if named_type else _normal(item)
 
@@ -337,12 +345,14 @@ class _Counter:
         self.renamed: dict[int, int] = {}
 
     def fresh(self, old: int) -> int:
+        """Returns the next id, and records that it replaces `old`."""
         new = len(self.renamed) + 1
         self.renamed[old] = new
         return new
 
 
 def _fresh_fields(fields: list[StructField], counter: _Counter) -> list[StructField]:
+    """Returns fields with new ids."""
     ids = [counter.fresh(field["id"]) for field in fields]
     return [
         {**field, "id": new, "type": _fresh_type(field["type"], counter)}
@@ -351,6 +361,7 @@ def _fresh_fields(fields: list[StructField], counter: _Counter) -> list[StructFi
 
 
 def _fresh_type(of: Type, counter: _Counter) -> Type:
+    """Returns a type with new ids inside it."""
     if isinstance(of, str):
         return of
     if of["type"] == "struct":

@@ -34,6 +34,8 @@ def compare_snapshots(
 
 
 def _relate(known: Snapshots, old: int | None, new: int | None) -> tuple[str, Sequence[int]]:
+    """Returns how the new snapshot relates to the old one (equal, ahead, behind, diverged, unknown), and the snapshots
+    between."""
     if old == new:
         return "equal", []
     forward, backward = [*_ancestors_of(known, new)], [*_ancestors_of(known, old)]
@@ -58,10 +60,12 @@ def _ancestors_of(known: Snapshots, snapshot: int | None) -> Iterator[int]:
 
 
 def _is_whole(known: Snapshots, line: Sequence[int]) -> bool:
+    """Whether a line of ancestors goes back to a snapshot without a parent."""
     return bool(line) and known[line[-1]].get("parent-snapshot-id") is None
 
 
 def _listed(snapshots: Sequence[Snapshot]) -> list[JsonValue]:
+    """Returns the latest snapshots as JSON, up to `MAX_LISTED`."""
     latest = sorted(snapshots, key=lambda snapshot: (snapshot["timestamp-ms"], snapshot["snapshot-id"]))[-MAX_LISTED:]
     return [
         {

@@ -114,6 +114,7 @@ def _size(snapshots: Iterable[JsonObject], current: int | None) -> JsonObject:
 
 
 def _snapshot(snapshot: JsonObject, current: int | None) -> JsonObject:
+    """Returns the summary of a snapshot for people."""
     fields = summary_fields(snapshot)
     return {
         "snapshot_id": snapshot.get("snapshot-id"),
@@ -134,6 +135,7 @@ def _current_schema(metadata: JsonObject) -> JsonObject:
 
 
 def _columns(schema: JsonObject) -> list[JsonValue]:
+    """Returns the top-level columns of a schema."""
     return [
         {
             "id": field.get("id"),
@@ -155,12 +157,14 @@ def column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonVal
 
 
 def _partition_fields(metadata: JsonObject) -> list[JsonObject]:
+    """Returns the fields of the default partition spec."""
     specs = _objects(metadata.get("partition-specs"))
     spec = _find(specs, "spec-id", metadata.get("default-spec-id"))
     return _objects(spec.get("fields") if spec else metadata.get("partition-spec"))
 
 
 def _sort_fields(metadata: JsonObject) -> list[JsonObject]:
+    """Returns the fields of the default sort order."""
     order = _find(_objects(metadata.get("sort-orders")), "order-id", metadata.get("default-sort-order-id"))
     return _objects(order.get("fields"))
 
@@ -197,4 +201,5 @@ def _object(value: JsonValue) -> JsonObject:
 
 
 def _number(document: JsonObject, name: str) -> int:
+    """Returns a number in a document; 0 without it."""
     return cast(int, document.get(name) or 0)

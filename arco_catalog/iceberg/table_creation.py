@@ -88,6 +88,7 @@ def new_table_metadata(
 
 
 def _format_version(properties: props.Properties) -> int:
+    """Returns the format version in the properties. Raises `BadRequest` for one that is not supported."""
     version = props.integer(properties, props.FORMAT_VERSION, props.DEFAULT_FORMAT_VERSION)
     if not 1 <= version <= props.SUPPORTED_FORMAT_VERSION:
         raise BadRequest(f"Unsupported format version: v{version} (supported: v{props.SUPPORTED_FORMAT_VERSION})")
@@ -102,16 +103,19 @@ def _names(columns: Columns) -> frozenset[str]:
 
 
 def _resourced_spec(spec: PartitionSpec, fresh_ids: dict[int, int]) -> PartitionSpec:
+    """Returns a spec that refers to the columns by their fresh ids."""
     fields = [{**one, "source-id": fresh_ids.get(one["source-id"], one["source-id"])} for one in spec["fields"]]
     return numbered(cast(PartitionSpec, {**spec, "fields": fields}))
 
 
 def _resourced_order(order: SortOrder, fresh_ids: dict[int, int]) -> SortOrder:
+    """Returns a sort order that refers to the columns by their fresh ids."""
     fields = [{**one, "source-id": fresh_ids.get(one["source-id"], one["source-id"])} for one in order["fields"]]
     return cast(SortOrder, {**order, "fields": fields})
 
 
 def _kept_properties(request: CreateTable, now_ms: int) -> dict[str, str]:
+    """Returns the properties of a new table: those requested, without reserved ones, and defaults."""
     kept = {name: value for name, value in request.properties.items() if name not in props.RESERVED_AT_CREATE}
     staged = {}
     if request.stage:

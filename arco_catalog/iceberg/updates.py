@@ -259,6 +259,7 @@ def LOCATION(value: JsonValue) -> str:  # noqa: N802 - a shape
 
 
 def _set_snapshot_ref(fields: Fields) -> SetSnapshotRef:
+    """Reads an update that sets a ref."""
     name = fields.required("ref-name", NAME)
     ref: JsonValue = {key: value for key, value in fields.values.items() if key not in ("action", "ref-name")}
     return SetSnapshotRef(name, check(SNAPSHOT_REF, ref, fields.at))
@@ -286,6 +287,7 @@ def remove_properties(fields: Fields, refuse: Callable[[Iterable[str]], None] = 
 
 
 def _set_table_properties(fields: Fields) -> SetProperties:
+    """Reads an update that sets properties of a table."""
     update = set_properties(fields, refuse_reserved_of_table)
     check_settings(update.properties)
     return update

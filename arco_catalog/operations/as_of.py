@@ -79,6 +79,7 @@ async def _time_of(session: Session, listing: CommitRecord, commit: str, sequenc
 
 
 async def _past_head(session: Session, commit: str, sequence: int) -> RegistryState:
+    """Reads a past commit as HEAD. Raises `HistoryCollected` if it no longer exists."""
     try:
         return await past_head(session.state, commit, session.hold)
     except (CommitStateUnknown, InternalError) as error:
@@ -214,6 +215,7 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
 
 
 def _collected(gone: SegmentGone) -> HistoryCollected:
+    """Returns the error for a time of which segments were deleted."""
     return HistoryCollected(
         "The registry's history of the requested time no longer exists, as old segments of its index are "
         f"deleted: give a later time ({gone.message})"

@@ -108,18 +108,22 @@ async def catalogs_of_realm(realm: Realm) -> Sequence[DeployedCatalog] | None:
 
 
 def _deployed(realm: Realm, entry: CatalogEntry) -> DeployedCatalog:
+    """Returns a realm's catalog, not yet opened."""
     return DeployedCatalog(entry.name, lambda: realm.catalog(entry), realm.name)
 
 
 def _service(catalog: Catalog) -> DeployedCatalog:
+    """Returns the state of the delegation service, not yet opened."""
     return DeployedCatalog(SERVICE.state, lambda: service_state(catalog), owner=Owner.SERVICE)
 
 
 def _registry(realm: Realm) -> DeployedCatalog:
+    """Returns a realm's registry as if it was a catalog."""
     return DeployedCatalog(realm.registry.paths.state, lambda: realm.registry, realm.name, Owner.REALM)
 
 
 async def _entries(realm: Realm) -> Sequence[CatalogEntry] | None:
+    """Returns the entries of a realm's catalogs; None if the realm does not exist."""
     state = realm.lookups()
     head = await state.head()
     if head.version is None:

@@ -43,10 +43,12 @@ async def compare_versions(
 
 
 def _describe(history: RelationHistory, file: MetadataFile, document: JsonObject) -> JsonObject:
+    """Returns the JSON of one side of a comparison."""
     return {**version_reference(history.entity, file), "snapshot-id": current_snapshot_id(document)}
 
 
 async def _read(history: RelationHistory, file: MetadataFile) -> JsonObject:
+    """Returns the metadata of a version. Raises `NotFound` if its file no longer exists."""
     files = history.session.files
     if file == history.current:
         return history.document

@@ -76,6 +76,7 @@ class Creation(RegistryMutation):
         return WriteSet(registry=registry, creates=change.creates)
 
     def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Returns the planned change with edits for the present registry."""
         assert isinstance(planned, _CreateChange)
         index, draft = read_set.head.index, planned.draft
         yield from self.creator.check(index, draft)
@@ -83,6 +84,7 @@ class Creation(RegistryMutation):
         return replace(planned, edits={**self.creator.edits(index, draft), **marks})
 
     def _change(self, draft: RelationDraft, entries: Edits) -> Change:
+        """Returns the registry's change that makes the drafted relation."""
         creator, file = self.creator, draft.new.file
         return _CreateChange(
             edits=entries,
@@ -124,6 +126,7 @@ class _Staging(RegistryMutation):
         return NoOp(Document(200, {"metadata": document, "config": {}}))
 
     async def _mark_shared(self, locations: Sequence[Location], entity: str) -> None:
+        """Records in the registry that locations of a staged table are shared."""
         creator = self.creator
         detail: JsonObject = {"namespace": [*creator.namespace], "name": creator.name}
         await change_registry(

@@ -12,7 +12,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.overlap import require_free_places
+from arco_catalog.planning.overlap import require_free_locations
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
@@ -162,14 +162,17 @@ async def sign(session: Session, vending: Vending, access: Access, request: Sign
 
 
 def _principal(session: Session) -> str:
+    """Returns the name of the caller, or its id if it has none."""
     return session.request.name or session.request.principal
 
 
 async def _head(session: Session) -> RegistryState:
+    """Returns HEAD of the catalog after the caller's rights are evaluated."""
     return await session.with_rights(session.state.head())
 
 
 def _access(locations: Sequence[Location], held: frozenset[Privilege], entity: str, own_location: str) -> Access | None:
+    """Returns the access to locations that the held privileges allow; None without locations."""
     if not locations:
         return None
     write = Privilege.TABLE_WRITE_DATA in held
@@ -186,7 +189,8 @@ def _allowed(session: Session, text: str) -> Location | None:
 
 
 def _check_free(session: Session, index: Index, locations: Sequence[Location], namespace: Namespace) -> Steps[None]:
-    yield from require_free_places(session.context, index, locations, namespace)
+    """Raises `BadRequest` if one of the locations is taken."""
+    yield from require_free_locations(session.context, index, locations, namespace)
 
 
 async def _named_locations(session: Session, state: TableState) -> Sequence[str]:
@@ -202,6 +206,7 @@ async def _named_locations(session: Session, state: TableState) -> Sequence[str]
 
 
 def _read_locations(document: JsonObject) -> Sequence[str]:
+    """Returns all locations that metadata names, and frees the document."""
     named = named_locations(document)
     let_go(document)
     return named

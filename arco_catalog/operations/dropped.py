@@ -27,6 +27,7 @@ async def list_dropped(
 
 
 def _details(tombstone: Tombstone, name: JsonObject) -> JsonObject:
+    """Returns the JSON of a dropped table or view."""
     return {
         **name,
         "entity": tombstone.entity,

@@ -176,6 +176,7 @@ def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtim
 
 
 async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
+    """Opens the catalog of the environment, after testing that its store supports conditional writes."""
     url, *allowed = _urls(environment)
     return await open_catalog(settings_from_env(environment), url, allowed, runtime, opener_in(environment))
 
@@ -187,6 +188,7 @@ def _urls(environment: Mapping[str, str]) -> list[str]:
 
 
 def _is_amazons_s3(environment: Mapping[str, str]) -> bool:
+    """Whether the store is S3 itself, with no other endpoint configured."""
     if not STORE.require(environment).startswith("s3:"):
         return False
     from storage_backends.s3.config import S3Config  # here, as functions over other stores have no package for S3

@@ -14,7 +14,7 @@ from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.descriptions import describe
 from arco_catalog.planning.names import name_taken, require_free_name
-from arco_catalog.planning.overlap import require_free_places
+from arco_catalog.planning.overlap import require_free_locations
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.protocol.catalog import Session
@@ -98,7 +98,7 @@ class _Create(NamedChange):
         )
         check_properties(f"generic table {self.full_name}", table.properties, table.properties)
         locations = [] if table.base_location is None else [self.context.locations.check(table.base_location)]
-        yield from require_free_places(self.context, index, locations, namespace)
+        yield from require_free_locations(self.context, index, locations, namespace)
         marks = yield from shared_marks(self.context, index, locations, entity=attempt.entity)
         value, write = describe(self.context, attempt, KIND, namespace, table.name, table.described)
         normal = [location.normal for location in locations]

@@ -141,6 +141,7 @@ class _Reader:
 
     @property
     def _reads(self) -> int:
+        """Returns how many objects were read for this page."""
         return self.commits + self.session.state.used_segments
 
     async def _prepare(self, operations: Sequence[JsonObject]) -> None:
@@ -158,6 +159,7 @@ class _Reader:
         await self.session.access.prepare(self.session.state, self.head, required)
 
     async def _may_see(self, operation: JsonObject) -> bool:
+        """Whether the caller may see an operation."""
         session, head = self.session, self.head
         if self.sees_all is None:
             self.sees_all = await session.held(head, READS, Securable()) >= READS
@@ -173,6 +175,7 @@ class _Reader:
         return any(held)
 
     async def _described(self, operation: JsonObject) -> JsonObject:
+        """Returns the JSON of an operation, with how to undo it if it is a drop that the caller may undo."""
         index, retention = self.head.index, self.session.settings.retention
         undo: JsonObject | None = None
         if operation.get("kind") in DROPS and (self.sees_all or await self._may_create(texts(operation, "namespace"))):

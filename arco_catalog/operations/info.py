@@ -65,4 +65,5 @@ async def _health(session: Session, document: JsonObject, state: TableState) -> 
 
 
 def _finding(level: str, text: str) -> JsonObject:
+    """Returns the JSON of a finding."""
     return {"level": level, "text": text}

@@ -91,6 +91,7 @@ async def _without_pointer(session: Session, entry: RelationEntry, state: str, n
 
 
 async def _description(session: Session, entry: RelationEntry) -> JsonObject:
+    """Returns what the catalog stores of a relation without a pointer."""
     followed = FollowedTable.of(entry.json)
     if followed is None:
         stored = await session.state.description(entry.kind, entry.value)
@@ -105,6 +106,7 @@ async def _description(session: Session, entry: RelationEntry) -> JsonObject:
 
 
 def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, str]:
+    """Returns the entry of the name and its state; without one the newest tombstone. Raises `NoSuchTable`."""
     entry = find_relation(index, namespace, name)
     if entry is not None:
         return entry.json, "live" if entry.transaction is None else "in a transaction"
@@ -143,6 +145,7 @@ async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject]
 
 
 async def _last_slots(session: Session) -> tuple[Sequence[Listed], bool]:
+    """Returns the last slot of each marker, and whether all markers were listed."""
     prefix = session.state.paths.markers
     last: dict[str, tuple[int, Listed]] = {}
     after: Cursor | None = None
@@ -160,6 +163,7 @@ async def _last_slots(session: Session) -> tuple[Sequence[Listed], bool]:
 
 
 async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | None:
+    """Returns the JSON of a marker without a final slot that names the entity; None for any other."""
     found = await session.state.read(key)
     if found is None:
         return None
@@ -177,6 +181,7 @@ async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | 
 
 
 async def _names(session: Session, slot: Slot, entity: str) -> bool:
+    """Whether the write set of a slot includes the entity, also by a transaction."""
     write_set = slot.write_set
     if entity in write_set.pointers or entity in write_set.marks:
         return True

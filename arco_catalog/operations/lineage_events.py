@@ -104,6 +104,7 @@ class EventReader:
         return found
 
     def _within_limits(self, chosen: Sequence[EventEntry]) -> list[EventEntry]:
+        """Returns the first of these events that fit within the limits of number and bytes."""
         taken: list[EventEntry] = []
         for event in chosen:
             if event.stored.size > MAX_EVENT_BYTES:
@@ -163,6 +164,7 @@ async def _list_day(session: Session, day: date, pages: int) -> tuple[list[Event
 
 
 def _entry(stored: Listed, day: date) -> EventEntry:
+    """Returns an event by its stored object, with the tags in the object's name."""
     name = stored.key.rpartition("/")[2].removesuffix(".json")
     return EventEntry(stored, name, tags_in(name), day)
 
@@ -197,6 +199,7 @@ def _equally(
 
 
 def _grouped(events: Sequence[EventEntry], key: Callable[[EventEntry], object]) -> list[list[EventEntry]]:
+    """Returns the events in groups of equal keys."""
     found: dict[object, list[EventEntry]] = defaultdict(list)
     for event in events:
         found[key(event)].append(event)
@@ -204,6 +207,7 @@ def _grouped(events: Sequence[EventEntry], key: Callable[[EventEntry], object]) 
 
 
 def _ordered(of_day: list[EventEntry], times: Mapping[date, Sequence[int]]) -> list[EventEntry]:
+    """Orders the events of a day by how near they are to one of the times."""
     near = times.get(of_day[0].day, ())
 
     def distance(event: EventEntry) -> int:
@@ -236,10 +240,12 @@ async def _read(session: Session, entry: EventEntry) -> RunEvent | LeftOutEvent 
 
 
 def _left_out(entry: EventEntry, reason: NoEdge) -> LeftOutEvent:
+    """Returns an event that is not read, with the reason."""
     return LeftOutEvent(digest_in(entry.name), entry.stored.written_ms, reason)
 
 
 def _run_event(body: bytes, entry: EventEntry) -> RunEvent | LeftOutEvent:
+    """Returns the event in a stored object, or why it is left out."""
     try:
         stored = decode_event(body, entry.stored.key)
         event = read_event(stored.event)

@@ -205,6 +205,7 @@ def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonOb
 
 
 def _node(node_id: str, node: GraphNode) -> JsonObject:
+    """Returns the JSON of a node."""
     fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "entity": None, "dataset": None}
     if node.table is not None:
         of_table: JsonObject = {"namespace": [*node.table.namespace], "name": node.table.name}

@@ -59,6 +59,7 @@ def _earlier(session: Session, searched: Sequence[date]) -> Sequence[date]:
 
 
 def _run(run: RunWithoutEdge) -> JsonObject:
+    """Returns the JSON of a run without an edge, and why it has none."""
     event = run.event
     return {
         "event": digest_in(event.event),
@@ -74,6 +75,7 @@ def _run(run: RunWithoutEdge) -> JsonObject:
 
 
 def _left_out(event: LeftOutEvent) -> JsonObject:
+    """Returns the JSON of an event that was left out, and why."""
     nothing: dict[str, JsonValue] = dict.fromkeys(("state", "run-id", "job", "principal"))
     return {
         "event": event.event,

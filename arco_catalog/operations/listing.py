@@ -147,6 +147,7 @@ async def computed_page(
 
 
 async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
+    """Returns the registry at the commit of a page token, and the position in a computed listing."""
     match await page_tokens.redeem(session, token):
         case [str(commit), int(start)] if page_tokens.is_commit_id(commit) and start > 0:
             return await _head_as_of(session, commit), start
@@ -199,6 +200,7 @@ class _DroppedLevel(_Level):
     __slots__ = ()
 
     async def visible(self, session: Session, head: RegistryState) -> _Level:
+        """Returns the level with those entries alone that the caller may see."""
         if not session.is_restricted:
             return self
         lists = Privilege.TABLE_LIST
@@ -230,6 +232,7 @@ class _ListedState:
 
 
 async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
+    """Returns a page of a level, or all of it without paging."""
     if paging.token:
         try:
             (state, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
@@ -279,6 +282,7 @@ async def _require_same(
 
 
 async def _everything(session: Session, level: _Level, state: _ListedState) -> ListingPage:
+    """Returns all items of a level in one page."""
     items: list[JsonValue] = []
     async with aclosing(entries_in(session.state, state.head.index, level.prefix)) as entries:
         async for key, entry in entries:
@@ -341,6 +345,7 @@ async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedSt
 
 
 def _position(redeemed: JsonValue, prefix: str) -> tuple[str, str, int]:
+    """Returns the commit, the key and the bits of a page token. Raises the error of a token of another listing."""
     match redeemed:
         case [str(commit), str(start), *rest] if page_tokens.is_commit_id(commit) and start.startswith(prefix):
             match rest:

@@ -51,6 +51,7 @@ async def require_view(session: Session, namespace: Namespace, name: str) -> Non
 
 
 async def _require(session: Session, namespace: Namespace, name: str, kind: str) -> None:
+    """Raises the error for a missing relation unless the name has one of this kind."""
     lookup = RelationLookup(namespace, name, kind, writing=False)
     head = await session.head()
     if await resolve_name(session, head, lookup) is None:

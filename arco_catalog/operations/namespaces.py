@@ -68,6 +68,7 @@ async def require_namespace(session: Session, namespace: Namespace) -> None:
 
 
 async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
+    """Returns the entry of a namespace. Raises `NoSuchNamespace`."""
     head = await session.head()
     await load(session.state, head.index, Needs(keys=[namespace_key(namespace)]))
     return existing_namespace(head.index, namespace)

@@ -51,14 +51,17 @@ def _opened(session: Session, key: bytes, token: str) -> bytes:
 
 
 def _encoded(data: bytes) -> str:
+    """Encodes bytes for a URL."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _decoded(text: str) -> bytes:
+    """Decodes bytes from a URL."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _seal(session: Session, key: bytes, document: bytes) -> str:
+    """Returns the signature of a page token, which is valid for this caller and request alone."""
     entity, _ = session.catalog.entry or ("", 0)
     request = dumps([entity, session.request.principal, session.request.method, session.request.path])
     return hmac.new(key, request + document, hashlib.sha256).hexdigest()[:32]

@@ -140,6 +140,7 @@ class Realm:
         return location.inside(max(around, key=lambda root: len(root.segments)).below(self.name))
 
     def _folders(self) -> Sequence[Location]:
+        """Returns the folders of the realm in each mounted store."""
         roots = [mount.root for mount in self.deployment.mounts]
         return roots if self.at_root else [root.below(self.name) for root in roots]
 
@@ -183,6 +184,7 @@ class Realm:
         entry: tuple[str, int] | None = None,
         storage: JsonObject | None = None,
     ) -> Catalog:
+        """Returns a catalog of this realm, which shares the realm's caches."""
         deployment, caches = self.deployment, self._caches
         return Catalog(
             settings=settings,

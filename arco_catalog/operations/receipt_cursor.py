@@ -82,6 +82,8 @@ class ReceiptCursor:
         return PastCommit(file, found)
 
     async def _read(self, file: MetadataFile) -> JsonObject | None:
+        """Returns the receipt for a metadata file, committed or else pending; None without one. Reads some in
+        advance."""
         if file.location not in self._committed:
             files = self._next_files(file)
             self._count(len(files))
@@ -104,6 +106,7 @@ class ReceiptCursor:
         return files
 
     def _count(self, reads: int) -> None:
+        """Counts reads against the limit, if there is one."""
         if self._reads_left is not None:
             self._reads_left -= reads
 

@@ -64,6 +64,7 @@ class ReconcileStats:
         self._keep(other.unreadable, other.missing)
 
     def _keep(self, unreadable: list[str], missing: list[JsonObject]) -> None:
+        """Adds examples, up to `MAX_EXAMPLES` of each kind."""
         self.unreadable += unreadable[: max(0, MAX_EXAMPLES - len(self.unreadable))]
         self.missing += missing[: max(0, MAX_EXAMPLES - len(self.missing))]
 
@@ -88,4 +89,5 @@ class ReconcileStats:
 
 
 def _cut(text: str) -> str:
+    """Returns a text, cut after `MAX_TEXT_LENGTH` characters."""
     return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}..."

@@ -40,6 +40,8 @@ async def change_locations(
 
 
 async def _commit(session: Session, change: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:
+    """Commits the changed list of recorded locations, unless it is the same. Returns the list."""
+
     async def change_locations(head: RegistryState) -> HeadChange | None:
         locations = change(head.allowed_locations)
         if [*locations] == [*head.allowed_locations]:

@@ -98,6 +98,7 @@ class _Register(NamedChange):
             read_set.refusal = refusal
 
     def _check_name(self, index: Index) -> Steps[None]:
+        """Raises an error if the namespace does not exist, the name is taken, or what it has may not be replaced."""
         yield Needs(keys=[namespace_key(self.namespace), self.key])
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
@@ -173,6 +174,7 @@ class _Register(NamedChange):
     def _free_locations(
         self, index: Index, document: JsonObject, replaced: RelationEntry | None
     ) -> Steps[list[Location]]:
+        """Returns the locations of the registered relation. Raises `BadRequest` if one is not allowed or taken."""
         allowed = self.context.locations
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
@@ -183,6 +185,7 @@ class _Register(NamedChange):
         return [*locations.values()]
 
     def _check_logged_files(self, document: JsonObject) -> None:
+        """Raises `BadRequest` if the metadata log names a file in a folder that is reserved."""
         for logged in self.semantics.logged_files(document):
             refuse_reserved_path(logged)
 

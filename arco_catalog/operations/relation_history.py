@@ -93,6 +93,7 @@ async def read_history(session: Session, namespace: Namespace, name: str, kind: 
 
 
 def _origin(state: CurrentState) -> str | None:
+    """Returns the metadata file from which the relation was registered, or which it follows; None without one."""
     followed = FollowedTable.of(state.entry.json)
     return state.pointer.registered_from if followed is None else followed.metadata.location
 
@@ -120,12 +121,14 @@ async def find_version(history: RelationHistory, wanted: str) -> PastCommit:
 
 
 def _is_named(history: RelationHistory, file: MetadataFile, wanted: str) -> bool:
+    """Whether a version id, or a version number, is that of a metadata file."""
     if "-" in wanted:
         return version_id(history.entity, file) == wanted
     return metadata_version(file.location) == int(wanted)
 
 
 async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommit | None:
+    """Returns the commit of this entity whose receipt has this key; None without one."""
     if ms >= END_OF_TIME_MS:
         return None
     for stage in (receipt.COMMITTED, receipt.PENDING):

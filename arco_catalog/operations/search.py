@@ -76,6 +76,7 @@ def _prefixes(kind: str | None) -> tuple[str, ...]:
 
 
 def _start(position: JsonValue, prefixes: tuple[str, ...]) -> str:
+    """Returns the key at which a page begins. Raises the error of a token of another listing."""
     match position:
         case [str(key)] if key.startswith(prefixes):
             return key
@@ -83,6 +84,7 @@ def _start(position: JsonValue, prefixes: tuple[str, ...]) -> str:
 
 
 def _key_ranges(index: Index, prefixes: Sequence[str], start: str) -> Iterator[KeyRange]:
+    """Iterates over the ranges of the index below the prefixes, from the key `start` on."""
     for prefix in prefixes:
         if prefix >= start or start.startswith(prefix):
             yield from index.key_ranges(prefix, start)
@@ -145,6 +147,7 @@ class _Judge:
         return await self._holds(LISTS[kind], Securable(namespace, found.name, kind))
 
     async def _holds(self, privilege: Privilege, on: Securable) -> bool:
+        """Whether the caller has a privilege on a securable."""
         return privilege in await self.session.held(self.head, [privilege], on)
 
 

@@ -79,6 +79,7 @@ async def task_page(session: Session, selection: TaskFilter, paging: Paging) -> 
 
 
 def _start(position: JsonValue) -> tuple[Cursor | None, str]:
+    """Returns the cursor and the last key of a page token. Raises the error of a token of another listing."""
     match position:
         case [None, str(last)]:
             return None, last
@@ -88,6 +89,7 @@ def _start(position: JsonValue) -> tuple[Cursor | None, str]:
 
 
 def _items(state: State, page: Page) -> Sequence[_Item]:
+    """Returns the tasks of a page of the store's listing, by their hints and versions."""
     items: dict[str, _Item] = {}
     for key in (listed.key for listed in page.entries):
         hint = state.paths.read_open_task(key)
@@ -100,6 +102,7 @@ def _items(state: State, page: Page) -> Sequence[_Item]:
 
 
 async def _read(session: Session, selection: TaskFilter, items: Sequence[_Item]) -> Sequence[JsonObject]:
+    """Reads the tasks, and returns the JSON of those that are selected."""
     found = await gather(*(_stored(session.state, item.task) for item in items))
     head = await session.state.head()
     shown = [
@@ -112,6 +115,7 @@ async def _read(session: Session, selection: TaskFilter, items: Sequence[_Item])
 
 
 async def _stored(state: State, task: str) -> StoredTask | InternalError | None:
+    """Returns the newest version of a task, or the error that reading it raised."""
     try:
         return await read_task(state, task)
     except InternalError as error:
@@ -149,6 +153,7 @@ async def retry(session: Session, task: str) -> JsonObject:
 
 
 async def _existing(session: Session, task: str) -> ListedTask:
+    """Returns the task. Raises `NotFound`."""
     found = await find_task(session, task) if _TASK_ID.fullmatch(task) and task != "open" else None
     if found is None:
         raise NotFound(f"Task does not exist: {task}")
@@ -181,5 +186,6 @@ def shown_task(listed: ListedTask) -> JsonObject:
 
 
 def _with_details(listed: ListedTask) -> JsonObject:
+    """Returns the JSON of a task with its payload and the details of its result."""
     details = optional_text(listed.task.document, "result_extended")
     return {**shown_task(listed), "result-details": details, "payload": listed.task.payload}

@@ -60,6 +60,7 @@ def _first(history: RelationHistory, at_ms: int | None) -> MetadataFile:
 
 
 def _entry(history: RelationHistory, commit: PastCommit) -> JsonObject:
+    """Returns the JSON of a version in the timeline."""
     is_current = commit.file == history.current
     return version_entry(history.entity, commit, history.snapshots, current=is_current)
 
@@ -89,4 +90,5 @@ async def _redeemed(session: Session, token: str, entity: str) -> MetadataFile:
 
 
 async def _token(session: Session, entity: str, position: MetadataFile | None) -> str | None:
+    """Returns the page token for what follows; None at the end."""
     return None if position is None else await issue(session, [entity, position.location, position.ms])

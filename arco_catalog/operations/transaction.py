@@ -182,6 +182,7 @@ class Transaction(Mutation[TransactionReadSet]):
         )
 
     def _reservation(self, wanted: RelationCommit, missing: MissingLocations) -> Prerequisite:
+        """Returns the registry commit that must precede: it gives locations to a table."""
         return Prerequisite(lambda: reserve_locations(self.session, wanted.namespace, wanted.name, missing))
 
     async def validate(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
@@ -241,6 +242,7 @@ class Transaction(Mutation[TransactionReadSet]):
     # Cleaning up.
 
     async def _settle_lapsed(self) -> None:
+        """Settles intents of transactions whose lease has ended."""
         await settle_lapsed(self.session, CROWDED)
 
     async def remove_own_intents(self) -> None:
@@ -251,6 +253,7 @@ class Transaction(Mutation[TransactionReadSet]):
             await self.session.run_in_background(gather(*(self._remove_own_intent(placed) for placed in left)))
 
     async def _remove_own_intent(self, placed: Pointer) -> None:
+        """Replaces an intent of an aborted attempt by the old state, at best effort."""
         try:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=False), placed.version)
         except (StoreError, CommitStateUnknown) as error:  # the next process that reads it settles it too

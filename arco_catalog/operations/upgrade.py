@@ -57,6 +57,7 @@ async def preview_upgrade(session: Session, *, force: bool = False) -> Upgrade:
 
 
 def _upgrade_of(head: RegistryState, now_ms: int, *, force: bool) -> Upgrade:
+    """Returns the upgrade from a HEAD's format version, and which older writer prevents it, if any."""
     older = None if force else head.writers.older_than(NEWEST_VERSION)
     is_prevented = head.format_version < NEWEST_VERSION and older is not None and older.at_ms > now_ms - QUIET_MS
     return Upgrade(head.format_version, older if is_prevented else None)

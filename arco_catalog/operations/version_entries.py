@@ -70,6 +70,7 @@ def added_snapshot_ids(receipt: JsonObject) -> list[int]:
 
 
 def _receipt_state(commit: PastCommit) -> str:
+    """Returns the state of a commit's receipt, or whether it is missing or there never is one."""
     if commit.receipt is None:
         return "none" if commit.foreign else "missing"
     return str(commit.receipt["state"])
@@ -108,6 +109,7 @@ def _changes(receipt: JsonObject) -> JsonObject:
 
 
 def _application(added: list[int], snapshots: SnapshotsById) -> str | None:
+    """Returns the name of the engine in the summaries of the added snapshots; None without one."""
     known = (summary_fields(snapshots[number]) for number in added if number in snapshots)
     return next((name for fields in known if (name := optional_text(fields, APPLICATION)) is not None), None)
 

@@ -304,6 +304,7 @@ def rotation_required(standing: Standing) -> Forbidden:
 
 
 def _check_rotated(standing: Standing) -> None:
+    """Raises an error if the principal must rotate its credentials first."""
     if standing.must_rotate:
         raise rotation_required(standing)
 

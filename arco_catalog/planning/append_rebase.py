@@ -126,4 +126,5 @@ def _summary(sent: dict[str, str], before: dict[str, str], files: Sequence[Added
 
 
 def _is_count(value: str) -> bool:
+    """Whether a text is a number of at most 18 digits."""
     return value.isascii() and value.isdigit() and len(value) < 19

@@ -40,4 +40,5 @@ class Attempt:
         return replace(self, entity=ulid_of(self.now_ms, self._bytes("entity", place)[:10]))
 
     def _bytes(self, *what: object) -> bytes:
+        """Returns bytes that are derived from the attempt's seed and these values."""
         return hashlib.sha256("\n".join(map(str, (self.seed, *what))).encode()).digest()

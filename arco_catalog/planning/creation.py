@@ -20,7 +20,7 @@ from arco_catalog.planning.context import Context
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
 from arco_catalog.planning.names import dotted, existing_namespace, require_free_name
-from arco_catalog.planning.overlap import require_free_places
+from arco_catalog.planning.overlap import require_free_locations
 from arco_catalog.planning.reserved_locations import check_named
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PlannedWrite, PointerWrite
@@ -90,6 +90,7 @@ class Creator(ABC):
         return require_free_name(index, self.namespace, self.name, self._taken)
 
     def _taken(self, by: str) -> Refusal:
+        """Returns the error for a name that a relation of the kind `by` has."""
         same = by == self.semantics.kind
         return self.already_there() if same else self.semantics.name_taken(by, self.namespace, self.name)
 
@@ -100,7 +101,7 @@ class Creator(ABC):
         borrowed = self._borrowed(locations)
         check_added(self.context.locations, borrowed)
         yield from borrow(self.context, index, NO_LOANS, borrowed, self.namespace, entity)
-        yield from require_free_places(self.context, index, locations, self.namespace, fresh=entity)
+        yield from require_free_locations(self.context, index, locations, self.namespace, fresh=entity)
 
     def document(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> JsonObject:
         """Returns the first metadata of the table or view that an attempt creates, at the default location unless the
@@ -135,6 +136,7 @@ class Creator(ABC):
         yield from self.check_locations(index, draft.locations, draft.entity)
 
     def _drafted(self, document: JsonObject, attempt: Attempt) -> RelationDraft:
+        """Returns the draft of a new relation: its entry, pointer, metadata file and receipts."""
         locations = self.locations(document)
         new = NewMetadata.of(self.semantics, document, None, attempt, entity=attempt.entity)
         self.context.check_metadata(new.body, dotted(self.namespace, self.name))
@@ -190,4 +192,5 @@ class Creator(ABC):
 
     @cached_property
     def _leading_paths(self) -> Sequence[Location]:
+        """Returns the folders of the files that the new metadata names first."""
         return folders_of(self.leading_files())

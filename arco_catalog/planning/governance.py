@@ -89,6 +89,7 @@ def _check_name(name: str, subject: str, *, columns: bool) -> None:
 
 
 def _check_tag(name: str, tag: str) -> None:
+    """Raises `BadRequest` for an invalid name of a tag."""
     if not 1 <= len(tag) <= MAX_TAG_NAME or not _NO_CONTROLS.fullmatch(tag):
         raise BadRequest(
             f"Invalid request: {quoted(name)}: a tag's name has 1 to {MAX_TAG_NAME} characters, and no control "
@@ -97,6 +98,7 @@ def _check_tag(name: str, tag: str) -> None:
 
 
 def _checked_text(name: str, value: JsonValue) -> str:
+    """Returns the text. Raises `BadRequest` if the field `name` may not have this value."""
     if not isinstance(value, str):
         raise BadRequest(
             f"Invalid request: {quoted(name)}: expected a string, or null to remove it, found {kind_of(value)}"
@@ -131,6 +133,7 @@ def _check_size(subject: str, before: Governance, after: Governance) -> None:
 
 
 def _size(governance: Governance) -> int:
+    """Returns how many bytes names and values have."""
     return sum(len(name.encode()) + len(value.encode()) for name, value in governance.items())
 
 

@@ -44,6 +44,7 @@ class HeldGrants:
         return [self._granted[securable] for securable in chain]
 
     def _grants_on(self, securable: str, roles: Sequence[str]) -> Iterator[RoleGrant]:
+        """Iterates over those of the roles that have privileges on a securable, with these."""
         for role in roles:
             names = [*privileges_held(self._index, securable, [role])]
             if names:
@@ -56,6 +57,7 @@ class HeldGrants:
         return self._has_any
 
     def _find_any(self) -> Steps[bool]:
+        """Returns whether any of the roles has a grant in the catalog."""
         for role in (yield from self.roles()):  # role by role, because usually the first one has a grant
             yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True)])
             if self._index.any_in(granted_to(role)):

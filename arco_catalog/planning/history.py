@@ -117,6 +117,7 @@ def undo_of(index: Index, operation: JsonObject, undrop_ms: int) -> Steps[JsonOb
 def _undo(
     state: str, *, task: str | None = None, until_ms: int | None = None, blocked: JsonObject | None = None
 ) -> JsonObject:
+    """Returns the JSON about whether a drop can be undone, until when, and what prevents it."""
     return {
         "possible": until_ms is not None,
         "state": state,

@@ -147,6 +147,7 @@ class _Search:
         self._pairs_left = MAX_PAIRS
 
     def run(self) -> Steps[LineageGraph]:
+        """Searches from the root, a distance at a time, and returns the graph."""
         query, graph = self._query, self._graph
         root = GraphNode(query.root.entity, query.root, None, 0)
         graph.nodes[root.key] = root
@@ -208,6 +209,7 @@ class _Search:
                 self._add_edge(event, history, source, target, written)
 
     def _add_edge(self, event: RunEvent, history: History, source: str, target: str, written: DatasetRef) -> None:
+        """Adds the edges of a run from a source to a target; of several by one job the best stays."""
         commits = self._query.commits.get(target, ())
         for match in edge_matches(event, written, history.started_ms, commits):
             self._graph.linked_runs.add(run_key(event))
@@ -268,6 +270,7 @@ def find_table(index: Index, dataset: DatasetRef, catalogs: Collection[str]) -> 
 
 
 def _table_at(index: Index, locations: Iterable[str]) -> Steps[GraphTable | None]:
+    """Returns the table that has one of these locations; None without one."""
     for location in dict.fromkeys(normal for each in locations if (normal := _normal(each)) is not None):
         yield Needs(holds=[location])
         for _, hold in [*index.holds_on(location)]:
@@ -280,6 +283,7 @@ def _table_at(index: Index, locations: Iterable[str]) -> Steps[GraphTable | None
 
 
 def _table_named(index: Index, namespace: Namespace, name: str) -> Steps[GraphTable | None]:
+    """Returns the table or view of this name; None without one."""
     yield Needs(keys=[relation_key(namespace, name)])
     entry = find_relation(index, namespace, name)
     if entry is None or entry.transaction is not None or entry.kind not in ("table", "view"):
@@ -288,6 +292,7 @@ def _table_named(index: Index, namespace: Namespace, name: str) -> Steps[GraphTa
 
 
 def _normal(location: str) -> str | None:
+    """Returns the normal form of a location; None for an invalid one."""
     try:
         return Location.parse_stored(location).normal
     except BadRequest:

@@ -91,10 +91,12 @@ def _tags_of(event: LineageEvent) -> set[str]:
 
 
 def _run_tag(principal: str, run: str | None) -> str:
+    """Returns the tag of a principal's run."""
     return _tag(f"{principal}\n{run}")
 
 
 def _normal(location: str) -> str:
+    """Returns the normal form of a location; the text itself if it is not one."""
     try:
         return Location.parse_stored(location).normal
     except BadRequest:
@@ -102,5 +104,6 @@ def _normal(location: str) -> str:
 
 
 def _tag(text: str) -> str:
+    """Returns a short hash of a text."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return b32encode(digest[:5]).decode()[:_TAG_LENGTH].lower()

@@ -98,6 +98,7 @@ def _by_run(events: Sequence[RunEvent]) -> Mapping[RunKey, Sequence[RunEvent]]:
 
 
 def _weight(event: RunEvent) -> tuple[int, bool, int]:
+    """Returns a sort key: of the events of a run, the one with the highest represents it."""
     return _REPORTS.get(event.state or "", 0), bool(event.outputs), event.happened_ms
 
 
@@ -188,5 +189,6 @@ def _miss(dataset: DatasetRef, table: GraphTable, catalogs: Collection[str]) -> 
 
 
 def _names(dataset: DatasetRef) -> Iterator[tuple[str, str]]:
+    """Iterates over the pairs of namespace and name of a dataset."""
     yield dataset.namespace, dataset.name
     yield from dataset.further

@@ -20,7 +20,7 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
 
 
-def require_free_places(
+def require_free_locations(
     context: Context, index: Index, locations: Sequence[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
     """Raises `BadRequest` if a new entity in a namespace may not have one of these locations, because it is taken or is
@@ -134,6 +134,7 @@ def refuse_folders(
 
 
 def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namespace]) -> None:
+    """Raises `BadRequest` if a location is or contains the folder of one of these namespaces."""
     for candidate in candidates:
         found = find_namespace(index, candidate)
         if found is not None and Location.parse(found.location).inside(location):

@@ -101,6 +101,7 @@ def check_content(policy_type: str, content: str | None) -> None:
 
 
 def _document(content: str) -> JsonObject:
+    """Parses the content of a policy. Raises `BadRequest`."""
     try:
         document = check(OBJECT, loads(content.encode()), "content")
     except (MalformedJson, UnicodeEncodeError) as error:

@@ -34,7 +34,7 @@ USUAL: Mapping[str, Sequence[Privilege]] = {
 implies any of them."""
 
 
-def roles_on(index: Index, chain: Sequence[str]) -> Steps[Mapping[str, str]]:
+def principal_roles_on(index: Index, chain: Sequence[str]) -> Steps[Mapping[str, str]]:
     """Returns the names of the principal roles that have a catalog role with a grant on one of these securables, by
     their ids, from the index of the catalog's registry. A role may have been dropped from the realm since."""
     yield Needs(scans=[Scan(grants_on(securable)) for securable in chain])

@@ -28,6 +28,7 @@ def refuse_protected_namespace(entry: NamespaceEntry, namespace: Namespace) -> N
 
 
 def _protected(subject: str, levels: Sequence[str], option: str = "") -> CommitFailed:
+    """Returns the error for a change of a protected object, with how to lift the protection."""
     from shlex import quote  # no cold start without a protection pays for it
 
     return CommitFailed(

@@ -200,6 +200,7 @@ def require_fence(tombstone: Tombstone | None, fence: int) -> None:
 
 
 def _fenced_by(tombstone: Tombstone) -> LeaseFenced:
+    """Returns the error of a lease when a later one continues the purge."""
     return LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
 
 
@@ -233,6 +234,7 @@ def _wait_for_purges(index: Index, tombstone: Tombstone) -> Steps[None]:
 
 
 def _refuse_overlap(index: Index, tombstone: Tombstone) -> Steps[None]:
+    """Raises `InTheWay` if another relation has, had or borrows one of the dropped table's locations."""
     for normal in tombstone.locations:
         location = Location.of_normal(normal)
         holder = yield from overlapping(index, location, but=[tombstone.entity])

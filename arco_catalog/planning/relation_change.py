@@ -59,6 +59,7 @@ class RelationCommit:
 
     @cached_property
     def _required_refs(self) -> Sequence[AssertRefSnapshotId]:
+        """The refs that the commit requires to be unchanged."""
         return self.semantics.required_refs(self.commit)
 
     @cached_property
@@ -173,6 +174,7 @@ def _changed(
     document: JsonObject,
     attempt: Attempt,
 ) -> ChangedRelation:
+    """Returns the planned change: the new pointer, metadata file and receipts."""
     semantics, pointer = wanted.semantics, base.pointer
     new = NewMetadata.of(semantics, document, pointer.metadata, attempt, entity=pointer.entity, body=applied.body)
     refuse_reserved(Location.parse(new.folder))

@@ -80,6 +80,7 @@ def parse_document(document: JsonObject) -> ModelDocument:
 
 
 def _sources(parsed: JsonValue) -> Iterator[Source]:
+    """Iterates over the sources of the data sets in a model. Raises `BadRequest`."""
     at = "/semantic_model"
     models = enumerate(parsed) if isinstance(parsed, list) else [(None, parsed)]
     for place, model in models:
@@ -114,6 +115,7 @@ def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> 
 
 
 def _may_read(context: Context, index: Index, identifier: Identifier) -> Steps[bool]:
+    """Returns whether the caller may read the relation of this name; False if there is none."""
     relation = find_relation(index, *identifier)
     if relation is None or relation.require_committed().kind == "semantic-model":
         return False

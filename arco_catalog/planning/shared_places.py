@@ -66,4 +66,5 @@ def _made_for_others(index: Index, prefixes: Iterable[str], entity: str) -> Iter
 
 
 def _is_alone(entry: RelationEntry) -> bool:
+    """Whether the catalog made the locations of an entry, and no other entry shares them."""
     return entry.made and not entry.shared

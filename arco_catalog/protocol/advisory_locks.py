@@ -8,6 +8,7 @@ TIMEOUT_SECONDS = 5.0
 
 
 def _always() -> bool:
+    """Returns True."""
     return True
 
 

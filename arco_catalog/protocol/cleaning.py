@@ -51,6 +51,7 @@ async def claim_for_removal(session: Session, entity: str, file: Location) -> bo
 
 
 async def _remove(session: Session, entity: str, file: Location) -> None:
+    """Claims an old metadata file for removal and removes it, at best effort."""
     try:
         existing = await claim(session.state, file, Claim.REMOVED, entity=entity, claim_id=session.runtime.ulid())
         if existing is Claim.REMOVED:

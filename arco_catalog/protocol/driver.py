@@ -47,6 +47,8 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
 
 
 async def _run(session: Session, mutation: Mutation[V]) -> Answer:
+    """Executes a mutation, and raises the error for clients of whatever fails: retryable, definite or of unknown
+    outcome."""
     await session.identify()
     driver = Driver(session, mutation)
     try:

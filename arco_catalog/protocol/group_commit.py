@@ -112,6 +112,7 @@ async def _read_bell(state: State, head: RegistryState) -> Bell:
 
 @contextmanager
 def _in_batch(members: Iterable[PendingCommit]) -> Iterator[None]:
+    """Marks members as being in a batch, until the context ends."""
     for member in members:
         member.in_batch = True
     try:

@@ -57,6 +57,7 @@ async def internal_commit(
 
 
 def _operation(session: Session, kind: str, detail: JsonObject, cancels: Sequence[str] = ()) -> Operation:
+    """Returns the operation of a registry commit that no request makes."""
     by: JsonObject = {"principal": session.request.principal, **detail}
     return Operation(session.runtime.ulid(), kind, by, None, cancels)
 

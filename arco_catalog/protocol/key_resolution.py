@@ -167,6 +167,7 @@ def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPoli
 
 
 def _is_new(head: RegistryState) -> bool:
+    """Whether the registry has no HEAD yet."""
     return head.version is None
 
 

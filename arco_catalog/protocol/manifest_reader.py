@@ -138,6 +138,7 @@ class ManifestReader:
         return files
 
     async def _read(self, location: str, max_bytes: int, max_unpacked: int) -> AvroFile:
+        """Reads an Avro file of at most `max_bytes`. Raises `NotRebasable` for a longer one."""
         taken = await self._session.hold.take(max_bytes)
         with _readable(location):
             found = await self._session.files.read_range(location, 0, max_bytes + 1)
@@ -170,6 +171,7 @@ class ManifestReader:
 
 
 def _avro_file(location: str, body: bytes, max_unpacked: int, taken: Allocation) -> AvroFile:
+    """Returns an Avro file with the limit of its unpacked bytes."""
     return AvroFile(location, body, min(max_unpacked, SPARE_BYTES + UNPACKED_WEIGHT * len(body)), taken)
 
 

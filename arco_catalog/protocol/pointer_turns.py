@@ -80,10 +80,12 @@ class PointerTurns:
         return pointer.turn is not None and pointer.turn.move == self._move
 
     async def _read(self) -> RelationReadSet:
+        """Reads the relation again, to see whose turn it is."""
         self._session.check_deadline()
         return await read_relation(self._session, self._lookup, Freshness.MOVED)
 
     def _turn_of_another(self, pointer: Pointer | None) -> Turn | None:
+        """Returns the turn in a pointer that this attempt must respect; None without one."""
         turn = None if pointer is None else pointer.turn
         return None if turn is None or turn.move in self._passed_over else turn
 
@@ -121,6 +123,7 @@ class PointerTurns:
 
     @property
     def _waited_ms(self) -> int:
+        """Returns for how long this attempt has waited."""
         return self._session.runtime.boot_ms() - self._since_ms
 
     def _pointer(self, read_set: RelationReadSet) -> Pointer | None:

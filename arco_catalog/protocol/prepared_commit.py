@@ -61,6 +61,7 @@ class PreparedCommit:
         self.must_propose = bell.has_rung(self._successor.bell)
 
     async def _put_commit(self) -> None:
+        """Creates the object of the prepared registry commit."""
         key = self._state.paths.registry_commit(str(self._successor.id))
         await self._state.create(key, self._successor.commit_body)
 

@@ -122,6 +122,7 @@ class RelationCommitter:
         return change
 
     async def _plan(self, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int) -> RelationPlan:
+        """Plans the commit, a large one in a thread."""
         plan = partial(plan_commit, self.session.context, wanted, base, attempt, size, self.session.check_deadline)
         return await off_loop(size, plan)
 
@@ -175,6 +176,7 @@ class RelationCommitter:
             return None
 
     def _get_rebaser(self) -> "AppendRebaser":
+        """Returns the rebaser of this commit, which is made once."""
         if self._rebaser is None:
             # Deferred: a cold start does not pay for what reads manifests.
             from arco_catalog.protocol.append_rebaser import AppendRebaser

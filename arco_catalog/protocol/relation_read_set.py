@@ -188,6 +188,8 @@ async def _read_pointer(
 
 
 async def _without_intent(session: Session, lookup: RelationLookup, pointer: Pointer) -> Pointer | None:
+    """Returns the pointer after the intent in it is resolved; a lookup for writing settles it. None if the relation
+    does not exist then."""
     if lookup.writing:
         return await resolve_for_write(session, pointer.entity, pointer, lookup.rank)
     return await resolve_for_read(session.state, pointer)

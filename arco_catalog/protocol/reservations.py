@@ -178,9 +178,11 @@ class Reservation:
         return entry if entry is not None and entry.require_committed().entity == self.entity else None
 
     def _entry_edit(self, entry: RelationEntry) -> Edits:
+        """Returns the edit that replaces the relation's entry."""
         return {relation_key(self.namespace, self.name): entry.json}
 
     def _detail(self, locations: Iterable[str]) -> JsonObject:
+        """Returns what the registry's history records of a reservation."""
         return {
             "namespace": [*self.namespace],
             "name": self.name,

@@ -83,6 +83,7 @@ class JudgementCache:
 
 
 def _make_room(cached: dict[K, V], max_entries: int) -> None:
+    """Removes the oldest entries until there is room for another."""
     while len(cached) >= max_entries:
         del cached[next(iter(cached))]
 
@@ -148,6 +149,8 @@ class CatalogAccess(RestrictedAccess):
         return self.standing != before or not self._exists
 
     async def _read_now(self) -> None:
+        """Reads the caller's standing and the catalog's entry from the newest HEAD of the realm. Raises
+        `CatalogChanged`."""
         standing, entry = await self._found(await self._realm.head())
         self._exists = entry is not None
         if entry is not None and entry != self._entry:  # its settings, or another that was made under its name
@@ -167,6 +170,7 @@ class CatalogAccess(RestrictedAccess):
             check_source(self.standing)
 
     async def _judge_required(self, state: State, head: RegistryState, standing: Standing) -> None:
+        """Raises the error for a caller who lacks a required privilege."""
         try:
             await carry_out(state, head.index, self._steps(head.index, standing))
         except NoSuchWarehouse as hidden:
@@ -185,6 +189,7 @@ class CatalogAccess(RestrictedAccess):
             return False
 
     def _steps(self, index: Index, standing: Standing) -> Steps[bool]:
+        """Returns True if the caller has the required privileges; else raises the error."""
         yield from judge(index, self._catalog, standing, self.requirements, hides=self._hides)
         return True
 
@@ -210,6 +215,7 @@ class CatalogAccess(RestrictedAccess):
         return found
 
     def _computed_standing(self, index: Index) -> Steps[RealmStanding]:
+        """Returns the caller's standing and the catalog's entity and version; None for what does not exist."""
         yield Needs(keys=[catalog_key(self._catalog)])
         catalog = find_catalog(index, self._catalog)
         standing = yield from standing_of(index, self.identity)
@@ -307,7 +313,8 @@ def without_privileges(standing: Standing, catalog: str) -> Forbidden:
 
 
 def no_such_principal() -> UnknownPrincipal:
-    """Returns the error for a caller with a principal, or a secret, that no longer exists."""
+    """Returns the error for a caller whose principal does not exist, or whose token is no longer valid: its secret was
+    replaced, or the client may no longer act for the principal."""
     return UnknownPrincipal(
         "The caller's principal is not in this realm (any more), or the token is no longer valid: the secret for "
         "which it was issued was replaced, or the client that got it may not act for the principal"

@@ -17,6 +17,7 @@ def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
 
 
 def _write(session: Session, write: PlannedWrite) -> Write:
+    """Returns the write to the store that a planned write means."""
     match write:
         case FileWrite(location, body, packed):
             return Write(location, partial(session.files.create, location, body, packed=packed))
@@ -31,6 +32,7 @@ def _write(session: Session, write: PlannedWrite) -> Write:
 
 
 async def _create(session: Session, key: str, body: bytes) -> None:
+    """Creates a record."""
     await session.state.create(key, body)
 
 

@@ -64,6 +64,7 @@ def names_in(answer: Answer) -> tuple[frozenset[str], str | None]:
 
 
 def _object(value: object) -> Mapping[str, object]:
+    """Returns the object. Raises `ForeignAnswer` for any other value."""
     if not isinstance(value, dict):
         raise ForeignAnswer("The answer does not have an object that the specification requires")
     return value

@@ -140,6 +140,7 @@ class Campaign:
         return False
 
     def _count(self, result: ProgramResult, verdict: HistoryVerdict) -> None:
+        """Adds the counts of one program to the report."""
         report = self.report
         report.programs += 1
         report.outcomes.update(
@@ -188,4 +189,5 @@ def _new_key() -> str:
 
 
 def _no_key() -> None:
+    """Returns None, for requests without an idempotency key."""
     return None

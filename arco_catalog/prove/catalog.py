@@ -45,5 +45,6 @@ async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) 
 
 
 def _texts(value: object) -> dict[str, str]:
+    """Returns the entries of an object as texts; empty for any other value."""
     items = value.items() if isinstance(value, dict) else ()
     return {str(name): str(text) for name, text in items if text is not None}

@@ -106,6 +106,7 @@ class Client:
     async def _send(
         self, operation: Operation, request: Request, bases: Sequence[Base], step: Step, final: bool
     ) -> Observation | None:
+        """Sends the request of an operation, and records what was observed. Returns None if it was never sent."""
         recorder = self._recorder
         invoked = recorder.next_number()
         delivery = await self._network.send(request, step.server, step.fault, step.delay_ms)

@@ -62,6 +62,7 @@ def _joined(observations: Sequence[Observation]) -> list[tuple[str, ...]]:
 
 
 def _search(names: Sequence[str], observations: Sequence[Observation]) -> SearchResult:
+    """Searches an order of the operations on these names that explains what was observed."""
     places = {name: place for place, name in enumerate(names)}
     events = [event for observation in observations for event in _events(observation, places)]
     return search(sorted(events, key=lambda event: event.invoked), (None,) * len(names))
@@ -108,22 +109,28 @@ def _effects(observation: Observation, places: Sequence[int]) -> Iterator[Effect
 
 
 def _presence(place: int, *, present: bool) -> Effect:
+    """Returns the effect of a read that found the name present or absent."""
     return lambda state: state if (state[place] is not None) == present else None
 
 
 def _creator(place: int, creator: str) -> Effect:
+    """Returns the effect of a read that found which operation created the object."""
     return lambda state: state if state[place] == creator else None
 
 
 def _creation(place: int, creator: str) -> Effect:
+    """Returns the effect of a creation."""
     return lambda state: None if state[place] is not None else _with(state, place, creator)
 
 
 def _drop(place: int) -> Effect:
+    """Returns the effect of a drop."""
     return lambda state: None if state[place] is None else _with(state, place, None)
 
 
 def _rename(source: int, target: int) -> Effect:
+    """Returns the effect of a rename."""
+
     def apply(state: Names) -> Names | None:
         if state[source] is None or state[target] is not None:
             return None
@@ -133,6 +140,8 @@ def _rename(source: int, target: int) -> Effect:
 
 
 def _listing(observation: Observation, places: dict[str, int]) -> Effect:
+    """Returns the effect of a listing."""
+
     def apply(state: Names) -> Names | None:
         shown = all((state[place] is not None) == (name in observation.listed) for name, place in places.items())
         return state if shown else None
@@ -141,4 +150,5 @@ def _listing(observation: Observation, places: dict[str, int]) -> Effect:
 
 
 def _with(state: Names, place: int, creator: str | None) -> Names:
+    """Returns the names with another creator at one place."""
     return (*state[:place], creator, *state[place + 1 :])

@@ -32,7 +32,8 @@ class Delivery:
 
 
 class Network:
-    """Carries requests to servers, whose URIs are `servers`. `tasks` are those that outlive their client's request."""
+    """Sends requests to servers over HTTP, and plays the faults of a network on the way: lost answers, delays,
+    duplicates. `servers` are their URIs; `tasks` has the sendings that outlive their client's request."""
 
     def __init__(self, session: aiohttp.ClientSession, servers: Sequence[str], tasks: asyncio.TaskGroup) -> None:
         self._session = session
@@ -73,12 +74,14 @@ class Network:
             await asyncio.wait(self._pending)
 
     def _begin(self, work: Coroutine[object, object, Answer | None]) -> "asyncio.Task[Answer | None]":
+        """Starts work that outlives its request, and remembers it until it ends."""
         task = self._tasks.create_task(work)
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)
         return task
 
     async def _later(self, request: Request, server: int, delay_s: float) -> Answer | None:
+        """Sends a request after a delay."""
         await asyncio.sleep(delay_s)
         return await self._exchange(request, server)
 
@@ -117,10 +120,12 @@ class Network:
 
 
 async def _value(answer: Answer | None) -> Answer | None:
+    """Returns the answer, as an awaitable."""
     return answer
 
 
 def _headers(request: Request) -> dict[str, str]:
+    """Returns the headers of a request, with the type of its body."""
     return {**request.headers, **({} if request.body is None else {"Content-Type": "application/json"})}
 
 

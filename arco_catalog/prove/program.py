@@ -97,6 +97,7 @@ def draw_program(rng: random.Random, features: Features, clients: int) -> Progra
 
 
 def _offered(kind: Kind, features: Features) -> bool:
+    """Whether the catalog supports a kind of operation."""
     offered = {Kind.RENAME: features.renames, Kind.TRANSACTION: features.transactions, Kind.EXISTS: features.heads}
     return offered.get(kind, True)
 
@@ -104,6 +105,7 @@ def _offered(kind: Kind, features: Features) -> bool:
 def _draw_step(
     rng: random.Random, choices: Sequence[Kind], features: Features, tables: Sequence[str], name: str
 ) -> Step:
+    """Draws the next step of a client: its operation, and the fault that its request meets."""
     kind = rng.choices(choices, [WEIGHTS[choice] for choice in choices])[0]
     if kind in (Kind.RENAME, Kind.TRANSACTION) and len(tables) < 2:
         kind = Kind.COMMIT

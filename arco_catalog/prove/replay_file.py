@@ -61,6 +61,7 @@ def decode(text: str) -> Replay:
 
 
 def _step(step: Step) -> Mapping[str, object]:
+    """Returns a step as JSON."""
     operation = step.operation
     return {
         "id": operation.id,
@@ -74,6 +75,7 @@ def _step(step: Step) -> Mapping[str, object]:
 
 
 def _step_of(document: Mapping[str, object]) -> Step:
+    """Reads a step."""
     names = document["names"]
     if not isinstance(names, list):
         raise TypeError("names is no list")

@@ -88,6 +88,7 @@ def request_of(operation: Operation, paths: Paths, bases: Sequence[Base], now_ms
 
 
 def _creation(operation: Operation) -> Json:
+    """Returns the request body that creates a table."""
     column = {"id": 1, "name": "id", "type": "long", "required": False}
     schema = {"type": "struct", "schema-id": 0, "fields": [column]}
     return {  # Nessie refuses a request without `stage-create`
@@ -127,4 +128,5 @@ def _commit(commit: str, paths: Paths, name: str, base: Base, now_ms: int) -> Js
 
 
 def _identifier(paths: Paths, name: str) -> Json:
+    """Returns the identifier of a table in the program's namespace, as JSON."""
     return {"namespace": [paths.namespace], "name": name}

@@ -62,6 +62,7 @@ async def run_program(site: Site, namespace: str, program: Program) -> ProgramRe
 
 
 async def _make_namespace(network: Network, paths: Paths) -> None:
+    """Makes the namespace of a program. Raises `ProgramFailed`."""
     body = {"namespace": [paths.namespace]}
     for _ in range(MAX_FINAL_TRIES):
         answer = (await network.send(Request("POST", paths.namespaces, body), 0)).answer
@@ -110,6 +111,7 @@ async def _final_reads(client: Client, recorder: Recorder, program: Program) -> 
 
 
 async def _read(client: Client, name: str, kind: Kind, names: tuple[str, ...]) -> None:
+    """Repeats a last read until its answer is known. Raises `ProgramFailed`."""
     for number in range(MAX_FINAL_TRIES):
         observation = await client.run(Step(Operation(f"{name}.{number}", kind, names), server=number), final=True)
         if observation is not None and observation.status is not Status.UNKNOWN:

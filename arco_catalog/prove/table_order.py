@@ -124,16 +124,20 @@ def _missing(sight: Sight, commit: str, before: str, *, for_good: bool) -> Findi
 
 
 def _commits_to(change: Observation, uuid: str) -> bool:
+    """Whether a change was based on the table with this UUID."""
     return any(base.uuid == uuid for base in change.bases)
 
 
 def _name(sight: Sight) -> str:
+    """Returns the id of the operation that saw a state."""
     return sight.by.operation.id
 
 
 def _violation(rule: str, text: str, *operations: str) -> Finding:
+    """Returns the finding that a rule of the specification was broken."""
     return Finding(rule, Breaks.SPECIFICATION, text, operations)
 
 
 def _text(commits: Sequence[str]) -> str:
+    """Returns the last of these commits, for a finding."""
     return f"commits {' '.join(commits[-MAX_SHOWN:])}" if commits else "no commits"

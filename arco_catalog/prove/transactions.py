@@ -42,4 +42,5 @@ def _check(transaction: Observation, observations: Sequence[Observation]) -> Ite
 
 
 def _id(observation: Observation) -> str:
+    """Returns the id of the observed operation."""
     return observation.operation.id

@@ -262,6 +262,7 @@ class _Parser(Generic[T]):
         return found
 
     def _read_header(self) -> "_Records[T]":
+        """Reads the header of the file. Raises `Unreadable`, and `UnpacksTooLong` for too long a one."""
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -278,6 +279,7 @@ class _Parser(Generic[T]):
         return _Records(self._decoder_for(header), unpack, self._limits, self._skips)
 
     def _read_metadata(self) -> dict[str, bytes]:
+        """Reads the entries of the header."""
         found: dict[str, bytes] = {}
         entries = 0
         while (count := self._buffer.long()) != 0:
@@ -293,6 +295,7 @@ class _Parser(Generic[T]):
         return found
 
     def _read_text(self) -> bytes:
+        """Reads a text in the header. Raises `Unreadable`."""
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
             raise Unreadable(
@@ -301,6 +304,7 @@ class _Parser(Generic[T]):
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records[T]") -> None:
+        """Reads one block, and opens it for its records. Raises `Unreadable`, and `UnpacksTooLong`."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -357,10 +361,12 @@ class _Records(Generic[T]):
         self._open(data if count else b"")
 
     def _open(self, block: bytes) -> None:
+        """Begins an unpacked block."""
         self._block, self._start = block, 0
         self._open_window()
 
     def _open_window(self) -> None:
+        """Takes a copy of the part of the block that the next records can be in."""
         self._window, self._place = self._block[self._start : self._start + 2 * self._limits.record_bytes], 0
 
     def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:
@@ -380,6 +386,7 @@ class _Records(Generic[T]):
         return before - self.left, decoded
 
     def _decode_one(self) -> T | None:
+        """Decodes the next record; None for one that is skipped. Raises `Unreadable`."""
         longest = self._limits.record_bytes
         if self._place > longest:
             self._start += self._place

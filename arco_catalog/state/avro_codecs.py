@@ -75,20 +75,24 @@ def pieces(decompressor: Decompressor, data: bytes, limit: int) -> Iterator[byte
 
 
 def _as_is(data: bytes, limit: int) -> bytes:
+    """Returns a block that is not compressed. Raises `UnpacksTooLong`."""
     return _bounded(data, limit)
 
 
 def _bounded(unpacked: bytes, limit: int) -> bytes:
+    """Returns the unpacked block. Raises `UnpacksTooLong`."""
     if len(unpacked) > limit:
         raise _too_long(limit)
     return unpacked
 
 
 def _too_long(limit: int) -> UnpacksTooLong:
+    """Returns the error for a block that unpacks to too many bytes."""
     return UnpacksTooLong(f"an Avro block unpacks to more than {limit:,} bytes")
 
 
 def _snappy() -> Unpack:
+    """Returns the function that unpacks snappy. Raises `Unreadable` if its library is missing."""
     try:
         from cramjam import snappy  # type: ignore[import-not-found]  # an extra of fastavro's, which nothing of ours needs
     except ImportError as error:
@@ -120,10 +124,12 @@ class _Deflate:
 
 
 def _xz() -> Decompressor:
+    """Returns a decompressor of xz with a limit of memory."""
     return lzma.LZMADecompressor(memlimit=MAX_DICTIONARY_BYTES)
 
 
 def _zstandard() -> Decompressor:
+    """Returns a decompressor of zstandard. Raises `Unreadable` if its library is missing."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:

@@ -53,6 +53,8 @@ def reader_of(schema: JsonValue, part: JsonValue = None, skippers: Skippers | No
 
 
 def _union_reader(branches: Sequence[Read]) -> Read:
+    """Returns the reader of a union."""
+
     def read(data: bytes, place: int) -> tuple[object, int]:
         branch, start = read_branch(data, place)
         return branches[branch](data, start)
@@ -74,6 +76,7 @@ def _optional_reader(read_value: Read, otherwise: Read) -> Read:
 
 
 def _record_reader(schema: JsonObject, part: JsonObject, skippers: Skippers) -> Read:
+    """Returns the reader of a record, which reads the fields in `part` alone."""
     parts = dict(named_fields(part))
     fields = named_fields(schema)
     readers = {name: reader_of(of, parts[name], skippers) for name, of in fields if name in parts}
@@ -104,10 +107,13 @@ def fields_reader(
 
 
 def _skipping_reader(skip: Skip) -> Read:
+    """Returns a reader that skips the value and returns None."""
     return lambda data, place: (None, skip(data, place))
 
 
 def _array_reader(read_item: Read) -> Read:
+    """Returns the reader of an array."""
+
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: list[object] = []
         count, place = read_count(data, place)
@@ -122,6 +128,8 @@ def _array_reader(read_item: Read) -> Read:
 
 
 def _map_reader(read_value: Read) -> Read:
+    """Returns the reader of a map."""
+
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[str, object] = {}
         total = 0

@@ -141,17 +141,23 @@ class _Checker:
         self._empty = 0
 
     def check(self, schema: JsonValue, space: str, depth: int) -> _Type:
+        """Returns the checked type of a schema, without what decoders don't need. Raises `Unreadable`."""
         self._types += 1
         if self._types > MAX_TYPES or depth > MAX_NESTING:
             raise Unreadable(f"the Avro schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")
-        checked = self._union(schema, space, depth) if isinstance(schema, list) else self._one(schema, space, depth)
+        checked = (
+            self._check_union(schema, space, depth)
+            if isinstance(schema, list)
+            else self._check_single(schema, space, depth)
+        )
         if checked.smallest == 0:
             self._empty += 1
             if self._empty > MAX_EMPTY:
                 raise Unreadable(f"the Avro schema has more than {MAX_EMPTY} types that take no bytes")
         return checked
 
-    def _one(self, schema: JsonValue, space: str, depth: int) -> _Type:
+    def _check_single(self, schema: JsonValue, space: str, depth: int) -> _Type:
+        """Checks a type that is not a union."""
         if isinstance(schema, str):
             if schema in _SIZES:
                 return _Type(schema, _SIZES[schema])
@@ -161,26 +167,27 @@ class _Checker:
                     f"the Avro schema has a type {schema[:100]!r}, which it does not define before that, and which is "
                     "no type of Iceberg's manifests"
                 )
-            return self._one(*named, depth)
+            return self._check_single(*named, depth)
         if not isinstance(schema, dict):
             raise Unreadable("the Avro schema has a type that is neither a name, an object nor a union")
         match schema.get("type"):
             case "record":
                 return self._record(schema, space, depth)
             case "array":
-                return self._repeated(schema, "items", space, depth)
+                return self._check_repeated(schema, "items", space, depth)
             case "map":
-                return self._repeated(schema, "values", space, depth)
+                return self._check_repeated(schema, "values", space, depth)
             case "fixed":
-                return self._fixed(schema, space)
+                return self._check_fixed(schema, space)
             case str(name) if name in _SIZES:
                 return _Type(_with_logical_type(name, schema), _SIZES[name])
             case dict() | list() as inner:
                 return self.check(inner, space, depth + 1)
             case other:
-                return self._one(other if isinstance(other, str) else None, space, depth)
+                return self._check_single(other if isinstance(other, str) else None, space, depth)
 
-    def _union(self, branches: Sequence[JsonValue], space: str, depth: int) -> _Type:
+    def _check_union(self, branches: Sequence[JsonValue], space: str, depth: int) -> _Type:
+        """Checks a union."""
         if not 0 < len(branches) <= MAX_BRANCHES:  # a value of none would take no bytes, and so any number of them
             raise Unreadable(f"the Avro schema has a union of {len(branches)} types, expected 1 to {MAX_BRANCHES}")
         return _Type(
@@ -189,6 +196,7 @@ class _Checker:
         )
 
     def _record(self, schema: JsonObject, space: str, depth: int) -> _Type:
+        """Checks a record and its fields."""
         name, inner = self._name(schema, space)
         fields: list[JsonValue] = []
         smallest = 0
@@ -205,13 +213,15 @@ class _Checker:
             smallest += checked.smallest
         return _Type({"type": "record", "name": name, "fields": fields}, smallest)
 
-    def _repeated(self, schema: JsonObject, of: str, space: str, depth: int) -> _Type:
+    def _check_repeated(self, schema: JsonObject, of: str, space: str, depth: int) -> _Type:
+        """Checks an array or a map."""
         items = self.check(schema.get(of), space, depth + 1)
         if items.smallest == 0 and of == "items":
             raise Unreadable("the Avro schema has an array of items that take no bytes")
         return _Type({"type": "array" if of == "items" else "map", of: items.schema}, 1)
 
-    def _fixed(self, schema: JsonObject, space: str) -> _Type:
+    def _check_fixed(self, schema: JsonObject, space: str) -> _Type:
+        """Checks a fixed type."""
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_FIXED_BYTES:
             raise Unreadable(f"the Avro schema has a fixed type whose size is not 0 to {MAX_FIXED_BYTES:,} bytes")
@@ -246,6 +256,7 @@ def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
 
 
 def _record(schema: JsonValue) -> JsonObject:
+    """Returns the schema if it is that of a record. Raises `Unreadable`."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise Unreadable("the Avro schema is not that of a record")
     return schema

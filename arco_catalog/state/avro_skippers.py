@@ -72,6 +72,7 @@ class Patterns:
 
 @lru_cache(256)
 def _compiled(pattern: bytes, times: int, end: bytes) -> Match:
+    """Returns what matches a pattern so many times in a row and then the bytes `end`."""
     return re.compile(b"(?:%b){%d}+%b" % (pattern, times, re.escape(end)), re.DOTALL).match
 
 
@@ -103,6 +104,7 @@ class Skippers:
         return plain if pattern is None else self._matching(pattern, plain)
 
     def _matching(self, pattern: bytes, plain: Skip) -> Skip:
+        """Returns a skipper that matches the pattern, and uses `plain` where this does not match."""
         match = self.patterns.compiled(pattern)
         if match is None:
             return plain
@@ -114,6 +116,7 @@ class Skippers:
         return skip
 
     def _plain(self, schema: JsonValue) -> Skip:
+        """Returns the skipper of a type that reads value by value."""
         if isinstance(schema, list):
             return _union_skipper([self.of(each) for each in schema])
         match type_name(schema), schema:
@@ -171,6 +174,8 @@ class Skippers:
 
 
 def _sequence_skipper(skips: Sequence[Skip]) -> Skip:
+    """Returns a skipper of values one after the other."""
+
     def skip(data: bytes, place: int) -> int:
         for each in skips:
             place = each(data, place)
@@ -180,6 +185,8 @@ def _sequence_skipper(skips: Sequence[Skip]) -> Skip:
 
 
 def _union_skipper(branches: Sequence[Skip]) -> Skip:
+    """Returns the skipper of a union."""
+
     def skip(data: bytes, place: int) -> int:
         branch, start = read_branch(data, place)
         return branches[branch](data, start)
@@ -191,6 +198,8 @@ def _union_skipper(branches: Sequence[Skip]) -> Skip:
 
 
 def _counting_skipper(skip_one: Skip) -> Skip:
+    """Returns the skipper of an array, which skips item by item."""
+
     def skip(data: bytes, place: int) -> int:
         count, place = read_count(data, place)
         while count:
@@ -225,5 +234,6 @@ def _joined(parts: Sequence[bytes | None]) -> bytes | None:
 
 
 def _union_pattern(branches: Sequence[bytes | None]) -> bytes | None:
+    """Returns a regular expression for the values of a union; None if a branch has none."""
     found = [re.escape(bytes([2 * number])) + (each or b"") for number, each in enumerate(branches)]
     return None if None in branches or len(found) > 0x40 else b"(?:" + b"|".join(found) + b")"

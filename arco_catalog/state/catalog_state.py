@@ -68,6 +68,7 @@ class CatalogState:
         return {**self.json, **reopened}
 
     def _former(self, retired: str | None) -> list[JsonValue]:
+        """Returns the ids of the entities that the catalog had before."""
         ids = (*self.former, *(each for each in (self.closed_by, retired) if each is not None))
         return [*dict.fromkeys(ids)]
 

@@ -23,5 +23,6 @@ def escaped(text: str) -> str:
 
 
 def _escape(character: str) -> str:
+    """Returns the JSON escape of a character."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))

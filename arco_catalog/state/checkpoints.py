@@ -109,6 +109,7 @@ class Checkpoints:
         self.unwritten = 0
 
     async def _write(self, state: State, number: int, entries: dict[str, WalkCheckpoint]) -> None:
+        """Writes the changed checkpoints of one object; with too much contention they are left out."""
         ours = {entity: entries[entity] for entity in self._changed[number] if entity in entries}
         gone = self._changed[number] - ours.keys()
         try:
@@ -134,6 +135,7 @@ class Checkpoints:
         return self._parsed(key, found)
 
     def _parsed(self, key: str, found: Found | None) -> dict[str, WalkCheckpoint]:
+        """Reads one object of checkpoints. A damaged one counts as empty, and is listed in `damaged`."""
         if found is None:
             return {}
         try:
@@ -156,6 +158,7 @@ def shard_of(entity: str) -> int:
 
 
 def _to_json(entries: Mapping[str, WalkCheckpoint], after: str | None) -> JsonObject:
+    """Returns checkpoints as they are stored."""
     walked: JsonObject = {}
     begun: JsonObject = {}
     for entity, each in entries.items():
@@ -170,6 +173,7 @@ def _to_json(entries: Mapping[str, WalkCheckpoint], after: str | None) -> JsonOb
 
 
 def _span(span: Span) -> JsonObject:
+    """Returns a span of commits that a walk has left, as stored."""
     newest = span.newest
     return {
         "metadata_location": newest.location,
@@ -180,6 +184,7 @@ def _span(span: Span) -> JsonObject:
 
 
 def _parsed(entry: JsonObject) -> WalkCheckpoint:
+    """Reads the checkpoint of an entity."""
     left = tuple(
         Span(
             MetadataFile(text(span, "metadata_location"), integer(span, "metadata_ms")),

@@ -115,6 +115,7 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
 
 
 def _refs_in(index: JsonObject) -> Refs:
+    """Returns the references to segments in an index, by their ids."""
     return {item_id(ref): ref for ref in sequence(index, "segments")}
 
 
@@ -154,6 +155,7 @@ def item_id(item: JsonValue) -> str | None:
 
 
 def _first_key(ref: JsonValue) -> str:
+    """Returns the first key of a segment by its reference."""
     match ref:
         case [_, str(first), *_]:
             return first

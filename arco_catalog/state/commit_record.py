@@ -93,6 +93,7 @@ class CommitRecord:
 
     @cached_property
     def _cancelled_attempts(self) -> frozenset[str]:
+        """The attempts that are cancelled."""
         return frozenset(attempt for attempts in self.cancelled().values() for attempt in attempts)
 
     def remembers(self, since: int) -> bool:

@@ -104,6 +104,7 @@ class PartReader:
 
 
 def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
+    """Iterates over the rows of an unpacked part. Raises `InvalidPart`."""
     _, _, packed = part.partition(b"\n")
     unpacker = zlib.decompressobj()
     left, rest = MAX_UNPACKED, b""
@@ -123,6 +124,7 @@ def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
 
 
 def _hash(key: str) -> bytes:
+    """Returns the stored form of a key."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest().encode()
 
 
@@ -136,10 +138,12 @@ def _row(file: ContentFile) -> JsonValue:
 
 
 def _of_paths(bounds: Mapping[int, bytes] | None) -> Mapping[int, bytes] | None:
+    """Returns the bound of the column of file paths; None without one."""
     return {FILE_PATH_ID: bounds[FILE_PATH_ID]} if bounds is not None and FILE_PATH_ID in bounds else None
 
 
 def _file(row: JsonValue) -> ContentFile:
+    """Reads a delete file from a row."""
     found = ContentFile(*map(_untagged, _items(row)))
     return found._replace(
         content=FileContent(found.content),
@@ -169,6 +173,7 @@ def _tagged(value: object) -> JsonValue:
 
 
 def _untagged(value: JsonValue) -> Any:
+    """Returns a value without the tags that JSON has for types which it lacks."""
     if isinstance(value, list):
         return [*map(_untagged, value)]
     if not isinstance(value, dict):
@@ -181,6 +186,7 @@ def _untagged(value: JsonValue) -> Any:
 
 
 def _items(value: JsonValue) -> list[JsonValue]:
+    """Returns the list. Raises `TypeError` for any other value."""
     if not isinstance(value, list):
         raise TypeError("expected a list")
     return value

@@ -61,6 +61,7 @@ def _optional(schema: JsonValue, values: Collection[str], read: Read) -> Read:
 
 
 def _is_pairs(schema: JsonValue, values: Collection[str]) -> bool:
+    """Whether a type is an array of pairs of a column id and a value of one of these types."""
     if not isinstance(schema, dict) or schema.get("type") != "array":
         return False
     item = schema["items"]
@@ -77,6 +78,8 @@ def _pairs_reader(
     value: bytes,
     patterns: Patterns,
 ) -> Read:
+    """Returns the reader of pairs, which keeps those of some columns; all for None."""
+
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[int, T] = {}
         total = 0

@@ -116,6 +116,7 @@ def _row(file: ContentFile, partition_types: Sequence[str]) -> tuple[object, ...
 
 
 def _file(row: Sequence[Any], partition: Partition, statistics: FileStatistics, sizes: Any) -> ContentFile:
+    """Returns a file from its packed row."""
     content, path, form, spec_id, size, number, file_number, status, snapshot_id, position, *others = row
     return ContentFile(
         _CONTENTS[content],
@@ -136,10 +137,12 @@ def _file(row: Sequence[Any], partition: Partition, statistics: FileStatistics, 
 
 
 def _encoded(values: list[Any]) -> bytes:
+    """Packs values."""
     return zlib.compress(marshal.dumps(values, _MARSHAL), 1)
 
 
 def _decoded(data: bytes) -> Any:
+    """Unpacks values."""
     return marshal.loads(zlib.decompress(data))
 
 

@@ -127,6 +127,7 @@ class DirectorySet:
         return FileDirectories(version, tuple(sorted(locations)), tuple(sorted(self._directories)), self._widened)
 
     def _widen(self) -> None:
+        """Replaces the deepest directories by those around them, until there are at most `MAX_DIRECTORIES`."""
         while len(self._directories) > MAX_DIRECTORIES and (deepest := max(map(_depth, self._directories))):
             self._directories = {_around(each) if _depth(each) == deepest else each for each in self._directories}
             self._widened = True
@@ -184,6 +185,7 @@ async def forget_entities(state: State, entities: Collection[str]) -> None:
 async def _update(
     state: State, shard: int, change: Callable[[Mapping[str, FileDirectories]], Mapping[str, FileDirectories]]
 ) -> None:
+    """Changes the records of one object, at best effort."""
     key = state.paths.file_directories(shard)
 
     def changed(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories] | None:
@@ -228,6 +230,7 @@ def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]
 
 
 def _is_later(found: Found) -> bool:
+    """Whether a later version of the program wrote the object."""
     try:
         document = loads(found.body)
     except MalformedJson:
@@ -237,6 +240,7 @@ def _is_later(found: Found) -> bool:
 
 
 def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
+    """Returns the stored form of records."""
     whole: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if not entry.unread}
     rest: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if entry.unread}
     return dumps({"version": FORMAT, WHOLE: whole, **({INCOMPLETE: rest} if rest else {})}, sort_keys=True)
@@ -264,4 +268,5 @@ def _around(directory: str) -> str:
 
 
 def _is_inside(inner: str, outer: str) -> bool:
+    """Whether a directory is another one or inside it."""
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")

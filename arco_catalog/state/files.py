@@ -137,9 +137,12 @@ class Files:
         self._hold = hold or Hold()
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
+        """Returns the store of a location, and the key there. Raises `BadRequest`."""
         return self._find_at(_parsed(location))
 
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
+        """Returns the store of a parsed location, and the key there. Raises `BadRequest` for a location in no store of
+        the catalog."""
         if wanted.collapsed:
             raise BadRequest(
                 "The location of a file has an empty level, '.' or '..', and the catalog uses no such object: copy it "
@@ -190,6 +193,7 @@ class Files:
         return await self.read_current(location)
 
     async def _read(self, location: str, store: ObjectStore, key: str) -> bytes:
+        """Reads a metadata file. Raises errors without their tracebacks, which would keep the file in memory."""
         try:
             return await self._read_bounded(location, store, key)
         except (MetadataTooLarge, UnreadableMetadata) as error:
@@ -197,6 +201,7 @@ class Files:
             raise error.with_traceback(None) from None
 
     async def _read_bounded(self, location: str, store: ObjectStore, key: str) -> bytes:
+        """Reads a metadata file, within the memory of the request, or confirms the cached one."""
         known = self._cache.get(location)
         now = ClockReading.take(self._runtime)
         if known is not None:
@@ -279,6 +284,7 @@ class Files:
                 raise _no_such(location)
 
     async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Allocation) -> bytes:
+        """Unpacks and caches a file that was read, and returns its body. Raises `MetadataTooLarge`."""
         if len(raw) > self._max_bytes:
             raise self._too_large(location)
         body = raw
@@ -299,6 +305,7 @@ class Files:
         return body
 
     def _remember(self, location: str, file: CachedFile) -> None:
+        """Caches a file."""
         self._cache.put(location, file, file.size + len(location))
 
     async def form(
@@ -328,6 +335,7 @@ class Files:
         return made
 
     def _known(self, location: str, body: bytes) -> CachedFile | None:
+        """Returns the cached file that has this body; None without one."""
         known = self._cache.get(location)
         return known if known is not None and known.body is body else None
 
@@ -421,6 +429,7 @@ class Files:
         raise self._too_large(location)
 
     def _too_large(self, location: str) -> MetadataTooLarge:
+        """Returns the error for a file with too many bytes."""
         return MetadataTooLarge(
             f"Metadata file {location} is larger than {self._max_bytes:,} bytes, unpacked: expire snapshots with "
             "another tool, or raise --max-metadata (ARCO_MAX_METADATA)"
@@ -440,6 +449,7 @@ async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str,
 
 
 def _use_and_free(use: Callable[[JsonObject], T], document: JsonObject) -> T:
+    """Returns what `use` makes of a document, and frees its long parts."""
     try:
         return use(document)
     finally:
@@ -454,6 +464,7 @@ async def _count(body: bytes) -> int:
 
 
 def _depth(mount: Mount) -> int:
+    """Returns the number of levels of a store's root."""
     return len(mount.root.segments)
 
 
@@ -490,12 +501,14 @@ def _end_of_padding(raw: bytes, place: int) -> int:
 
 
 def _packed(body: bytes) -> bytes:
+    """Compresses a metadata file."""
     from gzip import compress  # deferred: few tables have compressed metadata files
 
     return compress(body, 6, mtime=0)
 
 
 def _no_such(location: str) -> NotFound:
+    """Returns the error for a missing file."""
     return NotFound(f"Failed to open input stream for file: {location}")
 
 

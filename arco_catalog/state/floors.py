@@ -52,21 +52,25 @@ async def forget_floors(state: State, entities: Collection[str]) -> None:
 
 
 def _raised(ours: Floors, stored: Floors) -> Floors | None:
+    """Returns the stored floors with the higher ones of ours; None if none is higher."""
     higher = {entity: ms for entity, ms in ours.items() if stored.get(entity, ms - 1) < ms}
     return {**stored, **higher} if higher else None
 
 
 def _without(gone: Floors, stored: Floors) -> Floors | None:
+    """Returns the stored floors without some entities; None if they have none of these."""
     kept = {entity: ms for entity, ms in stored.items() if entity not in gone}
     return kept if len(kept) < len(stored) else None
 
 
 async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | None]) -> None:
+    """Changes the floors of one object until the write is applied."""
     key = state.paths.floors(shard)
     await update_until_applied(state, key, partial(parse_floors, key), mutate, _encoded)
 
 
 async def _read(state: State, shard: int) -> Floors:
+    """Reads the floors of one object."""
     key = state.paths.floors(shard)
     return parse_floors(key, await state.read(key))
 
@@ -81,15 +85,18 @@ def parse_floors(key: str, found: Found | None) -> Floors:
 
 
 def _encoded(floors: Floors) -> bytes:
+    """Returns the stored form of floors."""
     document: JsonObject = {"version": 1, "floors": dict(floors)}
     return dumps(document, sort_keys=True)
 
 
 def _shard_of(entity: str) -> int:
+    """Returns the number of the object that has an entity's floor."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 
 def _by_shard(floors: Floors) -> dict[int, dict[str, int]]:
+    """Returns floors by the number of their object."""
     shards: dict[int, dict[str, int]] = {}
     for entity, ms in floors.items():
         shards.setdefault(_shard_of(entity), {})[entity] = ms

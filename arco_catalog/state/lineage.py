@@ -118,12 +118,14 @@ def decode_event(body: bytes, where: str) -> StoredEvent:
 
 
 def _datasets(fields: Fields, field: str) -> tuple[Dataset, ...]:
+    """Reads a list of datasets. Raises `BadRequest`."""
     found = fields.optional(field, list_of(OBJECT)) or []
     _refuse_more(f"{fields.at}.{field}", len(found), MAX_DATASETS)
     return tuple(_dataset(Fields(each, f"{fields.at}.{field}[{place}]")) for place, each in enumerate(found))
 
 
 def _dataset(fields: Fields) -> Dataset:
+    """Reads a dataset, with its further names and its version."""
     symlinks, version = _facet(fields, "symlinks"), _facet(fields, "version")
     identifiers = symlinks.optional("identifiers", list_of(OBJECT)) or []
     _refuse_more(f"{symlinks.at}.identifiers", len(identifiers), MAX_IDENTIFIERS)
@@ -132,10 +134,12 @@ def _dataset(fields: Fields) -> Dataset:
 
 
 def _name(fields: Fields) -> Name:
+    """Reads a namespace and a name."""
     return Name(fields.required("namespace", _text), fields.required("name", _text))
 
 
 def _run(fields: Fields) -> str | None:
+    """Reads the id of the run to which a facet refers; None without one."""
     run = fields.optional("run", OBJECT)
     return None if run is None else Fields(run, f"{fields.at}.run").required("runId", _uuid)
 
@@ -147,17 +151,20 @@ def _facet(fields: Fields, name: str) -> Fields:
 
 
 def _refuse_more(at: str, count: int, limit: int) -> None:
+    """Raises `BadRequest` for too many items."""
     if count > limit:
         raise BadRequest(f"Invalid {at}: the array has {count:,} items, and at most {limit:,} are allowed")
 
 
 def _text(value: JsonValue) -> str:
+    """Returns a text of at most `MAX_NAME` characters. Raises `ShapeError`."""
     if len(NAME(value)) > MAX_NAME:
         raise ShapeError(f"the string has {len(NAME(value)):,} characters, and at most {MAX_NAME:,} are allowed")
     return NAME(value)
 
 
 def _uuid(value: JsonValue) -> str:
+    """Returns a UUID in lower case. Raises `ShapeError`."""
     if UUID.fullmatch(STRING(value)) is None:
         raise ShapeError(f"{quoted(STRING(value))} is not a uuid")
     return STRING(value).lower()

@@ -188,6 +188,7 @@ def outermost(locations: Sequence[Location]) -> list[Location]:
 
 
 def _levels(path: str) -> tuple[str, ...]:
+    """Returns the levels of a path, without empty ones."""
     return tuple(filter(None, path.split("/")))
 
 
@@ -201,6 +202,7 @@ def _is_collapsed(scheme: str, path: str) -> bool:
 
 
 def _check_length(text: str, limit: int) -> None:
+    """Raises `BadRequest` for a location of more than `limit` bytes."""
     size = len(text.encode())
     if size > limit:
         raise BadRequest(
@@ -247,6 +249,7 @@ def is_reserved(segment: str) -> bool:
 
 @lru_cache(4_096)  # a table's files are in few folders, which are checked for each file
 def _is_reserved(segment: str) -> bool:
+    """Whether a level of a path is a folder of the catalog's own, however it is encoded."""
     return fully_decoded(segment).casefold() in RESERVED_FOLDERS
 
 
@@ -290,4 +293,5 @@ class AllowedLocations:
         return within and not folder.reserved and not self._touches_state(folder)
 
     def _touches_state(self, location: Location) -> bool:
+        """Whether a location overlaps the catalog's own records."""
         return any(location.inside(state) or state.inside(location) for state in self.forbidden)

@@ -195,6 +195,7 @@ class _EntryDecoder:
         return taken
 
     def _file(self, position: int, partition: Partition, values: "_Values") -> ContentFile:
+        """Returns the file of an entry. Raises `Unreadable`."""
         manifest = self._manifest
         status, content = values["status"], values.get("content") or DATA
         if not (0 <= status < len(_STATUSES) and 0 <= content < len(_CONTENTS)):
@@ -266,6 +267,7 @@ _REQUIRED: Final = frozenset({"status", "partition", "file_path", "file_format",
 
 
 def _statistics(values: _Values) -> FileStatistics:
+    """Returns the statistics of an entry."""
     return FileStatistics(
         _number(values["record_count"]),
         values.get("value_counts"),
@@ -277,18 +279,21 @@ def _statistics(values: _Values) -> FileStatistics:
 
 
 def _number(value: int | None) -> int:
+    """Returns a number of at least zero. Raises `Unreadable`."""
     if value is None or not 0 <= value <= MAX_LONG:
         raise Unreadable("an entry of the manifest has a number below zero, or no sequence number")
     return value
 
 
 def _format(value: str) -> str:
+    """Returns the name of a file format in lower case. Raises `Unreadable`."""
     if len(value) > MAX_FORMAT_LENGTH:
         raise Unreadable(f"an entry of the manifest has a format with a name of {len(value):,} characters")
     return value.lower()
 
 
 def _path(value: str) -> str:
+    """Returns the path of a file. Raises `Unreadable` for an empty or too long one."""
     if not 0 < len(value) <= MAX_PATH_LENGTH:
         raise Unreadable(f"an entry of the manifest has a path of {len(value):,} characters")
     return value
@@ -323,6 +328,7 @@ def _readers(
 
 
 def _checked_reader(name: str, of: JsonValue) -> Read:
+    """Returns the reader of a field. Raises `Unreadable` if the field has another type than Iceberg's."""
     branches = of if isinstance(of, list) else [of]
     if {*map(_form, branches)} <= {*_FORMS[name], *(() if name in _REQUIRED else ("null",))}:
         return reader_of(of)

@@ -13,10 +13,12 @@ _SYNC_BYTES: Final = 16
 
 
 def _field(number: int, name: str, type_: JsonValue) -> JsonObject:
+    """Returns a required field of the Avro schema."""
     return {"name": name, "type": type_, "field-id": number}
 
 
 def _optional(number: int, name: str, type_: JsonValue) -> JsonObject:
+    """Returns an optional field of the Avro schema."""
     return {"name": name, "type": ["null", type_], "default": None, "field-id": number}
 
 

@@ -45,6 +45,7 @@ def payload_hash(body: JsonValue) -> str:
 
 
 def _safe(value: JsonValue) -> JsonValue:
+    """Returns a value in which long integers are objects with a text, as other readers of JSON would round them."""
     if isinstance(value, dict):
         return {key: _safe(item) for key, item in value.items()}
     if isinstance(value, list):

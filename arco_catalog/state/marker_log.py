@@ -34,6 +34,7 @@ class MarkerLog:
         self.now_ms = 0
 
     def _key(self, slot: int) -> str:
+        """Returns the key of a slot."""
         return self._state.paths.marker_slot(self._hash, slot)
 
     async def find_earlier(self) -> None:

@@ -102,6 +102,7 @@ class _Share:
         return True
 
     async def take(self, size: int, owner: str | None, timeout_seconds: float, *, starts: bool) -> None:
+        """Waits for memory of this size. Raises `OutOfMemory` if there is none in time."""
         granted = asyncio.get_running_loop().create_future()
         waiter = _Waiter(size, owner, starts, granted)
         self._waiting.append(waiter)
@@ -121,6 +122,7 @@ class _Share:
             raise
 
     def give_back(self, size: int, owner: str | None) -> None:
+        """Gives memory back, and grants it to those who wait."""
         self._add(-size, owner)
         if CYCLE_COLLECTOR.frozen and not any(share.used for share in _LARGE_SHARES):
             CYCLE_COLLECTOR.unfreeze()
@@ -128,6 +130,7 @@ class _Share:
             self._grant()
 
     def _add(self, size: int, owner: str | None) -> None:
+        """Adds to the used memory, of all and of an owner."""
         self.used += size
         if owner is not None:
             held = self._of_owners.pop(owner, 0) + size
@@ -159,6 +162,7 @@ class _Share:
         self._waiting.extendleft(reversed(passed))
 
     def _reason(self, waiter: _Waiter) -> str:
+        """Returns in words why a waiter got no memory."""
         if self._exceeds(waiter.size, waiter.owner, waiter.starts):
             return (
                 "Other requests of the same principal use the memory that one principal may use, and did not free "

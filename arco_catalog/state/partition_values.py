@@ -47,6 +47,7 @@ class PartitionReader:
         return tuple(self._values(record)) if isinstance(record, dict) else ()
 
     def _values(self, record: Mapping[str, object]) -> Iterator[PartitionValue]:
+        """Iterates over the partition values of a record, in the order of the spec."""
         for name, convert in self._fields:
             found = None if name is None else record[name]
             yield None if found is None else convert(found)
@@ -63,6 +64,7 @@ def _name_in(schema: JsonObject, field: PartitionField) -> str | None:
 
 
 def _converter(type_name: str) -> Convert:
+    """Returns the function that checks values of a type and converts them."""
     match primitives.base_name(type_name):
         case "decimal":
             return _decimal_converter(int(type_name.rstrip(") ").rpartition(",")[2]))
@@ -73,6 +75,8 @@ def _converter(type_name: str) -> Convert:
 
 
 def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
+    """Returns a function that accepts values of these Python types alone."""
+
     def convert(value: object) -> PartitionValue:
         if type(value) in types and isinstance(value, bool | int | float | str | bytes):
             return value
@@ -82,6 +86,8 @@ def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
 
 
 def _decimal_converter(scale: int) -> Convert:
+    """Returns the function that reads decimals of this scale."""
+
     def convert(value: object) -> PartitionValue:
         if not isinstance(value, bytes) or len(value) > MAX_DECIMAL_BYTES:
             raise Unreadable("a partition of the manifest has no decimal where its spec has one")
@@ -92,6 +98,7 @@ def _decimal_converter(scale: int) -> Convert:
 
 
 def _uuid(value: object) -> PartitionValue:
+    """Returns the bytes of a UUID. Raises `Unreadable`."""
     found = UUID(value).bytes if isinstance(value, str) else value  # text as some writers have it
     if not isinstance(found, bytes) or len(found) != UUID_BYTES:
         raise Unreadable("a partition of the manifest has no UUID where its spec has one")

@@ -24,6 +24,7 @@ class Paths:
     folder: str = "_catalog"
 
     def _under(self, rest: str) -> str:
+        """Returns a path below the catalog's root."""
         return f"{self.root}/{rest}" if self.root else rest
 
     @cached_property
@@ -322,6 +323,7 @@ def day_of(ms: int) -> date:
 
 
 def _day(text: str) -> date | None:
+    """Returns the date in a path; None for any other text."""
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -166,6 +166,7 @@ def links_to(chunk: Chunk | None) -> tuple[str, ...]:
 
 
 def _manifest(entry: object, key: str) -> ReachedFile:
+    """Reads a manifest in a purge's inventory. Raises `InternalError`."""
     match entry:
         case [str(location), int(size)]:
             return ReachedFile(location, size)

@@ -172,6 +172,7 @@ class Progress:
 
 
 def _phase_of(checkpoint: JsonObject) -> Phase:
+    """Returns the phase in a checkpoint. Raises `InternalError`."""
     name = optional_text(checkpoint, "phase") or Phase.DATA.value
     try:
         return Phase(name)

@@ -83,6 +83,8 @@ class Reads:
     def _found(
         cls, head: RegistryState, keys: Iterable[str], ends: Mapping[str, str | None], holds: Iterable[str]
     ) -> Self:
+        """Returns the digests of what was read from the index: keys, ranges of prefixes up to `ends`, and holds on
+        locations."""
         index = head.index
         return cls(
             settings=_digest({name: value for name, value in head.document.items() if name not in _HISTORY}),
@@ -137,11 +139,13 @@ def _later(one: str | None, other: str | None) -> str | None:
 
 
 def _digest_up_to(index: Index, prefix: str, last: str | None) -> str:
+    """Returns the digest of the entries below a prefix up to the key `last`; of all for None."""
     scanned = index.scan(prefix)
     return _digest_of_all(scanned if last is None else ((key, entry) for key, entry in scanned if key <= last))
 
 
 def _digest_of_all(entries: Iterable[tuple[str, JsonObject]]) -> str:
+    """Returns the digest of these entries."""
     found = sha256()
     for key, entry in entries:
         found.update(encode_line(key, entry) + b"\n")
@@ -149,4 +153,5 @@ def _digest_of_all(entries: Iterable[tuple[str, JsonObject]]) -> str:
 
 
 def _digest(value: JsonValue) -> str:
+    """Returns the digest of a value."""
     return sha256(dumps(value, sort_keys=True)).hexdigest()

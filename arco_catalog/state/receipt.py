@@ -100,6 +100,7 @@ def encode(receipt: JsonObject) -> bytes:
 
 
 def _replaced(stage: Stage, base: MetadataFile | None) -> JsonObject:
+    """Returns the fields of a receipt about the replaced metadata file."""
     return {
         f"{_BASE[stage]}_metadata_location": None if base is None else base.location,
         f"{_BASE[stage]}_metadata_ms": None if base is None else base.ms,

@@ -80,6 +80,7 @@ class _Group:
     size: int = 0
 
     def add(self, key: str, line: bytes | None) -> None:
+        """Adds an edit of a key; without a line it removes the key."""
         self.lines.append((key, line))
         self.size += len(key if line is None else line)
 
@@ -180,6 +181,7 @@ def _largest(groups: Iterator[_Group], buffers: Mapping[str, int], limit: int) -
 
 
 def _merged(base: Segment | None, edits: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes]:
+    """Returns the lines of a segment after some edits, by key."""
     lines = {} if base is None else {decode_line(line)[0]: line for line in base.lines}
     for key, line in edits:
         if line is None:

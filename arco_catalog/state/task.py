@@ -257,11 +257,13 @@ class Task:
         return Task(self._successor(record, Status.SUBMITTED, at_ms, changes))
 
     def _next(self, record: str, status: Status, at_ms: int, changes: JsonObject) -> "Task":
+        """Returns the next version of the task. Raises `InternalError` for a transition that is not allowed."""
         if status is not self.status and status not in TRANSITIONS[self.status]:
             raise InternalError(f"task {self.id} is {self.status} and cannot become {status}")
         return Task(self._successor(record, status, at_ms, changes))
 
     def _successor(self, record: str, status: Status, at_ms: int, changes: JsonObject) -> JsonObject:
+        """Returns the document of the next version."""
         since: JsonObject = {} if status is self.status else {"last_status_change_ts": at_ms}
         return {
             **self.document,
@@ -280,6 +282,7 @@ def may_follow(before: Task, after: Task) -> bool:
 
 
 def _result(summary: str, extended: str | None) -> JsonObject:
+    """Returns the fields of a result, cut to their limits."""
     return {
         "result_summary": summary[:MAX_RESULT],
         "result_extended": None if extended is None else extended[:MAX_RESULT],

@@ -148,6 +148,7 @@ async def due_hints(state: State, after: Cursor | Hint | None = None) -> DueHint
 
 
 async def _oldest_due(state: State, after: Hint | None) -> DueHints:
+    """Lists all hints, and returns the oldest due ones after `after`."""
     due: list[Hint] = []
     scheduled = 0
     async with aclosing(all_hints(state)) as hints:
@@ -170,14 +171,17 @@ async def all_hints(state: State) -> AsyncGenerator[Hint, None]:
 
 
 def _hints(state: State, page: Page) -> list[Hint]:
+    """Returns the hints in a page of the store's listing."""
     named = [(listed, state.paths.read_open_task(listed.key)) for listed in page.entries]
     return [Hint(listed.key, *hint, listed.written_ms, page.now_ms) for listed, hint in named if hint is not None]
 
 
 def _age(hint: Hint) -> tuple[int, str]:
+    """Returns the sort key of hints: those that are due longest come first."""
     return hint.not_before_ms, hint.task
 
 
 def _number(key: str) -> int:
+    """Returns the number of a task's version by its key; 0 for any other key."""
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() else 0

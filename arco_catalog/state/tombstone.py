@@ -158,4 +158,5 @@ class Tombstone:
         }
 
     def _with(self, **changes: str | int) -> dict[str, JsonObject | None]:
+        """Returns the edit that changes some fields of the tombstone."""
         return {self.key: {**self.json, **changes}}

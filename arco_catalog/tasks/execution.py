@@ -156,6 +156,7 @@ class Execution:
             raise EarlierLeases(when_ms, "the rest of the task waits for the end of the leases of earlier workers")
 
     def _quiet_left_ms(self) -> int:
+        """Returns for how long the worker still waits for earlier leases to end."""
         return max(0, self._quiet_ms - self._began.elapsed_ms())
 
     async def start(self) -> None:

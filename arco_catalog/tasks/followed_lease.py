@@ -23,6 +23,7 @@ class _Observation:
     age_ms: int
 
     def left_ms(self) -> int:
+        """Returns for how long the lease can be trusted."""
         return min(self.lease.left_ms() - self.age_ms, TRUSTED_MS - self.lease.elapsed_ms())
 
 
@@ -49,6 +50,7 @@ class FollowedLease:
         return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + self._require())
 
     def _require(self) -> int:
+        """Returns for how long the lease can be trusted. Raises `LeaseLost` if it has ended."""
         left_ms = self._left_ms()
         if left_ms <= 0:
             raise LeaseLost("the lease of the task has run out, or was not confirmed in time by a read of the task")
@@ -58,6 +60,7 @@ class FollowedLease:
         return 0 if self._observation is None else self._observation.left_ms()
 
     async def _read(self) -> None:
+        """Reads the task to confirm that this worker still has its lease. Raises `LeaseLost`."""
         runtime = self._catalog.runtime
         before = Lease.from_now(runtime, 0)
         stored = await read_task(task_session(self._catalog, self._task, runtime.now_ms() + READ_MS).state, self._task)

@@ -71,7 +71,7 @@ async def keep_working(workers: Workers, runtime: Runtime, wake_up: WakeUp, repo
     woken: set[str] = set()
     async with asyncio.TaskGroup() as group:
         while True:
-            there = await _there(workers)
+            there = await _list_workers(workers)
             under_way = {root: {look for look in looks if not look.done()} for root, looks in under_way.items()}
             for root, worker in there.items():
                 looks = under_way.setdefault(root, set())
@@ -81,7 +81,8 @@ async def keep_working(workers: Workers, runtime: Runtime, wake_up: WakeUp, repo
             woken = await wake_up.wait(SOON_SECONDS if woken else pause)
 
 
-async def _there(workers: Workers) -> Mapping[str, Worker]:
+async def _list_workers(workers: Workers) -> Mapping[str, Worker]:
+    """Returns the workers of the catalogs that exist now; none if these can't be listed."""
     try:
         return await workers()
     except (StoreError, CatalogError) as error:
@@ -90,6 +91,7 @@ async def _there(workers: Workers) -> Mapping[str, Worker]:
 
 
 async def _work(root: str, worker: Worker, slots: asyncio.Semaphore, report: Report) -> None:
+    """Runs the due tasks of one catalog, and reports their numbers."""
     async with slots:
         try:
             await worker.run_until_idle()

@@ -31,6 +31,7 @@ class RetryPolicy:
 
 
 def _changed(policy: RetryPolicy, what: str, text: str) -> RetryPolicy:
+    """Returns a retry policy with another value of the property `what`. Raises `ValueError`."""
     match what:
         case "max-attempts":
             return replace(policy, max_attempts=_at_least(1, int(text)))
@@ -83,6 +84,7 @@ class TaskPolicies:
         return cls.parse({name.strip(): text.strip() for name, _, text in (pair.partition("=") for pair in pairs)})
 
     def _with(self, name: str, text: str) -> "TaskPolicies":
+        """Returns the policies with another value of a property. Raises `ValueError`."""
         if name == LEASE:
             return replace(self, lease_ms=_at_least(1_000, parse_duration(text)))
         kind, _, what = name.removeprefix(POLICIES).rpartition(".")
@@ -98,6 +100,7 @@ class TaskPolicies:
 
 
 def _at_least(least: Number, value: Number) -> Number:
+    """Returns the value. Raises `ValueError` if it is less than `least`."""
     if not value >= least:
         raise ValueError(f"the value must be at least {least}, not {value}, in milliseconds if it is a length of time")
     return value

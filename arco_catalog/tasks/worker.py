@@ -105,6 +105,7 @@ class Worker:
         return executed
 
     async def _prepare(self) -> None:
+        """Makes the tasks that are due on a schedule, at best effort."""
         if self._preparation is None:
             return
         try:
@@ -282,6 +283,7 @@ class Worker:
             _LOG.warning("%s was not given back, and others wait for the lease's end: %s", name, error)
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
+        """Executes a task in its lease, and records the result: success, failure, or when it runs again."""
         try:
             finished = await _while_leased(execution, executor.execute(execution))
         except LeaseLost:
@@ -328,6 +330,7 @@ class Worker:
     async def _schedule(
         self, execution: Execution, when_ms: int, attempts: int, summary: str, extended: str | None
     ) -> None:
+        """Records that the task runs again at `when_ms`."""
         task, state = execution.task, execution.session().state
         await put_hint(state, task.id, when_ms)
         await execution.advance(
@@ -344,6 +347,7 @@ class Worker:
             await self._remove_hint(task)
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
+        """Records that the task has failed for good."""
         _LOG.error("%s has failed, and no worker retries it: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)
@@ -351,6 +355,7 @@ class Worker:
     async def _end(
         self, execution: Execution, status: Status, finished: TaskResult, extended: str | None = None
     ) -> None:
+        """Records the last version of the task, and removes its hint."""
         details = dumps(finished.details).decode() if finished.details else extended
         await execution.advance(
             lambda task: task.ended(
@@ -372,6 +377,7 @@ class Worker:
             await remove_hint(state, state.paths.open_task(task.id, task.next_run_ms))
 
     def _session(self, task: str) -> Session:
+        """Returns a session for one task, with a deadline."""
         return task_session(self._catalog, task, self._runtime.now_ms() + CALLS_MS)
 
 

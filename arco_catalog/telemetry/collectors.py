@@ -61,6 +61,7 @@ class Collectors:
 
 
 def _collector(help_: str, series: Series, registry: CollectorRegistry) -> Collector:
+    """Returns the collector of Prometheus's library for a series."""
     if series.kind == "counter":
         return Counter(series.name, help_, series.labels, registry=registry)
     if series.kind == "histogram":

@@ -78,5 +78,6 @@ class MetricLine:
 
 
 def _directive(namespace: str, dimensions: Sequence[str], metrics: Metrics) -> JsonObject:
+    """Returns the directive by which CloudWatch makes metrics of a log line."""
     named: list[JsonValue] = [{"Name": name, "Unit": unit} for name, unit in metrics.items()]
     return {"Namespace": namespace, "Dimensions": [[*dimensions]], "Metrics": named}

@@ -49,6 +49,7 @@ class TextFormatter(logging.Formatter):
     it."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Formats a record as a line, and the lines of its exception."""
         line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
         return "\n".join([line, *(f"  {_safe(line)}" for line in _exception_lines(record))])
 
@@ -58,6 +59,7 @@ class JsonFormatter(logging.Formatter):
     the classes and frames of it, of the causes and of a group's members."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Formats a record as an object in JSON."""
         facts: JsonObject = {
             "time": utc_time(_ms(record)),
             "level": record.levelname.lower(),
@@ -69,6 +71,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _ms(record: logging.LogRecord) -> int:
+    """Returns the time of a record in milliseconds."""
     return int(record.created * 1000)
 
 
@@ -79,6 +82,7 @@ def _safe(text: str) -> str:
 
 
 def _exception_lines(record: logging.LogRecord) -> list[str]:
+    """Returns the lines about a record's exception and its causes."""
     raised: _Raised | None = record.exc_info
     if raised is None or raised[1] is None:
         return []
@@ -101,6 +105,8 @@ def _chain(first: BaseException) -> Iterator[BaseException]:
 
 
 def _lines(error: BaseException) -> Iterator[str]:
+    """Iterates over the lines about one exception. Only errors of our own have their text, as others may have
+    secrets."""
     text = f": {error}" if isinstance(error, CatalogError | StoreError) else ""
     yield f"{type(error).__module__}.{type(error).__qualname__}{text}"
     for frame in extract_tb(error.__traceback__):

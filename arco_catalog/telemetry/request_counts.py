@@ -69,6 +69,7 @@ class RequestCounts:
         self._count_change(log)
 
     def _count_errors(self, log: RequestLog) -> None:
+        """Counts a server error, a stale key and a denied privilege."""
         if log.failed:
             self._server_errors.inc()
         if log.has_stale_key:
@@ -77,6 +78,7 @@ class RequestCounts:
             self._denials.labels(log.stats.denied[0]).inc()
 
     def _count_store(self, log: RequestLog) -> None:
+        """Counts the calls to the store, their durations and bytes."""
         called = log.store.totals()
         for call in log.store.trace:
             if call.outcome:
@@ -90,6 +92,7 @@ class RequestCounts:
                 counter.inc(value)
 
     def _count_change(self, log: RequestLog) -> None:
+        """Counts conflicts, outcomes, vended credentials and planned files."""
         stats = log.stats
         if stats.conflicts:
             self._conflicts.labels(log.operation).inc(stats.conflicts)

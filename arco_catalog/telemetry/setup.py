@@ -60,6 +60,7 @@ def server_telemetry(
 
 
 def _audit(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Sequence[Observer]:
+    """Returns the audit log of a function, if the variable requests one. Raises `ValueError`."""
     where = environment.get(AUDIT_LOG.name)
     if not where:
         return ()
@@ -105,6 +106,7 @@ def traces_exporter(environment: Mapping[str, str]) -> str | None:
 
 
 def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Exporter]:
+    """Returns the exporter of traces, if variables configure one. Raises `ValueError` if its library is missing."""
     exporter = traces_exporter(environment)
     if exporter is None:
         return []

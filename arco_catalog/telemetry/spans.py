@@ -110,11 +110,13 @@ class Spans:
 
 
 def _attributes(request_log: RequestLog) -> dict[str, str | int | float]:
+    """Returns the attributes of a request's span."""
     facts = request_log.facts()
     return {name: value for fact, name in ATTRIBUTES.items() if isinstance(value := facts.get(fact), str | int | float)}
 
 
 def _about(call: StoreCall) -> dict[str, str | int]:
+    """Returns the attributes of the span of a call to the store."""
     return {
         "arco.store.object": record_kind(call.key),
         "arco.store.outcome": call.outcome,
@@ -136,6 +138,7 @@ def open_spans(exporter: str, *, flush: bool) -> Spans:
 
 
 def _exporter(name: str) -> SpanExporter:
+    """Returns the exporter of spans with this name."""
     if name == "console":
         return ConsoleSpanExporter()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

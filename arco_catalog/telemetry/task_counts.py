@@ -72,6 +72,7 @@ class TaskCounts:
             self._observe(warehouse, stats)
 
     def _observe(self, warehouse: str, stats: WorkStats) -> None:
+        """Sets the gauges of due tasks by the last poll of each catalog."""
         now_ms = self._now_ms()
         look = _Look(now_ms, stats.due or 0, stats.scheduled or 0, stats.oldest_due_ms)
         looks = {**self._looks, warehouse: look}

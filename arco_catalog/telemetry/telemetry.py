@@ -86,6 +86,7 @@ class Telemetry:
                 self._drop(exporter, error)
 
     def _drop(self, where: Exporter | Observer, error: Exception) -> None:
+        """Counts and logs a request that was not exported."""
         self.dropped += 1
         _LOG.error(
             "%s failed to export a request, which is missing there; the response is not affected",

@@ -65,6 +65,7 @@ async def ensure_receipt(
 
 
 async def _read(session: Session, path: str) -> bytes | None:
+    """Returns the body of a record; None without one."""
     found = await session.state.read(path)
     return None if found is None else found.body
 

@@ -59,13 +59,15 @@ class Importer:
         async for table in tables:
             batch.append(table)
             if len(batch) == AT_ONCE:
-                for imported in await self._batch(batch):
+                for imported in await self._import_batch(batch):
                     yield imported
                 batch = []
-        for imported in await self._batch(batch):
+        for imported in await self._import_batch(batch):
             yield imported
 
-    async def _batch(self, batch: Sequence[SourceTable]) -> Sequence[ImportResult]:
+    async def _import_batch(self, batch: Sequence[SourceTable]) -> Sequence[ImportResult]:
+        """Imports or plans some tables, and returns the results. Raises the last error if all failed by the catalog or
+        the store."""
         if not batch:
             return ()
         done: Sequence[tuple[ImportResult, CatalogError | StoreError | None]]
@@ -92,6 +94,7 @@ class Importer:
             return ImportResult(table, Outcome.FAILED, str(failure)), failure
 
     async def _register(self, table: SourceTable) -> ImportResult:
+        """Registers a table under its name here, with its namespaces, unless it is here."""
         location = file_of(table)
         known, again = await self._find_here(table)
         if known is not None:
@@ -128,6 +131,7 @@ class Importer:
         await rehearsal._plan(table, prepared)
 
     async def _create_namespaces(self, namespace: Namespace) -> None:
+        """Makes a namespace and those around it, where they are missing."""
         async with self._creating_namespaces:
             for depth in range(1, len(namespace) + 1):
                 if namespace[:depth] not in self._known_namespaces:
@@ -135,6 +139,7 @@ class Importer:
                     self._known_namespaces.add(namespace[:depth])
 
     async def _create_namespace(self, namespace: Namespace) -> None:
+        """Makes a namespace with the properties of the source, if it is missing."""
         session = self._session()
         head = await session.state.head()
         if await namespace_entry(session.state, head.index, namespace) is None:
@@ -168,12 +173,14 @@ class Importer:
         return await gather(*map(prepare, batch))
 
     def _registration(self, table: SourceTable, *, overwrite: bool) -> NamedChange:
+        """Returns the change that would register a table, without committing it."""
         location, place = file_of(table), (self._session(), table.namespace, table.name)
         if table.view:
             return view_registration(*place, location)
         return table_registration(*place, location, overwrite=overwrite)
 
     async def _plan(self, table: SourceTable, prepared: Prepared) -> ImportResult:
+        """Returns what registering a table would do, after what is planned before it."""
         location, name = file_of(table), (table.namespace, table.name)
         if isinstance(prepared, ImportResult):
             return prepared
@@ -195,6 +202,7 @@ class Importer:
         return ImportResult(table, Outcome.WOULD_REGISTER_AGAIN if again else Outcome.WOULD_REGISTER)
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
+        """Plans a namespace, if it is missing."""
         session, head = self._session(), await self._planned_head()
         if await namespace_entry(session.state, head.index, namespace) is None:
             creation = namespace_creation(session, namespace, await self._properties(namespace))

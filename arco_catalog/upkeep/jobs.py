@@ -92,6 +92,7 @@ async def run_job(body: str, workplace: Workplace) -> None:
 
 
 async def _reconcile(message: Fields, workplace: Workplace) -> None:
+    """Reconciles the entity that the message names, or else all catalogs. Raises `RetryLater` if something is left."""
     entity = message.optional("entity", STRING)
     if entity is None:
         stats = await _reconcile_all(workplace)
@@ -107,6 +108,8 @@ async def _reconcile(message: Fields, workplace: Workplace) -> None:
 
 
 async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
+    """Reconciles all catalogs, and returns the sum of their numbers."""
+
     async def walk(session: Session) -> ReconcileStats:
         return await reconcile(session, should_stop=workplace.should_stop)
 

@@ -78,18 +78,20 @@ def _holder_at(index: Index, place: Location, entity: str) -> Steps[Neighbour | 
     for hold in _holds(index, inside, around, released):
         holder = text(hold, "entity")
         if holder != entity:
-            return Neighbour(holder, f"{_how(hold)} at a place that overlaps {place.uri}")
+            return Neighbour(holder, f"{_describe_hold(hold)} at a place that overlaps {place.uri}")
     return None
 
 
 def _holds(index: Index, inside: list[str], around: list[str], released: list[str]) -> Iterator[JsonObject]:
+    """Iterates over the holds on locations below some prefixes, and on folders around them."""
     for prefix in (*inside, *released):
         yield from (hold for _, hold in index.scan(prefix))
     for folder in around:
         yield from (hold for _, hold in index.holds_on(folder))
 
 
-def _how(hold: JsonObject) -> str:
+def _describe_hold(hold: JsonObject) -> str:
+    """Returns in words what an entity does at a location."""
     if purge_began(hold):
         return "is being purged"
     return "was dropped, and its files may lie" if hold.get("state") in ("dropped", "purging") else "lies"

@@ -38,6 +38,7 @@ async def reconcile_all(
 
 
 def _failed(catalog: DeployedCatalog, error: CatalogError) -> ReconcileStats:
+    """Returns the numbers of a catalog that could not be walked."""
     stats = ReconcileStats(stopped=True)
     stats.fails(f"catalog {catalog.name}: {error.message}")
     return stats

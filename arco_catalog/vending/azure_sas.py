@@ -72,6 +72,7 @@ def string_to_sign(fields: dict[str, str], resource: str) -> str:
 def _fields(
     key: DelegationKey, directory: Sequence[str], permissions: str, start_ms: int, expires_ms: int
 ) -> dict[str, str]:
+    """Returns the fields of a shared access signature, without the signature itself."""
     return {
         "sp": permissions,
         "st": iso_second(start_ms),

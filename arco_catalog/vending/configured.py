@@ -51,6 +51,7 @@ def configured_vending(
 
 
 def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
+    """Returns the server's own AWS credentials; None without any."""
     try:
         return credentials_of(S3Config.from_environment(environment).credentials)
     except StoreDenied:  # half a pair of keys: a server that needs them for its store does not start
@@ -74,6 +75,7 @@ def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -
 
 
 def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> GcsIssuer | None:
+    """Returns the issuer of credentials for GCS; None if the server's own can't be narrowed."""
     config = GcsConfig.from_environment(environment)
     if isinstance(
         config.credentials, Anonymous | AccessToken
@@ -84,6 +86,7 @@ def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, l
 
 
 def _azure(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> AzureIssuer | None:
+    """Returns the issuer of credentials for Azure; None if the server's own can't sign a delegation."""
     config = AzureConfig.from_environment(environment)
     if not isinstance(config.credentials, ClientSecret | AzureChain):  # a key of the account signs no user delegation
         return None

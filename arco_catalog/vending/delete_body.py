@@ -55,6 +55,7 @@ def keys_to_delete(body: str) -> list[str]:
 
 
 def _key(element: ElementTree.Element) -> str:
+    """Returns the key in an element of a deletion. Raises `Forbidden` for any other content."""
     children = list(element)
     if len(children) != 1 or _name(children[0]) != "Key" or children[0].attrib or len(children[0]):
         raise Forbidden("Not signed: each Object in the body of DeleteObjects must have a Key and nothing else")
@@ -62,4 +63,5 @@ def _key(element: ElementTree.Element) -> str:
 
 
 def _name(element: ElementTree.Element) -> str:
+    """Returns the name of an element without its namespace."""
     return element.tag.removeprefix(_NAMESPACE)

@@ -89,6 +89,7 @@ class GcsIssuer:
         return ExpiringToken(_token(answer, "accessToken"), _iso_ms(answer.get("expireTime")))
 
     async def _downscoped(self, source: ExpiringToken, group: Sequence[Location], *, write: bool) -> StorageCredential:
+        """Exchanges a token for one that opens these locations alone. Raises `CredentialsRefused`."""
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
             "requested_token_type": _ACCESS_TOKEN,
@@ -136,6 +137,7 @@ def _error_of(document: JsonObject) -> tuple[str, str]:
 
 
 def _token(document: JsonObject, name: str) -> str:
+    """Returns the token in an answer of Google. Raises `CredentialsRefused`."""
     token = document.get(name)
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise CredentialsRefused("Google answered with something else than an access token", "InvalidAnswer")
@@ -143,6 +145,7 @@ def _token(document: JsonObject, name: str) -> str:
 
 
 def _iso_ms(text: object) -> int:
+    """Returns a time in an answer of Google in milliseconds. Raises `CredentialsRefused`."""
     try:
         time = datetime.fromisoformat(str(text))
         if time.tzinfo is None:  # Python would take it for a time of this machine's zone

@@ -88,12 +88,15 @@ class WireOutbound:
                 await pool.close()
 
     async def _exchange(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        """Sends a request over the pool of its origin."""
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         pool = await self._pool(f"{parts.scheme}://{parts.netloc}")
         return await exchange(pool, method, target, {"host": parts.netloc, **headers}, body)
 
     async def _pool(self, origin: str) -> Pool:
+        """Returns the pool of connections to an origin, and closes the one that was unused longest if there are too
+        many."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._pools = loop, OrderedDict()

@@ -82,6 +82,7 @@ def operation_of(method: str, key: str, query: Mapping[str, str]) -> Operation:
 
 
 def _is_valid(name: str, value: str) -> bool:
+    """Whether a query parameter of an operation may have this value."""
     match name:
         case "list-type":
             return value == "2"

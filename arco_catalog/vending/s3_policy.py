@@ -77,6 +77,7 @@ def grouped(locations: Sequence[Location], config: AwsStorage, *, write: bool) -
 
 
 def _fits(locations: Sequence[Location], config: AwsStorage, write: bool) -> bool:
+    """Whether the policy for these locations is short enough for STS."""
     return len(session_policy(locations, config, write=write)) <= MAX_POLICY_CHARACTERS
 
 

@@ -137,6 +137,7 @@ class Vending:
         return await self._cache.get(key, lambda: self._counted(self._ask(config, scope, principal)))
 
     def _allows(self, config: StorageConfig) -> bool:
+        """Whether the operator's policy allows a storage configuration; if not, logs why."""
         try:
             self._policy.check_use(config)
         except BadRequest as error:
@@ -159,6 +160,7 @@ class Vending:
         return session_keys(issued[0]) if issued else None
 
     async def _own_keys(self, config: AwsStorage, checked: CheckedRequest) -> Credentials:
+        """Returns the server's AWS credentials for signing a request. Raises `Forbidden` if they must not sign it."""
         if self._issuers.signer is None:
             raise Forbidden("Not signed: this server has no AWS credentials to sign with")
         # The sender of a request chooses the server that gets the signature, not the catalog's configuration: it can
@@ -181,6 +183,7 @@ class Vending:
         return await own_credentials(self._issuers.signer.current(), "AWS", "sign")
 
     async def _counted(self, pending: Awaitable[tuple[StorageCredential, ...]]) -> tuple[StorageCredential, ...]:
+        """Returns the issued credentials, longest prefix first, and counts the outcome."""
         try:
             issued = longest_first(await pending)
         except CredentialsRefused as error:
@@ -194,6 +197,7 @@ class Vending:
         return issued
 
     async def _ask(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
+        """Has credentials issued by the issuer for this kind of storage; none without one."""
         issuers = self._issuers
         if not self._allows(config):
             return ()

@@ -57,6 +57,7 @@ class SignedRequest:
 
 
 def _text(document: JsonObject, name: str) -> str:
+    """Returns a text in a request to sign. Raises `BadRequest`."""
     value = document.get(name)
     if not isinstance(value, str) or not value:
         raise BadRequest(f"{name} of a request to sign must be a string that is not empty")
@@ -64,6 +65,7 @@ def _text(document: JsonObject, name: str) -> str:
 
 
 def _headers(document: JsonObject) -> dict[str, tuple[str, ...]]:
+    """Returns the headers in a request to sign, by lower-case name. Raises `BadRequest`."""
     given = document.get("headers")
     if not isinstance(given, dict):
         raise BadRequest("headers of a request to sign must be an object")

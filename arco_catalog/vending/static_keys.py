@@ -101,6 +101,7 @@ class StaticIssuer:
         return tuple(issued)
 
     async def _keys(self, half: int) -> tuple[StaticKeys, ...]:
+        """Returns the keys in the operator's file, read anew if `half` has changed. Raises `CredentialsRefused`."""
         if self._read is None or self._read[0] != half:
             try:
                 self._read = half, await asyncio.to_thread(self.load)
@@ -122,6 +123,7 @@ def _credential(config: AwsStorage, location: Location, key: Credentials, expire
 
 
 def _entry(entry: JsonValue, what: str) -> StaticKeys:
+    """Reads an entry of the file of keys. Raises `ValueError`."""
     if not isinstance(entry, dict) or set(entry) - {"prefix", "reader", "writer", _CONSENT}:
         raise ValueError(f"{what} of the file of keys must have prefix, reader, writer and {_CONSENT}, nothing else")
     if entry.get(_CONSENT) is not True:
@@ -145,6 +147,7 @@ def _entry(entry: JsonValue, what: str) -> StaticKeys:
 
 
 def _key(entry: JsonObject, name: str, what: str) -> Credentials | None:
+    """Reads the reader's or writer's key of an entry; None without one. Raises `ValueError`."""
     found = entry.get(name)
     if found is None:
         return None

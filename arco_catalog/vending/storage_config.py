@@ -115,6 +115,7 @@ def parse_storage_config(document: JsonObject) -> StorageConfig:
 
 
 def _aws(document: JsonObject) -> AwsStorage:
+    """Reads a storage configuration for S3. Raises `BadRequest`."""
     keys = document.get("allowedKmsKeys") or []
     if not isinstance(keys, list) or not all(isinstance(key, str) and _PRINTABLE.fullmatch(key) for key in keys):
         raise BadRequest("storageConfigInfo: allowedKmsKeys must be an array of ARNs")
@@ -134,6 +135,7 @@ def _aws(document: JsonObject) -> AwsStorage:
 
 
 def _text(document: JsonObject, name: str, form: "re.Pattern[str]" = _PRINTABLE) -> str | None:
+    """Returns a text in a storage configuration; None without one. Raises `BadRequest`."""
     value = document.get(name)
     if value is None or value == "":
         return None
@@ -143,6 +145,7 @@ def _text(document: JsonObject, name: str, form: "re.Pattern[str]" = _PRINTABLE)
 
 
 def _flag(document: JsonObject, name: str) -> bool | None:
+    """Returns a boolean in a storage configuration; None without one. Raises `BadRequest`."""
     value = document.get(name)
     if value is not None and not isinstance(value, bool):
         raise BadRequest(f"storageConfigInfo: {name} must be true or false")
@@ -150,6 +153,7 @@ def _flag(document: JsonObject, name: str) -> bool | None:
 
 
 def _url(document: JsonObject, name: str) -> str | None:
+    """Returns a URL in a storage configuration; None without one. Raises `BadRequest`."""
     text = _text(document, name)
     if text is None:
         return None

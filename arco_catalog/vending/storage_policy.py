@@ -72,6 +72,7 @@ class StoragePolicy:
             )
 
     def _check_endpoints(self, config: AwsStorage) -> None:
+        """Raises `BadRequest` for an endpoint that is neither allowed nor Amazon's own."""
         named = {
             "endpoint": config.endpoint,
             "endpointInternal": config.endpoint_internal,
@@ -87,6 +88,7 @@ class StoragePolicy:
                 )
 
     def _check_identity(self, name: str, identity: str | None) -> None:
+        """Raises `BadRequest` for a role or account that the operator does not allow."""
         if identity and not any(fnmatchcase(identity, pattern) for pattern in self.identities):
             raise BadRequest(
                 f"storageConfigInfo: {name} {identity} is not allowed: the operator lists the identities that this "
@@ -104,6 +106,7 @@ def _amazons(region: str) -> frozenset[str]:
 
 
 def _is_one_of(url: str, endpoints: frozenset[str]) -> bool:
+    """Whether a URL is one of these endpoints."""
     try:
         return _normal(url) in endpoints
     except ValueError:

@@ -88,6 +88,7 @@ class StsIssuer:
         return tuple(issued)
 
     async def _assume_role(self, config: AwsStorage, policy: str, principal: str) -> SessionKeys:
+        """Assumes the configured role with a session policy, and returns the keys of the session."""
         parameters = {
             "Action": "AssumeRole",
             "Version": "2011-06-15",
@@ -171,6 +172,7 @@ def read_answer(response: Response, role: str) -> SessionKeys:
 
 
 def _credential(config: AwsStorage, group: Sequence[Location], keys: SessionKeys, expires_ms: int) -> StorageCredential:
+    """Returns the keys of a session with the properties for clients."""
     properties = {
         **config.client_properties,
         "s3.access-key-id": keys.access_key,
@@ -193,15 +195,18 @@ def _parsed(body: bytes) -> ElementTree.Element | None:
 
 
 def _local(element: ElementTree.Element) -> str:
+    """Returns the name of an element without its namespace."""
     return element.tag.rpartition("}")[2]
 
 
 def _find(root: ElementTree.Element | None, name: str) -> str:
+    """Returns the text of the first element with a name, without unprintable characters; empty without one."""
     found = () if root is None else (element.text or "" for element in root.iter() if _local(element) == name)
     return "".join(character for character in next(iter(found), "") if character.isprintable())
 
 
 def _only_child(element: ElementTree.Element, name: str) -> ElementTree.Element:
+    """Returns the only child element with a name. Raises `CredentialsRefused`."""
     children = [child for child in element if _local(child) == name]
     if len(children) != 1:
         raise _unreadable()
@@ -209,4 +214,5 @@ def _only_child(element: ElementTree.Element, name: str) -> ElementTree.Element:
 
 
 def _unreadable() -> CredentialsRefused:
+    """Returns the error for an answer of STS that can't be read."""
     return CredentialsRefused("STS answered AssumeRole with something else than credentials", "InvalidAnswer")

@@ -67,5 +67,6 @@ def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Ro
 
 
 def _snapshot(document: JsonObject, snapshot: int) -> JsonObject:
+    """Returns the snapshot with this id in metadata; empty without one."""
     snapshots = objects_of(document.get("snapshots"))
     return next((each for each in snapshots if each.get("snapshot-id") == snapshot), {})

@@ -92,20 +92,27 @@ class Compaction:
         """Writes rows for every object of the store that the system tables do not have, and returns the counts. Raises
         `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times, and the errors of Spark, the
         store and PyIceberg."""
-        await self._until_done(self._lineage_events)
+        await self._repeat_superseded(self._add_lineage_events)
         self.opened = [self.system.open(table) for table in self._tables]
         await asyncio.to_thread(
             write_views, self.system.catalog, self.system.trino_catalog, self.views, self.system.trino_owner
         )
-        await self._until_done(self._readers)
+        await self._repeat_superseded(self._readers)
         joinable = self.system.open(tables.LINEAGE_EVENTS).number(BATCH)
-        for step in (self._receipts, self._registry, self._metadata, self._tasks, self._reports):
-            await self._until_done(step)
-        await self._until_done(partial(self._lineage, joinable))
+        for step in (
+            self._add_receipts,
+            self._add_registry_commits,
+            self._add_metadata,
+            self._add_tasks,
+            self._add_reports,
+        ):
+            await self._repeat_superseded(step)
+        await self._repeat_superseded(partial(self._lineage, joinable))
         return self.stats
 
     @property
     def _tables(self) -> Sequence[SystemTable]:
+        """Returns the tables that this run maintains; those about rights only in a realm."""
         return tables.ALL if self.realm is None else (*tables.ALL, tables.READERS)
 
     @property
@@ -127,7 +134,8 @@ class Compaction:
             self.stats.committed(table.definition, added)
             self.progress(self.stats)
 
-    async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
+    async def _repeat_superseded(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Carries out a step, again after another run has superseded its commit."""
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await step()
@@ -136,22 +144,25 @@ class Compaction:
                 await self.session.state.pause()
         return await step()
 
-    async def _receipts(self) -> None:
+    async def _add_receipts(self) -> None:
+        """Adds the new receipts to `system.commits`."""
         marks, now_ms = await late_marks(self.session.state)
         own = await self._own_entities()
         commits = self.system.open(tables.COMMITS)
         late = {mark.day for mark in marks}
-        own_keys = self._own_keys(own) | await self._own_view_keys(own)
+        own_keys = self._own_keys(own) | await self._last_commit_keys_of_views(own)
         found = find_new(self.session, RECEIPTS, commits, now_ms, self.batch_size, late=late, own=own_keys)
-        await self._dated("receipts", commits, found, partial(write_commits, frozenset(own.values())))
+        await self._write_by_day("receipts", commits, found, partial(write_commits, frozenset(own.values())))
         for mark in marks:
             if mark.old:
                 await unmark(self.session.state, mark)
 
-    async def _lineage_events(self) -> None:
+    async def _add_lineage_events(self) -> None:
+        """Adds the new OpenLineage events to their tables."""
         await self._without_marks("OpenLineage events", LINEAGE_EVENTS, tables.LINEAGE_EVENTS, write_lineage_events)
 
-    async def _reports(self) -> None:
+    async def _add_reports(self) -> None:
+        """Adds the new metrics reports to their table."""
         await self._without_marks("reports", REPORTS, tables.REPORTS, write_reports)
 
     async def _without_marks(self, name: str, source: Source, definition: SystemTable, write: WriteDated) -> None:
@@ -159,9 +170,12 @@ class Compaction:
         that no closed day is marked as having some."""
         table = self.system.open(definition)
         _, now_ms = await late_marks(self.session.state)
-        await self._dated(name, table, find_new(self.session, source, table, now_ms, self.batch_size), write)
+        await self._write_by_day(name, table, find_new(self.session, source, table, now_ms, self.batch_size), write)
 
-    async def _dated(self, name: str, table: OpenTable, found: AsyncGenerator[Batch, None], write: WriteDated) -> None:
+    async def _write_by_day(
+        self, name: str, table: OpenTable, found: AsyncGenerator[Batch, None], write: WriteDated
+    ) -> None:
+        """Writes batches of objects that are found by day, and commits each batch."""
         async with aclosing(found):
             async for batch in found:
                 number = table.number(BATCH) + 1
@@ -201,7 +215,8 @@ class Compaction:
             self.stats.commits += 1
         self.progress(self.stats)
 
-    async def _registry(self) -> None:
+    async def _add_registry_commits(self) -> None:
+        """Adds the new commits of the registry to `system.catalog_events`."""
         events = self.system.open(tables.CATALOG_EVENTS)
         new = await commits_after(self.session, events.number(REGISTRY_SEQUENCE))
         for batch in batches(new, self.batch_size):
@@ -209,7 +224,8 @@ class Compaction:
             parts = await self._execute("registry", write, [commit.id for commit in batch])
             self._append(events, parts, {REGISTRY_SEQUENCE: str(batch[-1].sequence)})
 
-    async def _metadata(self) -> None:
+    async def _add_metadata(self) -> None:
+        """Adds what the metadata files of new commits have to the tables about tables, views, snapshots and columns."""
         commits = self.system.open(tables.COMMITS)
         while True:
             opened = {table.name: self.system.open(table) for table in PROJECTED}
@@ -248,7 +264,8 @@ class Compaction:
                 self.stats.commits += 1
             self.progress(self.stats)
 
-    async def _tasks(self) -> None:
+    async def _add_tasks(self) -> None:
+        """Adds new versions of tasks to `system.tasks`."""
         table = self.system.open(tables.TASKS)
         paths = self.session.state.paths
         newest: dict[str, int] = {}
@@ -277,6 +294,7 @@ class Compaction:
     async def _execute(
         self, name: str, work: Callable[[Sequence[object]], PartResult], items: Sequence[object]
     ) -> list[PartResult]:
+        """Deals out work on items to the executors, and returns the results of the parts."""
         parts = cut(items, self.executors.parallelism, MIN_PART, MAX_PART)
         done = await asyncio.to_thread(self.executors.run, f"compact: {name}", work, parts)
         self.stats.add(done)
@@ -302,7 +320,7 @@ class Compaction:
             for location in table.entity_files
         }
 
-    async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
+    async def _last_commit_keys_of_views(self, own: Mapping[str, str]) -> set[str]:
         """Returns the commit keys of the last two commits to each view of the usual questions. `own` has the entities
         by name."""
         keys = set[str]()
@@ -332,4 +350,5 @@ async def compact(
 
 
 def _files(parts: Sequence[PartResult], table: SystemTable) -> list[DataFile]:
+    """Returns the data files that the parts have written for a table."""
     return [file for part in parts for file in part.files.get(table.name, ())]

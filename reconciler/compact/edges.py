@@ -36,6 +36,7 @@ def servo_edge(commit: Commit) -> Row:
 
 
 def _edge(event: RunEvent, edge: RunEdge) -> Row:
+    """Returns the row of an edge."""
     read, written, match = edge.read, edge.written, edge.match
     commit = None if match is None else match.commit
     snapshot = written_snapshot(written, commit)
@@ -64,10 +65,12 @@ def _edge(event: RunEvent, edge: RunEdge) -> Row:
 
 
 def _columns(side: str, table: KnownTable | None) -> Row:
+    """Returns the columns about a table at one side of an edge; none without a table."""
     if table is None:
         return {}
     return {f"{side}_entity": table.entity, f"{side}_namespace": table.namespace, f"{side}_name": table.name}
 
 
 def _digest(*parts: str | int | None) -> str:
+    """Returns the digest of values, which identifies a row."""
     return hashlib.sha256(dumps([*parts])).hexdigest()

@@ -196,6 +196,7 @@ def _commits(commits: OpenTable, entities: Sequence[str], first_ms: int) -> Mapp
 
 
 def _made(rows: Iterable[Mapping[str, object]]) -> Iterator[Commit]:
+    """Iterates over the rows of `system.commits` that have added snapshots, as commits."""
     for row in rows:
         added = cast("Sequence[int] | None", row["added_snapshot_ids"])
         if added:
@@ -214,8 +215,10 @@ def _made(rows: Iterable[Mapping[str, object]]) -> Iterator[Commit]:
 
 
 def _days(column: str, first_ms: int, end_ms: int) -> BooleanExpression:
+    """Returns the condition that a column is between two times."""
     return between(column, _time(first_ms), _time(end_ms))
 
 
 def _time(ms: int) -> str:
+    """Formats a time in milliseconds."""
     return datetime.fromtimestamp(min(max(ms, 0), LAST_TIME_MS) / 1000, UTC).isoformat()

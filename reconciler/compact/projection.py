@@ -54,6 +54,7 @@ def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
 
 
 def _table_row(version: Version, document: Metadata) -> Row:
+    """Returns the row of a table's version."""
     if isinstance(document, MissingMetadata):
         return {
             **version.columns,
@@ -91,6 +92,7 @@ def _default_fields(document: JsonObject, many: str, field: str, default: str) -
 
 
 def _view_row(version: Version, document: Metadata) -> Row:
+    """Returns the row of a view's version."""
     if isinstance(document, MissingMetadata):
         return {**version.columns, "view_uuid": version.uuid, "metadata_gone": document.value}
     current = document.get("current-version-id")
@@ -110,6 +112,7 @@ def _view_row(version: Version, document: Metadata) -> Row:
 
 
 def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
+    """Iterates over the rows of snapshots that a version has added."""
     shared = version.commit_columns
     if isinstance(document, MissingMetadata):
         for snapshot in version.added_snapshot_ids:
@@ -147,6 +150,7 @@ def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]
 
 
 def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
+    """Iterates over the rows of refs that a version has."""
     if isinstance(document, MissingMetadata):
         return
     found: Mapping[str, JsonObject] = {
@@ -162,6 +166,7 @@ def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
+    """Iterates over the rows of columns that a version has."""
     schema = _current_schema(version, document)
     shared: Row = {
         **version.columns,
@@ -182,6 +187,7 @@ def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
 
 
 def _current_schema(version: Version, document: JsonObject) -> JsonObject:
+    """Returns the schema of a version; of a view that of its current view version."""
     schemas = objects_of(document.get("schemas"))
     schema_id = document.get("current-schema-id")
     if version.is_view:

@@ -49,6 +49,7 @@ class Source:
 
 
 def _day_of_committed(paths: Paths, key: str) -> date | None:
+    """Returns the day of a committed receipt by its key; None for any other key."""
     return paths.read_receipt_day(key) if f"/{COMMITTED}/" in key else None
 
 
@@ -149,4 +150,5 @@ def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:
 
 
 def _name(key: str) -> str:
+    """Returns the digest in the key of a stored event."""
     return digest_in(key.rpartition("/")[2].removesuffix(".json"))

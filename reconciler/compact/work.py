@@ -212,12 +212,15 @@ def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: S
 
 
 def _name(key: str) -> str:
+    """Returns the name of an object without its folder and ending."""
     return key.rpartition("/")[2].removesuffix(".json")
 
 
 def _run(
     config: CatalogConfig, targets: Sequence[Target], items: Sequence[T], work: Callable[[_Part, T], Awaitable[None]]
 ) -> PartResult:
+    """Works on the items of a part in an executor, and returns the written files."""
+
     async def run() -> PartResult:
         async with config.session() as session:
             part = _Part(session, targets)

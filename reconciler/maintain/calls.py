@@ -56,10 +56,12 @@ class Call:
 
 
 def _identifier(name: str) -> str:
+    """Quotes a name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _literal(value: Argument) -> str:
+    """Formats an argument of a procedure for Spark SQL."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -74,6 +76,7 @@ def _literal(value: Argument) -> str:
 
 
 def _json_value(value: Argument) -> str | int | bool | JsonObject:
+    """Returns an argument of a procedure as JSON."""
     match value:
         case Time(ms):
             return _utc(ms)
@@ -84,9 +87,11 @@ def _json_value(value: Argument) -> str | int | bool | JsonObject:
 
 
 def _text(value: str) -> str:
+    """Quotes a text for Spark SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def _utc(ms: int) -> str:
+    """Formats a time for Spark SQL."""
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03} UTC"

@@ -161,9 +161,11 @@ class _Reading:
                 self.records += records
 
     def _group(self, partition: str) -> tuple[list[DataFile], list[int]]:
+        """Returns the lists of data files and of position deletes of a partition."""
         return self.groups.setdefault(partition, ([], []))
 
     def _spec(self, manifest: JsonObject) -> int:
+        """Returns the id of a manifest's partition spec."""
         spec_id = long_of(manifest.get("partition_spec_id"))
         return self.spec if spec_id is None else spec_id
 
@@ -202,4 +204,5 @@ def _bound(bounds: object) -> bytes | None:
 
 
 def _lengths(manifests: Sequence[JsonObject]) -> tuple[int, ...]:
+    """Returns the lengths of manifests in bytes."""
     return tuple(long_of(each.get("manifest_length")) or 0 for each in manifests)

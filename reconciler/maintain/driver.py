@@ -176,6 +176,7 @@ class Maintenance:
         return found
 
     def _skip(self, table: TableRef, reason: str) -> None:
+        """Counts and reports a table that is left to a later run."""
         self.stats.left += 1
         self.observer.on_skip(table, reason)
 

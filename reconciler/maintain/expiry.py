@@ -14,6 +14,7 @@ def expired_snapshots(figures: Figures, retention: Retention, now_ms: int) -> fr
 
 
 def _as_metadata(snapshot: Snapshot) -> metadata.Snapshot:
+    """Returns a snapshot in the form of table metadata."""
     found: metadata.Snapshot = {"snapshot-id": snapshot.id, "timestamp-ms": snapshot.at_ms}
     if snapshot.parent is not None:
         found["parent-snapshot-id"] = snapshot.parent
@@ -21,6 +22,7 @@ def _as_metadata(snapshot: Snapshot) -> metadata.Snapshot:
 
 
 def _ref_as_metadata(ref: Ref) -> metadata.SnapshotRef:
+    """Returns a ref in the form of table metadata."""
     found: metadata.SnapshotRef = {"snapshot-id": ref.snapshot, "type": "branch" if ref.branch else "tag"}
     if ref.max_age_ms is not None:
         found["max-snapshot-age-ms"] = ref.max_age_ms

@@ -125,6 +125,7 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
 
 
 def _snapshot(snapshot: JsonObject) -> Snapshot:
+    """Reads a snapshot in the metadata."""
     return Snapshot(
         long_of(snapshot.get("snapshot-id")) or 0,
         long_of(snapshot.get("parent-snapshot-id")),
@@ -134,6 +135,7 @@ def _snapshot(snapshot: JsonObject) -> Snapshot:
 
 
 def _refs(document: JsonObject, current: int | None) -> Sequence[Ref]:
+    """Reads the refs in the metadata, with main for the current snapshot if it is missing."""
     refs = [
         Ref(
             name,

@@ -63,6 +63,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 async def _plan(parsed: argparse.Namespace) -> MaintenanceStats:
+    """Prints what is due, and changes nothing. Returns the numbers."""
     async with catalog_of(parsed).session() as session:
         maintenance = Maintenance(session, _rows(parsed), _budget(parsed), Report(_print))
         await maintenance.plan()
@@ -70,6 +71,7 @@ async def _plan(parsed: argparse.Namespace) -> MaintenanceStats:
 
 
 def _maintain(parsed: argparse.Namespace) -> MaintenanceStats:
+    """Calls the procedures that are due, and returns the numbers."""
     with spark_of(parsed, "arco-maintain", launch_settings(parsed)) as context:
         try:
             require_iceberg(context)
@@ -125,16 +127,19 @@ def catalog_settings(parsed: argparse.Namespace, environment: Mapping[str, str])
 
 
 def _print(text: str) -> None:
+    """Writes text on standard output at once."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def _rows(parsed: argparse.Namespace) -> MaintenanceTable:
+    """Returns the table `system.maintenance`."""
     runtime = SystemRuntime()
     return MaintenanceTable(connection.system_tables(parsed, runtime), runtime)
 
 
 def _budget(parsed: argparse.Namespace) -> Budget:
+    """Returns the limits of bytes and time for a run."""
     return Budget.of(SystemRuntime(), parsed.max_bytes, parsed.minutes)
 
 

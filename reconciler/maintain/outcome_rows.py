@@ -53,6 +53,7 @@ class MaintenanceTable:
     runtime: Runtime
 
     def last_task(self, entity: str) -> str:
+        """Returns the id of the last maintenance task of an entity; empty without one."""
         table = self._existing()
         if table is None:
             return ""
@@ -61,6 +62,7 @@ class MaintenanceTable:
         return "" if newest is None else str(newest["task_id"])
 
     def last_orphan_removals(self) -> Mapping[str, int]:
+        """Returns by entity when orphan files were last removed, in milliseconds."""
         table = self._existing()
         if table is None:
             return {}
@@ -72,6 +74,7 @@ class MaintenanceTable:
         return found
 
     def write(self, task: str, rows: Sequence[Row]) -> None:
+        """Adds the rows of a task, unless they were added before."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             table = self.system.open(MAINTENANCE)
             if table.rows(equal("task_id", task), "step").num_rows:
@@ -84,6 +87,7 @@ class MaintenanceTable:
                 time.sleep(growing_pause_s(self.runtime.random(), attempt, PAUSE_S))
 
     def _existing(self) -> OpenTable | None:
+        """Returns the table; None if it does not exist."""
         try:
             return OpenTable(MAINTENANCE, self.system.catalog.load_table((NAMESPACE, MAINTENANCE.name)))
         except NoSuchTableError:

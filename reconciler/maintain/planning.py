@@ -121,20 +121,21 @@ def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy
     try:
         match procedure:
             case Procedure.REWRITE_DATA_FILES:
-                return _data(figures, policy, DataCompaction.of(policy), now)
+                return _plan_data_files(figures, policy, DataCompaction.of(policy), now)
             case Procedure.REWRITE_POSITION_DELETE_FILES:
-                return _position_deletes(figures, policy, DataCompaction.of(policy))
+                return _plan_position_deletes(figures, policy, DataCompaction.of(policy))
             case Procedure.REWRITE_MANIFESTS:
-                return _manifests(figures, policy, MetadataCompaction.of(policy))
+                return _plan_manifests(figures, policy, MetadataCompaction.of(policy))
             case Procedure.EXPIRE_SNAPSHOTS:
-                return _snapshots(figures, policy, SnapshotExpiry.of(policy), now)
+                return _plan_expiry(figures, policy, SnapshotExpiry.of(policy), now)
             case Procedure.REMOVE_ORPHAN_FILES:
-                return _orphans(figures, policy, OrphanFileRemoval.of(policy), now)
+                return _plan_orphan_removal(figures, policy, OrphanFileRemoval.of(policy), now)
     except InvalidPolicy as unclear:
         return HeldBack(procedure, policy, str(unclear))
 
 
-def _data(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now) -> Step | HeldBack | None:
+def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now) -> Step | HeldBack | None:
+    """Returns the step that rewrites data files, or why it is held back; None if nothing is due."""
     target = compaction.target_bytes or _number(figures, "write.target-file-size-bytes", TARGET_BYTES)
     if compaction.strategy == "sort" and compaction.order is None and not figures.sorted:
         return HeldBack(
@@ -215,7 +216,8 @@ def split_rewrite(step: Step) -> Call:
     return Call(step.call.procedure, {**step.call.arguments, "options": {**options, **parts}})
 
 
-def _position_deletes(figures: Figures, policy: Policy, compaction: DataCompaction) -> Step | None:
+def _plan_position_deletes(figures: Figures, policy: Policy, compaction: DataCompaction) -> Step | None:
+    """Returns the step that rewrites files of position deletes; None if nothing is due."""
     target = _number(figures, "write.delete.target-file-size-bytes", DELETES_TARGET_BYTES)
     groups = ([DataFile(each) for each in group.position_deletes] for group in figures.groups)
     rewrite = Selection.of(groups, Criteria.of(target, {}))
@@ -234,7 +236,8 @@ def _position_deletes(figures: Figures, policy: Policy, compaction: DataCompacti
     )
 
 
-def _manifests(figures: Figures, policy: Policy, compaction: MetadataCompaction) -> Step | None:
+def _plan_manifests(figures: Figures, policy: Policy, compaction: MetadataCompaction) -> Step | None:
+    """Returns the step that rewrites manifests; None if nothing is due."""
     target = _number(figures, "commit.manifest.target-size-bytes", MANIFEST_BYTES)
     manifests = figures.manifests
     needed = sum(-(-sum(sizes) // target) for sizes in (manifests.data, manifests.deletes) if sizes)
@@ -252,7 +255,8 @@ def _manifests(figures: Figures, policy: Policy, compaction: MetadataCompaction)
     )
 
 
-def _snapshots(figures: Figures, policy: Policy, expiry: SnapshotExpiry, now: Now) -> Step | HeldBack | None:
+def _plan_expiry(figures: Figures, policy: Policy, expiry: SnapshotExpiry, now: Now) -> Step | HeldBack | None:
+    """Returns the step that expires snapshots, or why it is held back; None if nothing is due."""
     if not _gc_enabled(figures):
         return _gc_disabled(Procedure.EXPIRE_SNAPSHOTS, policy)
     age_ms = expiry.max_age_ms
@@ -273,7 +277,10 @@ def _snapshots(figures: Figures, policy: Policy, expiry: SnapshotExpiry, now: No
     )
 
 
-def _orphans(figures: Figures, policy: Policy, removal: OrphanFileRemoval, now: Now) -> Step | HeldBack | None:
+def _plan_orphan_removal(
+    figures: Figures, policy: Policy, removal: OrphanFileRemoval, now: Now
+) -> Step | HeldBack | None:
+    """Returns the step that removes orphan files, or why it is held back; None if nothing is due."""
     if not _gc_enabled(figures):
         return _gc_disabled(Procedure.REMOVE_ORPHAN_FILES, policy)
     if len(removal.locations) > 1:
@@ -298,10 +305,12 @@ def _orphans(figures: Figures, policy: Policy, removal: OrphanFileRemoval, now: 
 
 
 def _gc_enabled(figures: Figures) -> bool:
+    """Whether the table allows files to be deleted."""
     return table.allows_deletes({"properties": {**figures.properties}})
 
 
 def _gc_disabled(procedure: Procedure, policy: Policy) -> HeldBack:
+    """Returns the held back procedure for a table that does not allow files to be deleted."""
     return HeldBack(procedure, policy, "the table's property gc.enabled is false: its files must not be deleted")
 
 

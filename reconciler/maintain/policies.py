@@ -126,10 +126,12 @@ class OrphanFileRemoval:
 
 
 def _text(value: JsonValue) -> str:
+    """Returns a value as the text of an option."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _strategy(value: JsonValue) -> str:
+    """Returns the name of a strategy as Iceberg knows it. Raises `ValueError`."""
     known = STRATEGIES.get(str(value).lower())
     if known is None:
         raise ValueError(f"expected one of the strategies {', '.join(STRATEGIES)}, got {value}")

@@ -136,8 +136,10 @@ class Progress:
 
 
 def _entry(procedure: StartedProcedure | ProcedureOutcome) -> JsonObject:
+    """Returns the stored form of a procedure's progress."""
     return {"procedure": procedure.procedure.value, _DETAILS: procedure.details}
 
 
 def _parse_entry(entry: JsonObject) -> tuple[Procedure, JsonObject]:
+    """Reads the stored form of a procedure's progress."""
     return Procedure(str(entry.get("procedure"))), object_of(entry.get(_DETAILS))

@@ -83,6 +83,7 @@ class Criteria:
         return -(-sum(file.size for file in files) // self.target)
 
     def _is_wrong_size(self, file: DataFile) -> bool:
+        """Whether a file is smaller or larger than the limits."""
         return not self.min_bytes <= file.size <= self.max_bytes
 
     def _pack(self, files: Sequence[DataFile]) -> Iterator[Sequence[DataFile]]:
@@ -100,6 +101,8 @@ class Criteria:
             yield group
 
     def _is_worthwhile(self, group: Sequence[DataFile]) -> bool:
+        """Whether a group of files is to be rewritten: there are enough of them, or they are too large or have many
+        deletes."""
         size = sum(file.size for file in group)
         combines = len(group) > 1 and (len(group) >= self.min_input_files or size > self.target)
         return combines or size > self.max_bytes or any(map(self.has_many_deletes, group))

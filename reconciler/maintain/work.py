@@ -90,6 +90,7 @@ class MaintenanceExecutor:
         await self._write_rows(execution, table_of(execution.task.payload), progress)
 
     async def _write_rows(self, execution: Execution, table: TableRef, progress: Progress) -> None:
+        """Writes the rows about a task's outcomes, if it has any."""
         rows = progress.rows(execution.task.id, table)
         if rows:
             execution.check()
@@ -180,6 +181,8 @@ class _TableWork:
         return ending
 
     async def _decide(self, procedure: Procedure) -> tuple[Figures | None, Step | HeldBack | None]:
+        """Returns the figures of the table as it is now, and the step or why it is held back; None for both if the
+        table no longer exists."""
         session = self.execution.session()
         removed_ms = None
         if procedure is Procedure.REMOVE_ORPHAN_FILES:  # read now: another task may have removed them since the plan
@@ -194,6 +197,7 @@ class _TableWork:
     async def _end(
         self, started: StartedProcedure, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject
     ) -> None:
+        """Saves and reports the outcome of a procedure."""
         ended = started.ended(outcome, explanation, after, result, self._now_ms())
         self.progress = self.progress.with_outcome(ended)
         await self.execution.save(self.progress.to_json())
@@ -225,4 +229,5 @@ def _outcome_of_started(decision: HeldBack | None, figures: Figures | None) -> t
 
 
 def _summary(figures: Figures | None) -> JsonObject:
+    """Returns the summary of figures; empty without any."""
     return {} if figures is None else figures.summary()

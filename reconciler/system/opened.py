@@ -85,6 +85,7 @@ class SystemTables:
         return OpenTable(table, found)
 
     def _create(self, table: SystemTable) -> Table:
+        """Makes a table of the pipeline, and its namespace; returns the one that another run has made meanwhile."""
         schema = schema_of(table)
         watermark = {} if table.watermark is None else {table.watermark: "0"}
         with suppress(NamespaceAlreadyExistsError):
@@ -188,6 +189,7 @@ class OpenTable:
 
 
 def _without_history(metadata: TableMetadata) -> TableMetadata:
+    """Returns metadata without snapshots, refs and logs."""
     cleared: dict[str, object] = {
         "snapshots": [],
         "snapshot_log": [],

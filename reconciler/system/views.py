@@ -56,6 +56,7 @@ def write_views(
 
 
 def _version(question: Question, trino_catalog: str) -> ViewVersion:
+    """Returns the view version for a question, with its SQL for Spark and for Trino."""
     quoted = trino_catalog.replace('"', '""')
     before = {"spark": "", "trino": f'"{quoted}".{NAMESPACE}.'}
     return ViewVersion.model_validate(
@@ -91,4 +92,5 @@ def _columns(schema: Schema) -> Sequence[tuple[str, str]]:
 
 
 def _texts(version: ViewVersion) -> Mapping[str, str]:
+    """Returns the SQL of a view version by dialect."""
     return {each.root.dialect: each.root.sql for each in version.representations}

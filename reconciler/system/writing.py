@@ -62,6 +62,7 @@ class Writer:
         return {name: files for name, files in self.files.items() if files}
 
     def _flush(self, table: str) -> None:
+        """Writes the collected rows of a table to a file."""
         rows, self._rows[table] = self._rows[table], []
         if rows:
             self.files[table] += write_rows(self._targets[table], rows, self._new_uuid())
@@ -109,6 +110,7 @@ def to_arrow(table: SystemTable, rows: Sequence[Row]) -> pa.Table:
 
 
 def _partition_key(target: Target, value: int | bool | None) -> PartitionKey | None:
+    """Returns the partition of rows with this value; None in a table without partitions."""
     if value is None:
         return None
     spec, schema = target.metadata.spec(), target.metadata.schema()

@@ -63,6 +63,7 @@ class AzureDialect:
 
 
 def _code(response: Response) -> str:
+    """Returns the error code in a response."""
     return response.headers.get("x-ms-error-code") or element_text(response.body, "Code")
 
 

@@ -74,6 +74,7 @@ class EntraTokens:
             return self._held
 
     def _left_ms(self, held: BearerToken) -> int:
+        """Returns for how long a token is still valid."""
         return held.expires_ms - self._now_ms()
 
     def _ask(self) -> BearerToken:
@@ -94,6 +95,7 @@ class EntraTokens:
 
 
 def _credential(config: ClientSecret | DefaultChain) -> "TokenCredential":
+    """Returns the credential of azure-identity. Raises `StoreDenied` if that is not installed."""
     try:
         from azure.identity import ClientSecretCredential, DefaultAzureCredential
     except ModuleNotFoundError as error:

@@ -46,6 +46,7 @@ def _version(tag: str) -> Version:
 
 
 def _text(blob: "Element", name: str) -> str:
+    """Returns the text of a blob's element. Raises `ValueError` without it."""
     text = blob.findtext(name)
     if text is None:
         raise ValueError(f"a blob of the listing has no {name}")

@@ -122,6 +122,7 @@ async def together(works: Iterable[Coroutine[None, None, None]]) -> None:
 
 
 def _describe(outcome: Outcome) -> str:
+    """Returns the outcome of a write in words."""
     match outcome:
         case Applied():
             return "it was applied"

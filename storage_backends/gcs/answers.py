@@ -76,6 +76,7 @@ def _is_of_object(error: _Error) -> bool:
 
 
 def _is_of_bucket(error: _Error) -> bool:
+    """Whether an error is about the bucket, not the object."""
     return "bucket does not exist" in error.message
 
 

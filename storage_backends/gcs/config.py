@@ -113,6 +113,7 @@ def _with_scheme(host: str) -> str:
 
 
 def _client(name: str) -> GcsClient:
+    """Returns which client ARCO_GCS_CLIENT names. Raises `ValueError`."""
     try:
         return GcsClient(name)
     except ValueError as error:

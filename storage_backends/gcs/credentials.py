@@ -105,6 +105,7 @@ class GoogleTokens:
 
 
 def _load(config: GcsConfig, scopes: Sequence[str] | None) -> "GoogleCredentials":
+    """Loads the configured credentials by google-auth. Raises `StoreDenied` if that is not installed."""
     try:
         from storage_backends.gcs.google_credentials import load_credentials
     except ModuleNotFoundError as error:

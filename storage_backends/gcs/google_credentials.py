@@ -89,6 +89,7 @@ def failure_of(error: GoogleAuthError) -> StoreError:
 
 
 def _loaded(config: GcsConfig, scopes: Sequence[str]) -> Credentials:
+    """Returns the credentials of google-auth that the configuration names."""
     match config.credentials:
         case Anonymous():
             return AnonymousCredentials()

@@ -49,6 +49,7 @@ def generation_in(body: bytes) -> Version:
 
 
 def _loaded(body: bytes) -> dict[str, Any]:
+    """Parses an object in JSON. Raises `ValueError`."""
     value = orjson.loads(body)
     if not isinstance(value, dict):
         raise ValueError("the answer is not a JSON object")
@@ -56,6 +57,7 @@ def _loaded(body: bytes) -> dict[str, Any]:
 
 
 def _entry(item: object) -> Listed:
+    """Reads an item of a listing. Raises `ValueError`."""
     if not isinstance(item, dict):
         raise ValueError("an item of the listing is not a JSON object")
     state = _state(item)
@@ -63,6 +65,7 @@ def _entry(item: object) -> Listed:
 
 
 def _state(item: dict[str, Any]) -> ObjectState:
+    """Reads the version and the time of an object."""
     return ObjectState(Version(_text(item, "generation")), iso_date_ms(_text(item, "timeCreated")))
 
 

@@ -54,20 +54,25 @@ class GcsStore(BucketStore):
         super().__init__(bucket, prefix, client)
 
     def _reading(self, key: str, if_changed_from: Version | None = None) -> Request:
+        """Returns the request that reads an object, or only if it has changed."""
         held = {} if if_changed_from is None else {"ifGenerationNotMatch": _generation(if_changed_from)}
         return Request("GET", key, query={**_MEDIA, **held})
 
     def _writing(self, key: str, body: bytes, when: When) -> Request:
+        """Returns the request that writes an object under a condition."""
         return Request("POST", key, _UPLOAD, {**_condition(when), "fields": "generation"}, body)
 
     def _deletion(self, key: str, when: Matches | Anything) -> Request:
+        """Returns the request that deletes an object under a condition."""
         return Request("DELETE", key, query=_condition(when))
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
+        """Deletes up to a batch of objects by one request."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
+        """Returns the request for a page of a listing."""
         resume = {} if after is None else {"pageToken": after}
         query = {"prefix": prefix, "maxResults": str(self.page_size), "fields": PAGE_FIELDS}
         return Request("GET", query={**query, **resume})
@@ -76,6 +81,7 @@ class GcsStore(BucketStore):
         return read_page(body)
 
     def _written(self, key: str, answer: Answer) -> Applied | Unknown:
+        """Returns the outcome of an accepted write: unknown if the response does not have the new version."""
         try:
             return Applied(generation_in(answer.response.body), answer.now_ms)
         except ValueError as error:

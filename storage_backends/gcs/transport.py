@@ -39,6 +39,7 @@ class GcsTransport:
         return answer
 
     async def _exchange(self, request: Request, token: str) -> Response:
+        """Sends a request with a token, and returns the response."""
         headers = {"host": self._endpoint.authority, **request.headers}
         if token:
             headers["authorization"] = f"Bearer {token}"
@@ -66,6 +67,7 @@ async def open_transport(bucket: str, config: GcsConfig) -> Transport:
 
 
 def _open_sdk(bucket: str, config: GcsConfig) -> Transport:
+    """Returns the transport over Google's SDK. Raises `StoreError` if that is not installed."""
     try:
         from storage_backends.gcs.sdk import open_sdk
     except ModuleNotFoundError as error:

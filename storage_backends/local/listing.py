@@ -80,6 +80,7 @@ class Listing:
                 yield path + name
 
     def _walk_below(self, folder: int, path: str, name: str) -> Walk:
+        """Walks a folder below another one, unless it no longer exists."""
         try:
             below = os.open(name.rstrip("/"), FOLDER_ITSELF, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):  # gone, or replaced, since its name was read

@@ -22,7 +22,8 @@ _HOW_BYTES = ctypes.sizeof(_How)
 
 
 @cache  # by the few flags that there are; the kernel only reads it
-def _how(flags: int) -> object:
+def _open_how(flags: int) -> object:
+    """Returns the argument of `openat2` that follows no symbolic link."""
     return ctypes.pointer(_How(flags | os.O_CLOEXEC, 0, _NO_SYMLINKS_BENEATH))
 
 
@@ -32,7 +33,7 @@ def open_nofollow(folder: int, path: str, flags: int) -> int | None:
     `FileNotFoundError` if it does not exist."""
     if sys.platform != "linux":
         return None
-    descriptor: int = _syscall(_OPENAT2, folder, os.fsencode(path), _how(flags), _HOW_BYTES)
+    descriptor: int = _syscall(_OPENAT2, folder, os.fsencode(path), _open_how(flags), _HOW_BYTES)
     if descriptor >= 0:
         return descriptor
     if ctypes.get_errno() == errno.ENOENT:

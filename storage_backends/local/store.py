@@ -227,6 +227,7 @@ class LocalStore:
         self._prepared = True
 
     def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
+        """Reads an object, unless it still has the version `if_changed_from`."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -239,6 +240,7 @@ class LocalStore:
             os.close(descriptor)
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
+        """Reads a part of an object."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -287,6 +289,7 @@ class LocalStore:
         return None
 
     def _put(self, key: str, body: bytes, when: When) -> Outcome:
+        """Writes an object under a condition; tries again if its folder is removed meanwhile."""
         for _ in range(WRITE_TRIES):
             with suppress(ParentRemoved):
                 return self._put_once(key, body, when)
@@ -337,6 +340,7 @@ class LocalStore:
         return Applied(version, self._now_ms())
 
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
+        """Deletes an object under a condition, and folders that are empty then."""
         outcome = self._delete_file(key, when)
         if isinstance(outcome, Applied):
             prune_empty(self._root, key.split("/")[:-1])
@@ -411,6 +415,7 @@ class LocalStore:
         return left
 
     def _list(self, prefix: str, after: str) -> Page:
+        """Returns a page of a listing, and keeps the walk for the next one."""
         if not self._root_seen:
             return Page((), None, self._now_ms(), in_order=True)
         walk = self._walks.take(prefix, after) or self._walk(prefix, after)
@@ -471,6 +476,7 @@ class LocalStore:
         return exclusive_lock(path, self._config.lock_timeout_s)
 
     def _refused(self, current: os.stat_result | None) -> PreconditionFailed:
+        """Returns the outcome of a refused write, with the current version."""
         return PreconditionFailed(_version(current), self._now_ms())
 
 

@@ -51,4 +51,5 @@ def _reason(arn: str) -> str:
 
 
 def _refusal(url: StoreUrl, reason: str) -> str:
+    """Returns the message for a URL that can't be opened."""
     return f"the store {url.text!r} cannot be opened: {reason}; {_INSTEAD}"

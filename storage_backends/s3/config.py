@@ -152,6 +152,7 @@ def _chain(environment: Mapping[str, str]) -> DefaultChain:
 
 
 def _carrier(environment: Mapping[str, str]) -> Carrier:
+    """Returns which client ARCO_S3_CLIENT names. Raises `ValueError`."""
     text = environment.get("ARCO_S3_CLIENT", "").strip().lower()
     try:
         return Carrier(text or Carrier.AUTO)
@@ -160,4 +161,5 @@ def _carrier(environment: Mapping[str, str]) -> Carrier:
 
 
 def _is_on(environment: Mapping[str, str], name: str) -> bool:
+    """Whether a variable is true."""
     return environment.get(name, "").strip().lower() == "true"

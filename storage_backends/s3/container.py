@@ -65,9 +65,11 @@ class ContainerCredentials:
             return self._held
 
     def _left_ms(self, held: _ExpiringKeys) -> int:
+        """Returns for how long keys are still valid."""
         return held.until_ms - self._now_ms()
 
     async def _ask(self) -> Response:
+        """Requests keys from the endpoint, and returns the response. Raises `StoreUnavailable`."""
         parts, port = address_of(self._config.url)
         headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
         if token := await self._token():
@@ -119,6 +121,7 @@ def address_of(url: str) -> tuple[SplitResult, int]:
 
 
 def _is_near(host: str) -> bool:
+    """Whether a host may be called without TLS: it is this machine, or the endpoint of a container platform."""
     try:
         return host in _PLAIN_HOSTS or ip_address(host).is_loopback
     except ValueError:

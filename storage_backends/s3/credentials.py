@@ -83,6 +83,7 @@ class BotocoreCredentials:
             return self._good
 
     def _expires_soon(self) -> bool:
+        """Whether botocore would renew the credentials now."""
         refresh_needed = getattr(self._found, "refresh_needed", None)  # keys in a file never expire
         return refresh_needed is not None and bool(refresh_needed())
 

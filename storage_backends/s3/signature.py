@@ -97,11 +97,13 @@ def signing_stamp(now_ms: int) -> str:
 
 @lru_cache(maxsize=4)  # many requests are signed within a second
 def _stamp(seconds: int) -> str:
+    """Formats a time as Signature Version 4 has it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 @lru_cache(maxsize=8)
 def _signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+    """Returns the key with which requests of a day to a service in a region are signed."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = digest(key, part.encode(), "sha256")

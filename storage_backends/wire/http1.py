@@ -59,6 +59,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _check_printable(text: str, headers: Mapping[str, str]) -> None:
+    """Raises `StoreError` for headers that can't be sent."""
     if not (text.isascii() and text.isprintable()):
         raise StoreError(f"the request was not sent: one of its headers is not printable ASCII: {', '.join(headers)}")
 
@@ -108,6 +109,7 @@ class ResponseReader:
         return self.whole
 
     def _check_size(self, received: int) -> None:
+        """Raises `AnswerTooLarge` for too long headers or too long a body."""
         if not self._headers_complete:
             self._unparsed_head_bytes += received
             if self._unparsed_head_bytes > MAX_HEAD_BYTES:
@@ -119,6 +121,7 @@ class ResponseReader:
             raise AnswerTooLarge(f"the body of the server's answer is longer than {self._max_body_bytes:,} bytes")
 
     def _announced_bytes(self) -> int:
+        """Returns the length of the body that the headers state."""
         return int(self._headers.get("content-length", "0"))  # the parser has checked that it is a number
 
     def on_message_begin(self) -> None:

@@ -110,6 +110,7 @@ class Pool:
             self._idle.popleft().connection.close()
 
     def _drop_idle(self) -> None:
+        """Closes the connections that no request uses."""
         while self._idle:
             self._idle.pop().connection.close()
 
@@ -125,6 +126,7 @@ class Pool:
         return _PooledConnection(connection, now, now)
 
     async def _open(self) -> Connection:
+        """Opens a connection, with TLS if it is configured."""
         connected = await connect(self._host, self._port)
         try:
             _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=connected)

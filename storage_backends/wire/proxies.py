@@ -38,6 +38,7 @@ class Proxies:
         return "" if not proxy or self._is_direct(host.lower(), port) else proxy
 
     def _is_direct(self, host: str, port: int) -> bool:
+        """Whether a host is called without a proxy."""
         if host == "localhost" or _is_loopback(host):
             return True
         return any(_covers(exception, host, port) for exception in self.exceptions)
@@ -47,6 +48,7 @@ NO_PROXIES = Proxies()
 
 
 def _read(environment: Mapping[str, str], name: str) -> str:
+    """Returns a variable in lower case or upper case; empty without either."""
     return (environment.get(name) or environment.get(name.upper()) or "").strip()
 
 
@@ -67,6 +69,7 @@ def _covers(exception: str, host: str, port: int) -> bool:
 
 
 def _is_in(network: str, host: str) -> bool:
+    """Whether a host is an address in a network."""
     try:
         return ip_address(host) in ip_network(network, strict=False)
     except ValueError:

@@ -41,6 +41,7 @@ class StoreCall:
         self._end(error)
 
     def _end(self, outcome: object) -> None:
+        """Records when and with which outcome the call ended."""
         measurement, self._measurement = self._measurement, None  # or the two would keep each other alive
         assert measurement is not None
         self.ended = measurement.clock()

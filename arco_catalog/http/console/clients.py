@@ -50,7 +50,7 @@ def parse_client(text: str, *, plain_loopback: bool) -> ConsoleClient:
     and for scopes without `openid`."""
     issuer, *words = text.split() or [""]
     if not words or not all(map(_WORD.fullmatch, words)):
-        raise ValueError(f"expected an issuer, a client id and scopes, separated by blanks, got {text!r}")
+        raise ValueError(f"expected an issuer, a client id and any number of scopes, separated by blanks, got {text!r}")
     origin = _origin_of(issuer, plain_loopback=plain_loopback)
     client_id, *scopes = words
     if scopes and OPENID not in scopes:

@@ -64,6 +64,7 @@ def _version() -> str:
 
 
 def _logins(service: Service) -> list[JsonValue]:
+    """Returns the ways in which people can log in by the console; none without authentication."""
     realms = service.realms
     authentication = service.authentication if realms is None else realms.authentication
     if authentication is None:
@@ -73,6 +74,7 @@ def _logins(service: Service) -> list[JsonValue]:
 
 
 def _console(context: RequestContext) -> Console:
+    """Returns the console of a server that has one."""
     assert context.service.console is not None
     return context.service.console
 
@@ -82,6 +84,7 @@ def _redirect_to_index(context: RequestContext) -> Response:
 
 
 def _response(context: RequestContext, file: StaticFile) -> Response:
+    """Returns the response with a file: compressed if the client accepts that, 304 if the client has the file."""
     headers = {
         **_console(context).headers,
         "ETag": file.etag,

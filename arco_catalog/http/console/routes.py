@@ -6,6 +6,7 @@ from arco_catalog.http.route import Route
 
 
 def _page(template: str, handling: str) -> Route:
+    """Returns the public route of a page of the console."""
     return Route("GET", template, f"console.pages.{handling}", advertised=False, public=True, linked=True)
 
 

@@ -92,6 +92,7 @@ class Tasks:
         return json_response(body)
 
     async def _submitted(self, context: RequestContext) -> Task:
+        """Returns the task that the body submits, which is created if there is none."""
         if context.body is None:
             raise InternalError("the route that submits a task was reached without a request body")
         purge = DelegatedPurge.parse(context.body)

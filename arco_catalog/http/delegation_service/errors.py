@@ -71,4 +71,5 @@ def error_response(error: Exception) -> Response:
 
 
 def _described(status: int, code: str, message: str, headers: Mapping[str, str]) -> Response:
+    """Returns the response for an error, in the service's own form."""
     return Response(status, dumps({"error_code": code, "message": message}), headers, error_type=code)

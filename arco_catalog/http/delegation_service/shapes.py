@@ -88,6 +88,7 @@ def execution_result(task: Task) -> JsonObject:
 
 
 def _time(value: JsonValue) -> str | None:
+    """Formats a time in milliseconds by ISO 8601; None without one."""
     if not isinstance(value, int):
         return None
     return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

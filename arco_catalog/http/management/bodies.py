@@ -39,6 +39,7 @@ class Wrapper:
 
 
 def _names(fields: Collection[str]) -> str:
+    """Formats names of fields for a message."""
     return ", ".join(repr(name) for name in sorted(fields))
 
 
@@ -100,6 +101,7 @@ def read_grant(context: DecodedRequest) -> GrantBody:
 
 
 def _grant_in(fields: Fields, separator: str) -> GrantBody:
+    """Reads a grant: privilege and securable. Raises `BadRequest`."""
     at = fields.at
     kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
     if kind == "catalog":
@@ -130,6 +132,7 @@ def read_batch(context: DecodedRequest) -> Sequence[Check]:
 
 
 def _check_in(fields: Fields, separator: str) -> Check:
+    """Reads one question whether a principal, or the caller, has a privilege."""
     body = _grant_in(fields, separator)
     privilege = Privilege(fields.required("privilege", one_of(*Privilege)))
     return Check(privilege, body.kind, body.securable, fields.optional("principal", NAME))

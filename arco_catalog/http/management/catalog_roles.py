@@ -12,6 +12,7 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def _session(context: RequestContext) -> Session:
+    """Opens a session with the catalog that the path names."""
     return await context.sessions.open_catalog(context.params["catalog"])
 
 

@@ -92,6 +92,7 @@ async def _judged_entity(context: RequestContext) -> str:
 
 
 def _entity_of(session: Session) -> str:
+    """Returns the entity id of a realm's catalog."""
     entry = session.catalog.entry
     assert entry is not None  # it is a catalog of a realm
     return entry[0]

@@ -82,6 +82,7 @@ async def revoke(context: RequestContext) -> Response:
 
 
 async def _principal_role(context: RequestContext) -> RoleEntry:
+    """Returns the principal role that the path names. Raises `NotFound`."""
     return await principal_roles.PRINCIPAL_ROLE.find(
         context.sessions.open_authorized_realm(), context.params["principal-role"]
     )

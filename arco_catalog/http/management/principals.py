@@ -80,6 +80,8 @@ async def reset(context: RequestContext) -> Response:
 async def _with_new_credentials(
     context: RequestContext, session: Session, client_id: str | None, secret: str | None, *, rotate: bool
 ) -> Response:
+    """Changes the credentials of the principal in the path, and returns the response with them. A client id or secret
+    of None is generated or, for the client id, stays."""
     service = context.sessions.realm_service
     await session.head()  # rights first: the hash of a secret costs much time
     if client_id is not None:
@@ -120,6 +122,7 @@ async def revoke(context: RequestContext) -> Response:
 
 
 def _with_credentials(shown: JsonObject, secret: str) -> JsonObject:
+    """Returns the JSON of a principal together with its new credentials."""
     principal = shown.get("principal")
     if not isinstance(principal, dict):
         raise InternalError("The response about a created or changed principal does not contain the principal")

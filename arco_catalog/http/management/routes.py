@@ -24,12 +24,14 @@ USED_ROLES = f"{PRINCIPAL_ROLE}/catalog-roles/{{catalog}}"
 
 
 def _reads(template: str, handling: str, privilege: Privilege) -> Route:
+    """Returns the route of a request that reads the realm."""
     return _route("GET", template, handling, needs(privilege), Effect.READS)
 
 
 def _changes(
     method: str, template: str, handling: str, privilege: Privilege, *, body: bodies.Wrapper | None = None
 ) -> Route:
+    """Returns the route of a request that changes the realm."""
     return _route(method, template, handling, needs(privilege), Effect.MUTATES, body)
 
 
@@ -41,6 +43,7 @@ def _route(
     effect: Effect,
     body: bodies.Wrapper | None = None,
 ) -> Route:
+    """Returns a route of the management API."""
     optional = template.endswith(("/rotate", "/reset"))
     return Route(
         method,

@@ -40,6 +40,7 @@ class Cors:
 
 
 def _preflight(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the headers for a preflight request of a browser."""
     requested = headers.get("access-control-request-headers", "").strip()
     answer = {"Access-Control-Allow-Methods": METHODS, "Access-Control-Max-Age": str(PREFLIGHT_SECONDS)}
     if _HEADER_NAMES.fullmatch(requested):

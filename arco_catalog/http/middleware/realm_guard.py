@@ -52,10 +52,13 @@ class RealmGuard:
             await checking  # if it raises, its error replaces the response or error of the request
 
     def _is_known(self) -> bool:
+        """Whether the last check found no realm, a short time ago."""
         age_ms = None if self._checked_ms is None else self._catalog.runtime.now_ms() - self._checked_ms
         return age_ms is not None and 0 <= age_ms < CHECK_INTERVAL_MS
 
     async def _check(self) -> None:
+        """Checks that the store has no realm, since this server can't check grants. Raises `Forbidden` if it has one,
+        and `Unavailable` if the check fails."""
         catalog = self._catalog
         deadline = Deadline.after(catalog.runtime, catalog.settings.request_ms)
         store = RequestStore(catalog.store, deadline.left_ms, measurement=current_stats().store)

@@ -78,6 +78,7 @@ async def applicable(context: RequestContext) -> Response:
 
 
 def _policy_text(context: RequestContext) -> PolicyText:
+    """Reads the description and the content of a policy from the body."""
     return PolicyText(context.fields.optional("description", STRING), context.fields.optional("content", STRING))
 
 

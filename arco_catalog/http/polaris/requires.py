@@ -86,6 +86,7 @@ def detach(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def _type(target: Securable) -> str:
+    """Returns the type of a policy's target, in the terms of Polaris."""
     if target.name is not None:
         return "table-like"
     return "namespace" if target.namespace else "catalog"

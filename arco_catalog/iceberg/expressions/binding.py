@@ -79,6 +79,7 @@ class Binder:
         return self._bind(without_not(expression))
 
     def _bind(self, expression: Expression) -> BoundFilter:
+        """Binds an expression without NOT to the columns of the schema."""
         if isinstance(expression, Constant):
             return expression
         if isinstance(expression, Predicate):
@@ -88,6 +89,7 @@ class Binder:
         return _joined(sides, is_all=isinstance(expression, And))
 
     def _bind_predicate(self, predicate: Predicate) -> BoundFilter:
+        """Binds a predicate to its column; a constant if the result does not depend on values."""
         column = self._column(predicate.term)
         of_column, transform = type_name(column.type), predicate.term.transform
         if transform_name(transform) == "void":
@@ -104,6 +106,7 @@ class Binder:
         return BoundPredicate(column, transform, of_term, condition, _original(predicate, column, of_term))
 
     def _column(self, term: Term) -> Column:
+        """Returns the column of a term. Raises `BadRequest` if there is none or it is inside a list or map."""
         named = term.column
         column_id = named if isinstance(named, int) else self._id_of(named)
         column = None if column_id is None else self._columns.get(column_id)
@@ -114,6 +117,7 @@ class Binder:
         return column
 
     def _id_of(self, name: str) -> int | None:
+        """Returns the id of the column with a name; None without one."""
         if self._lower_case is None:
             return self._columns.ids.get(name)
         found = self._lower_case.get(name.lower(), ())
@@ -156,6 +160,7 @@ def folded(
 
 
 def _by_lower_case(ids: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+    """Returns the ids of columns by their names in lower case."""
     found: dict[str, list[int]] = {}
     for name, column_id in ids.items():
         found.setdefault(name.lower(), []).append(column_id)
@@ -163,6 +168,7 @@ def _by_lower_case(ids: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
 
 
 def _joined(sides: tuple[BoundFilter, BoundFilter], *, is_all: bool) -> BoundFilter:
+    """Joins two sides by AND or OR, and simplifies constants and nested parts."""
     kind, parts = Conjunction if is_all else Disjunction, list[BoundFilter]()
     for side in sides:
         if isinstance(side, Constant):
@@ -178,6 +184,7 @@ def _joined(sides: tuple[BoundFilter, BoundFilter], *, is_all: bool) -> BoundFil
 
 
 def _unary(operation: Operation, column: Column, transform: str, of_term: str) -> Condition | Constant:
+    """Returns the condition of IS NULL, NOT NULL, IS NAN or NOT NAN; a constant if it is decided."""
     if operation in (Operation.IS_NAN, Operation.NOT_NAN):
         if not is_floating(of_term):
             raise BadRequest(f"{operation} cannot be used with the column {column.name[:200]!r}, which has no NaN")
@@ -190,6 +197,7 @@ def _unary(operation: Operation, column: Column, transform: str, of_term: str) -
 
 
 def _condition(predicate: Predicate, column: Column, of_term: str) -> Condition | Constant:
+    """Returns the condition of a comparison, with literals of the term's type. Raises `BadRequest`."""
     operation = predicate.operation
     if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH) and of_term != "string":
         raise BadRequest(f"The term of {operation} must be a string, not {of_term}: {column.name[:200]!r}")
@@ -203,6 +211,7 @@ def _condition(predicate: Predicate, column: Column, of_term: str) -> Condition 
 
 
 def _set_condition(operation: Operation, bounds: list[Bound]) -> Condition | Constant:
+    """Returns the condition of IN or NOT IN, without literals that no value can equal."""
     values = tuple(dict.fromkeys(bound for bound in bounds if not isinstance(bound, Beyond | Between)))
     is_in = operation is Operation.IN
     if not values:
@@ -234,6 +243,7 @@ def _original(predicate: Predicate, column: Column, of_term: str) -> Predicate:
 
 
 def _untyped(literal: Literal, of_term: str) -> Literal:
+    """Returns a literal as JSON of the term's type."""
     bound = convert(literal, of_term)
     if isinstance(bound, Beyond | Between):
         return Literal(literal.value)

@@ -68,10 +68,13 @@ def decision(condition: Condition, type_name: str) -> Decision:
 
 
 def _met_by_null(operation: Operation) -> bool | None:
+    """Returns whether null meets the operation: False, or None if another test decides."""
     return False if operation in UNMET_BY_NULL else None
 
 
 def _agreement(tests: Sequence[Callable[[Value], bool]]) -> Decision:
+    """Returns a decision that is the result of all tests if these agree, else None."""
+
     def decide(value: Value | None) -> bool | None:
         results = {test(cast(Value, value)) for test in tests}
         return results.pop() if len(results) == 1 else None
@@ -99,7 +102,7 @@ def range_test(condition: Condition, type_name: str, *, text_as_bytes: bool = Fa
 def _uuid_range_test(condition: Condition) -> RangeTest:
     """Returns the test of a range of UUIDs, whose bounds may be by either order, whatever the order of the comparison.
     The orders agree on first halves with equal first bits. All second halves are taken to be in the range."""
-    unsigned, signed = _range_test(condition, None), _range_test(condition, _as_signed_numbers)
+    unsigned, signed = _range_test(condition, None), _range_test(condition, _uuid_as_signed_numbers)
     assert unsigned is not None  # every comparison is about the order of values
     assert signed is not None
     half = 1 << 63
@@ -118,23 +121,26 @@ def _uuid_range_test(condition: Condition) -> RangeTest:
 def _orders(condition: Condition, type_name: str) -> Sequence[Order | None]:
     """Returns the orders of a type's values that engines use: None is that of Python's operators."""
     if type_name == "uuid":
-        return None, _as_signed_numbers
+        return None, _uuid_as_signed_numbers
     if is_floating(type_name) and 0.0 in condition.values:
         return None, _with_sign_of_zero
     return (None,)
 
 
-def _as_signed_numbers(value: Value) -> Key:
+def _uuid_as_signed_numbers(value: Value) -> Key:
+    """Returns the sort key of a UUID: its halves as signed numbers, as Java compares them."""
     data = cast(bytes, value)
     return int.from_bytes(data[:8], "big", signed=True), int.from_bytes(data[8:], "big", signed=True)
 
 
 def _with_sign_of_zero(value: Value) -> Key:
+    """Returns the sort key of a floating-point number, by which -0.0 is less than 0.0."""
     number = cast(float, value)
     return number, math.copysign(1.0, number)
 
 
 def _value_test(condition: Condition, order: Order | None) -> Callable[[Value], bool]:
+    """Returns a test whether one value meets a condition."""
     keys = [order(value) if order else value for value in condition.values]
     if condition.operation in (Operation.IN, Operation.NOT_IN):
         members, is_in = frozenset(keys), condition.operation is Operation.IN
@@ -157,6 +163,7 @@ _COMPARISONS: dict[Operation, Callable[[Key], Callable[[Key], bool]]] = {
 
 
 def _range_test(condition: Condition, order: Order | None) -> RangeTest | None:
+    """Returns a test whether any value between two bounds can meet a condition; None for an operation without one."""
     if condition.operation not in _RANGES:
         return None
     test = _RANGES[condition.operation]([order(value) if order else value for value in condition.values])
@@ -166,11 +173,13 @@ def _range_test(condition: Condition, order: Order | None) -> RangeTest | None:
 
 
 def _equal_in_range(keys: Sequence[Key]) -> RangeTest:
+    """Returns a test whether the literal is between the bounds."""
     literal = keys[0]
     return lambda lower, upper: (lower is None or lower <= literal) and (upper is None or literal <= upper)
 
 
 def _one_in_range(keys: Sequence[Key]) -> RangeTest:
+    """Returns a test whether any literal is between the bounds."""
     ascending = sorted(set(keys))
     count, greatest = len(ascending), ascending[-1]
 
@@ -186,11 +195,13 @@ def _one_in_range(keys: Sequence[Key]) -> RangeTest:
 
 
 def _other_in_range(keys: Sequence[Key]) -> RangeTest:
+    """Returns a test whether any value but the literals can be between the bounds."""
     excluded = frozenset(keys)
     return lambda lower, upper: lower is None or lower != upper or lower not in excluded
 
 
 def _prefix_in_range(keys: Sequence[Key]) -> RangeTest:
+    """Returns a test whether a text with the prefix can be between the bounds."""
     prefix = keys[0]
     length = len(prefix)
     return lambda lower, upper: (
@@ -199,6 +210,7 @@ def _prefix_in_range(keys: Sequence[Key]) -> RangeTest:
 
 
 def _other_prefix_in_range(keys: Sequence[Key]) -> RangeTest:
+    """Returns a test whether a text without the prefix can be between the bounds."""
     prefix = keys[0]
     return lambda lower, upper: (
         lower is None or upper is None or not (lower.startswith(prefix) and upper.startswith(prefix))

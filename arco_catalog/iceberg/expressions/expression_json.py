@@ -63,6 +63,7 @@ def expression_json(expression: Expression) -> JsonValue:
 
 
 def _predicate_json(predicate: Predicate) -> JsonObject:
+    """Returns the JSON of a predicate."""
     written: JsonObject = {"type": predicate.operation.value, _TERM: _term_json(predicate.term)}
     if predicate.operation in SETS:
         written[_VALUES] = [literal.value for literal in predicate.literals]
@@ -72,6 +73,7 @@ def _predicate_json(predicate: Predicate) -> JsonObject:
 
 
 def _term_json(term: Term) -> JsonValue:
+    """Returns the JSON of a term: the name of a column, or a transform of one."""
     if term.transform == "identity":
         return cast(JsonValue, term.column)
     return {"type": "transform", "transform": term.transform, _TERM: cast(JsonValue, term.column)}
@@ -84,6 +86,7 @@ class _Parser:
         self._nodes, self._literals, self._text = MAX_NODES, MAX_LITERALS, MAX_TEXT
 
     def expression(self, value: JsonValue, depth: int) -> Expression:
+        """Parses an expression of at most `depth` levels. Raises `BadRequest`."""
         if isinstance(value, bool):
             return TRUE if value else FALSE
         if not isinstance(value, dict):
@@ -107,6 +110,7 @@ class _Parser:
         return self._predicate(_operation(kind), value)
 
     def _predicate(self, operation: Operation, value: JsonObject) -> Predicate:
+        """Parses a predicate, in the form with `term` or in the one with operands."""
         older = _TERM in value
         read = self._old_term if older else self._operand
         if operation in UNARY:
@@ -125,6 +129,7 @@ class _Parser:
         return Predicate(operation, read(left), (self._literal(right),))
 
     def _old_term(self, value: JsonValue) -> Term:
+        """Parses the field `term` of a predicate."""
         if isinstance(value, str):
             return Term(self._counted(value))
         if isinstance(value, dict) and value.get("type") == "reference":
@@ -138,6 +143,7 @@ class _Parser:
         return Term(inner.column, canonical(self._counted(_text(value, "transform"))))
 
     def _operand(self, value: JsonValue) -> Term:
+        """Parses an operand of a predicate: a reference or an applied transform."""
         kind = value.get("type") if isinstance(value, dict) else None
         if isinstance(value, dict) and kind == "reference":
             return self._reference(value)
@@ -148,6 +154,7 @@ class _Parser:
         )
 
     def _reference(self, value: JsonObject) -> Term:
+        """Parses a reference to a column by name or id."""
         names = value.keys() - {"type"}
         if names == {"id"} and isinstance(value["id"], int) and not isinstance(value["id"], bool):
             return Term(value["id"])
@@ -172,6 +179,7 @@ class _Parser:
         return Term(inner.column, canonical(f"{self._counted(name)}[{width}]"))
 
     def _literal_set(self, value: JsonValue) -> Sequence[Literal]:
+        """Parses the literals of IN or NOT IN."""
         if isinstance(value, dict) and value.get("type") == "literals":
             _only(value, _VALUES, "data-type")
             values, of_type = value[_VALUES], self._counted(_text(value, "data-type"))
@@ -184,6 +192,7 @@ class _Parser:
         return [self._bare_literal(one, of_type) for one in values]
 
     def _literal(self, value: JsonValue) -> Literal:
+        """Parses one literal, with a type or without."""
         if not isinstance(value, dict):
             return self._bare_literal(value, None)
         if _lower(value.get("type")) != "literal":
@@ -195,6 +204,7 @@ class _Parser:
         return self._bare_literal(value[_VALUE], self._counted(_text(value, "data-type")))
 
     def _bare_literal(self, value: JsonValue, of_type: str | None) -> Literal:
+        """Returns a literal of this value. Raises `BadRequest` for other kinds of JSON and too many literals."""
         self._literals -= 1
         if self._literals < 0:
             raise BadRequest(f"A filter may have at most {MAX_LITERALS:,} literals: {_ADVICE}")
@@ -208,6 +218,7 @@ class _Parser:
         return Literal(value, of_type)
 
     def _counted(self, text: str) -> str:
+        """Returns the text, and counts its length. Raises `BadRequest` if all texts together are too long."""
         self._text -= len(text)
         if self._text < 0:
             raise BadRequest(f"A filter may have at most {MAX_TEXT:,} characters: {_ADVICE}")
@@ -215,6 +226,7 @@ class _Parser:
 
 
 def _constant(kind: str, value: JsonObject) -> Expression:
+    """Parses a constant: true, false, or a boolean literal."""
     if kind != "literal":
         _only(value)
         return TRUE if kind == "true" else FALSE
@@ -225,6 +237,7 @@ def _constant(kind: str, value: JsonObject) -> Expression:
 
 
 def _operation(kind: str) -> Operation:
+    """Returns the operation of a type of expression. Raises `BadRequest`."""
     try:
         return Operation(kind)
     except ValueError:
@@ -232,6 +245,7 @@ def _operation(kind: str) -> Operation:
 
 
 def _is_term(value: JsonValue) -> bool:
+    """Whether a value is a reference or an applied transform."""
     return isinstance(value, dict) and value.get("type") in ("reference", "apply")
 
 
@@ -259,6 +273,7 @@ def _only(value: Mapping[str, JsonValue], *names: str) -> None:
 
 
 def _text(value: Mapping[str, JsonValue], name: str) -> str:
+    """Returns the text in a field. Raises `BadRequest`."""
     found = value.get(name)
     if not isinstance(found, str):
         raise BadRequest(f"Cannot parse a filter: expected a string as {name!r}, not {_shown(found)}")
@@ -270,6 +285,7 @@ def _lower(value: JsonValue) -> str:
 
 
 def _shown(value: JsonValue) -> str:
+    """Returns a short form of a value for messages."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
     return str(value)[:100]

@@ -62,13 +62,16 @@ class SpecFilter:
 
     @cached_property
     def _residuals(self) -> Residuals:
+        """What computes the residuals of the filter by partition."""
         return Residuals(self._bound, self._tested, self._fields)
 
     @cached_property
     def _summaries_test(self) -> SummariesTest | bool:
+        """Returns a test whether a manifest may have matching files, by its summaries; True if every one may."""
         return folded(self._tested, self._of_summaries, _all_or_any)
 
     def _of_summaries(self, predicate: BoundPredicate) -> SummariesTest | bool:
+        """Returns the test of summaries for one predicate."""
         tests = [*self._fields.summary_tests(predicate)]
         return _all_or_any(tests, True) if len(tests) > 1 else tests[0] if tests else True
 
@@ -122,6 +125,7 @@ def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatis
 
 
 def _all_or_any(tests: list[Callable[[S], bool]], is_all: bool) -> Callable[[S], bool]:
+    """Returns a test that all, or any, of these tests pass."""
     if len(tests) == 2:
         first, second = tests
         if is_all:

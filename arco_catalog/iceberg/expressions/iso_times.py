@@ -68,6 +68,7 @@ def year_month_day(days: int) -> tuple[int, int, int]:
 
 
 def _days(found: re.Match[str], text: str) -> int:
+    """Returns the days since 1970-01-01 of a matched date. Raises `BadRequest`."""
     cycles, year = divmod(int(found["year"]) - 1, _CYCLE_YEARS)
     try:
         ordinal = date(year + 1, int(found["month"]), int(found["day"])).toordinal()
@@ -77,6 +78,7 @@ def _days(found: re.Match[str], text: str) -> int:
 
 
 def _nanos_of_day(found: re.Match[str], text: str) -> int:
+    """Returns the nanoseconds since midnight of a matched time. Raises `BadRequest`."""
     hour, minute, second = int(found["hour"]), int(found["minute"]), int(found["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise BadRequest(f"Cannot parse {text[:40]!r} as a time: no such time of day")
@@ -84,6 +86,7 @@ def _nanos_of_day(found: re.Match[str], text: str) -> int:
 
 
 def _offset_seconds(offset: str, text: str) -> int:
+    """Returns a matched offset from UTC in seconds. Raises `BadRequest`."""
     if offset in "Zz":
         return 0
     hours, minutes, seconds = (int(part) for part in f"{offset[1:]}:00".split(":")[:3])
@@ -93,6 +96,7 @@ def _offset_seconds(offset: str, text: str) -> int:
 
 
 def _match(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
+    """Matches a whole text. Raises `BadRequest`, which names `what` was expected."""
     found = pattern.fullmatch(text) if len(text) <= 64 else None
     if found is None:
         raise BadRequest(f"Cannot parse {text[:40]!r} as a {what}: expected ISO-8601")

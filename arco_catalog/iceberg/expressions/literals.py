@@ -62,14 +62,17 @@ def convert(literal: Literal, type_name: str) -> Bound:
 
 
 def _never(value: Value, base: str, type_name: str) -> None:
+    """Returns None: a literal of this type has no value of another."""
     return None
 
 
 def _from_boolean(value: Value, base: str, type_name: str) -> Bound | None:
+    """Converts a boolean; None for any other type."""
     return value if base == "boolean" else None
 
 
 def _from_integer(value: Value, base: str, type_name: str) -> Bound | None:
+    """Converts an integer to a type; None if there is no conversion."""
     number = cast(int, value)
     if base in ("int", "date"):
         return _within(number, -(2**31), 2**31 - 1)
@@ -85,6 +88,7 @@ def _from_integer(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
+    """Converts a floating-point number to a type; None if there is no conversion."""
     number = cast(float, value)
     if base == "float":
         within = _within(number, -MAX_FLOAT, MAX_FLOAT)
@@ -95,11 +99,13 @@ def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_text(value: Value, base: str, type_name: str) -> Bound | None:
+    """Converts a text to a type; None if there is no conversion."""
     read = _TEXTS.get(base)
     return None if read is None else read(cast(str, value), type_name)
 
 
 def _from_decimal(value: Value, base: str, type_name: str) -> Bound | None:
+    """Converts a decimal to a decimal of another scale; None for any other type."""
     if base != "decimal":
         return None
     exact, step = cast(Decimal, value), Decimal(1).scaleb(-decimal_scale(type_name))
@@ -108,6 +114,8 @@ def _from_decimal(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_timestamp(nanos_a_unit: int) -> Callable[[Value, str, str], Bound | None]:
+    """Returns the conversion of timestamps of this unit to dates and other timestamps."""
+
     def convert_timestamp(value: Value, base: str, type_name: str) -> Bound | None:
         nanos = cast(int, value) * nanos_a_unit
         if base == "date":
@@ -120,6 +128,7 @@ def _from_timestamp(nanos_a_unit: int) -> Callable[[Value, str, str], Bound | No
 
 
 def _from_bytes(value: Value, base: str, type_name: str) -> Bound | None:
+    """Converts bytes to fixed or binary; None if there is no conversion."""
     data = cast(bytes, value)
     if base == "fixed":
         return data if len(data) == _fixed_length(type_name) else None
@@ -127,22 +136,26 @@ def _from_bytes(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _equal_types(kind: str) -> Callable[[Value, str, str], Bound | None]:
+    """Returns the conversion to one type alone, which changes nothing."""
     return lambda value, base, type_name: value if base == kind else None
 
 
 def _decimal_text(text: str, type_name: str) -> Bound | None:
+    """Reads a decimal; None if the text is none."""
     if _DECIMAL.fullmatch(text) is None:
         return None
     return _from_decimal(Decimal(text), "decimal", type_name)
 
 
 def _hex_text(text: str, type_name: str) -> Bound | None:
+    """Reads bytes in hexadecimal digits; None if the text has others."""
     if _HEX.fullmatch(text) is None:
         return None
     return _from_bytes(bytes.fromhex(text), primitives.base_name(type_name), type_name)
 
 
 def _timestamp_text(*, zoned: bool, nanos_a_unit: int) -> Callable[[str, str], Bound | None]:
+    """Returns the reader of timestamps in ISO 8601, with a zone or without."""
     return lambda text, type_name: _long(iso_times.parse_timestamp(text, zoned=zoned) // nanos_a_unit, type_name)
 
 
@@ -151,16 +164,19 @@ def _date_text(text: str, type_name: str) -> Bound:
 
 
 def _within(value: float, lowest: float, highest: float) -> Bound:
+    """Returns the value, or on which side of the two limits it is."""
     return Beyond.ABOVE if value > highest else Beyond.BELOW if value < lowest else value
 
 
 def _long(value: int, type_name: str) -> int:
+    """Returns a number of 64 bits. Raises `BadRequest` for a longer one."""
     if not -(2**63) <= value < 2**63:
         raise BadRequest(f"Invalid value for conversion to type {type_name}: it exceeds 64 bits")
     return value
 
 
 def _fixed_length(type_name: str) -> int:
+    """Returns the length in the name of a type `fixed[...]`."""
     return int(type_name.partition("[")[2].strip(" ]"))
 
 

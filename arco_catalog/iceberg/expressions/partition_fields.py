@@ -74,8 +74,10 @@ class PartitionFields:
 
 
 def _either(first: SummaryTest, second: SummaryTest) -> SummaryTest:
+    """Returns a test that passes if any of the two does."""
     return lambda summary: first(summary) or second(summary)
 
 
 def _at(position: int, test: SummaryTest) -> SummariesTest:
+    """Returns a test of the summary at one position."""
     return lambda summaries: test(summaries[position])

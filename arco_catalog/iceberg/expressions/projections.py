@@ -48,6 +48,7 @@ class Projections:
 
 
 def _weight(value: Value) -> int:
+    """Returns how many literals a value counts for by its length."""
     return 1 + len(value) // LITERAL_LENGTH if isinstance(value, str | bytes) else 1
 
 
@@ -67,6 +68,8 @@ _Project = Callable[[Condition, str, str, Transform], Condition | None]
 
 
 def _projected(predicate: BoundPredicate, transform: str, project: _Project) -> Condition | None:
+    """Returns the condition on the values of a partition field that follows from a predicate on its source; None if
+    there is none. `project` is inclusive or strict."""
     transform, name = canonical(transform), transform_name(transform)
     condition = predicate.condition
     apply = transform_function(transform, predicate.column_type)
@@ -87,6 +90,7 @@ def _wraps(condition: Condition, apply: Transform) -> bool:
 
 
 def _inclusive(condition: Condition, name: str, source_type: str, apply: Transform) -> Condition | None:
+    """Returns a condition that every partition with a matching row meets; None if there is none."""
     operation, values = condition.operation, condition.values
     if operation in (Operation.EQ, Operation.IN):
         found = Condition(operation, tuple(apply(value) for value in values))
@@ -104,6 +108,7 @@ def _inclusive(condition: Condition, name: str, source_type: str, apply: Transfo
 
 
 def _strict(condition: Condition, name: str, source_type: str, apply: Transform) -> Condition | None:
+    """Returns a condition that only partitions meet of which every row matches; None if there is none."""
     operation, values = condition.operation, condition.values
     if operation in (Operation.NOT_EQ, Operation.NOT_IN):
         found = Condition(operation, tuple(apply(value) for value in values))

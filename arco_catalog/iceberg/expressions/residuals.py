@@ -44,10 +44,12 @@ class Residuals:
 
 
 def _false_or(evaluate: _Residual, whole: Expression) -> _Residual:
+    """Returns a residual that is false where `evaluate` is, and else the whole expression."""
     return lambda partition: FALSE if evaluate(partition) is FALSE else whole
 
 
 def _residual(bound: BoundFilter, decisions_of: Callable[[BoundPredicate], Sequence[FieldDecisions]]) -> _Residual:
+    """Returns the function that computes the residual of a filter for a partition."""
     found = folded(bound, lambda predicate: _of_predicate(predicate, decisions_of(predicate)), _joined)
     if not isinstance(found, bool):
         return found
@@ -73,6 +75,7 @@ def _of_predicate(predicate: BoundPredicate, decisions: Sequence[FieldDecisions]
 
 
 def _joined(parts: list[_Residual], is_all: bool) -> _Residual:
+    """Returns the residual of parts that are joined by AND or OR."""
     join, neutral, absorbing = (And, TRUE, FALSE) if is_all else (Or, FALSE, TRUE)
 
     def evaluate(partition: Partition) -> Expression:

@@ -77,10 +77,12 @@ def null_test(column: Column) -> StatisticsTest:
 
 
 def _not_only_nulls(column_id: int) -> StatisticsTest:
+    """Returns a test whether a file may have a value of the column that is not null."""
     return _not_only(column_id, lambda statistics: statistics.null_value_counts)
 
 
 def _not_only_nans(column_id: int) -> StatisticsTest:
+    """Returns a test whether a file may have a value of the column that is not NaN."""
     return _not_only(column_id, lambda statistics: statistics.nan_value_counts)
 
 
@@ -98,6 +100,7 @@ def _not_only(column_id: int, counts_of: Callable[[FileStatistics], Mapping[int,
 
 
 def _nan_test(column_id: int) -> StatisticsTest:
+    """Returns a test whether a file may have a NaN in the column."""
     has_values = _not_only_nulls(column_id)
     return lambda statistics: has_values(statistics) and may_be_nan(statistics, column_id)
 
@@ -136,6 +139,8 @@ def _reader(predicate: BoundPredicate) -> Decoder:
 
 
 def _transformed(decode: Decoder, apply: Transform) -> Decoder:
+    """Returns a decoder of bounds that applies a transform to the value."""
+
     def read(data: bytes) -> Value | None:
         value = decode(data)
         return None if value is None else apply(value)
@@ -144,6 +149,8 @@ def _transformed(decode: Decoder, apply: Transform) -> Decoder:
 
 
 def _lower_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
+    """Returns a test of the lower bound of a column."""
+
     def in_range(statistics: FileStatistics) -> bool:
         bounds = statistics.lower_bounds
         bound = None if bounds is None else bounds.get(column_id)
@@ -153,6 +160,8 @@ def _lower_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTes
 
 
 def _upper_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
+    """Returns a test of the upper bound of a column."""
+
     def in_range(statistics: FileStatistics) -> bool:
         bounds = statistics.upper_bounds
         bound = None if bounds is None else bounds.get(column_id)
@@ -162,6 +171,8 @@ def _upper_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTes
 
 
 def _range_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
+    """Returns a test of both bounds of a column."""
+
     def in_range(statistics: FileStatistics) -> bool:
         lowers, uppers = statistics.lower_bounds, statistics.upper_bounds
         lower = None if lowers is None else lowers.get(column_id)

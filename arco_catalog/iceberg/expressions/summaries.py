@@ -24,6 +24,7 @@ def summary_test(condition: Condition, type_name: str) -> SummaryTest:
 
 
 def _positive_test(condition: Condition, type_name: str) -> SummaryTest:
+    """Returns a test whether a value between the bounds of a summary may meet the condition."""
     read, test = _reader(type_name), range_test(condition, type_name, text_as_bytes=True)
     assert test is not None  # every comparison is about the order of values
 
@@ -37,6 +38,7 @@ def _positive_test(condition: Condition, type_name: str) -> SummaryTest:
 
 
 def _negative_test(condition: Condition, type_name: str) -> SummaryTest:
+    """Returns a test for conditions that null and NaN may meet, too."""
     read, test = _reader(type_name), range_test(condition, type_name, text_as_bytes=True)
     assert test is not None  # every comparison is about the order of values
     has_nan = is_floating(type_name)
@@ -51,10 +53,12 @@ def _negative_test(condition: Condition, type_name: str) -> SummaryTest:
 
 
 def _reader(type_name: str) -> Decoder:
+    """Returns the decoder of a summary's bounds; a text stays bytes."""
     return bytes if type_name == "string" else bound_decoder(type_name)
 
 
 def _without_nulls_alone(type_name: str) -> SummaryTest:
+    """Returns a test whether a partition field may have values that are not null."""
     if is_floating(type_name):  # without bounds there may be NaN
         return lambda summary: (
             not summary.contains_null or summary.lower_bound is not None or summary.contains_nan is not False
@@ -63,6 +67,7 @@ def _without_nulls_alone(type_name: str) -> SummaryTest:
 
 
 def _may_be_number(summary: FieldSummary) -> bool:
+    """Whether a partition field may have values that are not NaN."""
     return summary.contains_nan is not True or summary.contains_null or summary.lower_bound is not None
 
 

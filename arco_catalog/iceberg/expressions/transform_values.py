@@ -58,11 +58,13 @@ def transform_function(transform: str, source_type: str) -> Transform | None:
 
 
 def _bucket(source_type: str, buckets: int) -> Transform:
+    """Returns the transform `bucket[buckets]` of a type."""
     to_bytes = _hashed_bytes(source_type)
     return lambda value: (murmur3(to_bytes(value)) & 0x7FFFFFFF) % buckets
 
 
 def _hashed_bytes(source_type: str) -> Callable[[Value], bytes]:
+    """Returns the function that makes of a value the bytes that are hashed."""
     base = primitives.base_name(source_type)
     if base == "string":
         return lambda value: cast(str, value).encode()
@@ -82,11 +84,13 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def _signed_bytes(number: int) -> bytes:
+    """Returns a number in as few bytes of two's complement as it needs."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _truncate(source_type: str, width: int) -> Transform:
+    """Returns the transform `truncate[width]` of a type."""
     base = primitives.base_name(source_type)
     if base == "decimal":
         scale = decimal_scale(source_type)
@@ -109,6 +113,7 @@ def wrapped_value(transform: str, source_type: str) -> int | None:
 
 
 def _truncated_decimal(number: int, width: int, scale: int) -> Decimal:
+    """Returns a decimal, given by its unscaled number, truncated to a multiple of `width`."""
     return Decimal(number - number % width).scaleb(-scale, EXACT)
 
 
@@ -118,6 +123,7 @@ def _wrapped(number: int, bits: int) -> int:
 
 
 def _time_transform(name: str, base: str) -> Transform:
+    """Returns the transform `year`, `month`, `day` or `hour` of a type."""
     if base == "date":
         return lambda days: _of_days(name, cast(int, days))
     units_an_hour = _UNITS_A_SECOND[base] * 3600
@@ -127,6 +133,7 @@ def _time_transform(name: str, base: str) -> Transform:
 
 
 def _of_days(name: str, days: int) -> int:
+    """Returns the year, month or day since 1970 of a number of days."""
     if name == "day":
         return days
     year, month, _ = year_month_day(days)
@@ -147,8 +154,10 @@ def murmur3(data: bytes) -> int:
 
 
 def _mixed(block: int) -> int:
+    """Returns a block of four bytes as murmur3 mixes it."""
     return (_rotated((block * 0xCC9E2D51) & 0xFFFFFFFF, 15) * 0x1B873593) & 0xFFFFFFFF
 
 
 def _rotated(value: int, bits: int) -> int:
+    """Rotates 32 bits to the left."""
     return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF

@@ -86,6 +86,7 @@ def rounded_to_float(value: float) -> float:
 
 
 def _undecodable(_: bytes) -> None:
+    """Returns None: bounds of this type are not decoded."""
     return None
 
 
@@ -118,6 +119,7 @@ def _decode_double(data: bytes) -> float | None:
 
 
 def _unless_nan(value: float) -> float | None:
+    """Returns the number; None for NaN."""
     return None if math.isnan(value) else value
 
 
@@ -157,6 +159,7 @@ _DECODERS: dict[str, Decoder] = {
 
 
 def _float_json(value: Value) -> JsonValue:
+    """Returns a number as JSON: a text for NaN and the infinities."""
     number = float(value)
     if math.isfinite(number):
         return number

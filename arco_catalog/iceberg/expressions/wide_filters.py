@@ -44,6 +44,7 @@ def weakened(bound: BoundFilter) -> BoundFilter:
 
 
 def _count(bound: BoundFilter) -> int:
+    """Returns the number of predicates in a filter."""
     return sum(1 for _ in predicates_in(bound))
 
 
@@ -61,17 +62,20 @@ def _columns_of_all(parts: Iterable[BoundFilter]) -> _BY_COLUMN:
 
 
 def _equalities(part: BoundFilter) -> Iterator[BoundPredicate]:
+    """Iterates over the predicates of a part that compare a column for equality."""
     for inner in part.parts if isinstance(part, Conjunction) else (part,):
         if isinstance(inner, BoundPredicate) and inner.transform == "identity" and inner.condition.operation in _EQUAL:
             yield inner
 
 
 def _any_value(example: BoundPredicate, values: Iterable[Value]) -> BoundPredicate:
+    """Returns the predicate that the column of `example` has any of these values."""
     condition = Condition(Operation.IN, tuple(dict.fromkeys(values)))
     return BoundPredicate(example.column, example.transform, example.type, condition, example.original)
 
 
 def _joined(parts: list[BoundFilter]) -> BoundFilter:
+    """Joins parts by AND."""
     if not parts:
         return TRUE
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))

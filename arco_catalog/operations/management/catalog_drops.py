@@ -106,10 +106,12 @@ class _End(PurgeCancellation):
         self._statuses |= zip(tasks, await gather(*map(self._status, tasks)), strict=True)
 
     def _unread(self, index: Index) -> list[str]:
+        """Returns the ids of tasks of unfinished purges whose status was not read yet."""
         named = unfinished_purges(index)[:MAX_NAMED]
         return [str(each.task) for each in named if each.task not in self._statuses]
 
     async def _status(self, task: str) -> Status | None:
+        """Reads the status of a task; None if it is missing or corrupt."""
         try:
             stored = await read_task(self.state, task)
         except InternalError:  # `arco fsck` reports it; the refusal names the task all the same
@@ -132,6 +134,7 @@ class _End(PurgeCancellation):
         return {CATALOG_STATE: state.closed(self.entry.json, cancelled)}, {"cancelled-purges": cancelled}
 
     def _refusal(self, unfinished: Sequence[Tombstone]) -> str:
+        """Returns the message for a catalog with unfinished purges."""
         name = self.entry.name
         listed = "; ".join(self._describe(each) for each in unfinished[:MAX_NAMED])
         more = f"; and {len(unfinished) - MAX_NAMED} more" if len(unfinished) > MAX_NAMED else ""
@@ -143,6 +146,7 @@ class _End(PurgeCancellation):
         )
 
     def _describe(self, tombstone: Tombstone) -> str:
+        """Describes an unfinished purge."""
         table, task = dotted(tombstone.namespace, tombstone.name), tombstone.task
         if self._statuses.get(str(task)) is Status.FAILURE:
             again = f"arco tasks retry {task} --warehouse {self.entry.name}"

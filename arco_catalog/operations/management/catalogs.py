@@ -109,6 +109,7 @@ async def find_entry(session: Session, name: str, entity: str | None = None) -> 
 
 
 def _same_catalog(index: Index, name: str, entity: str) -> CatalogEntry:
+    """Returns the entry of a catalog. Raises `CatalogChanged` if the name belongs to another one now."""
     found = find_catalog(index, name)
     if found is None or found.entity != entity:
         raise CatalogChanged(f"Catalog {name} was removed or replaced just now: try again")
@@ -156,6 +157,7 @@ def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_c
 
 
 def _aws_account(storage: JsonObject) -> str | None:
+    """Returns the AWS account in a storage configuration's role; None without one."""
     arn = str(storage.get("roleArn") or "").split(":")
     return arn[4] if len(arn) > 5 else None
 
@@ -305,6 +307,7 @@ def _added_locations(before: CatalogEntry, properties: JsonObject, storage: Json
 
 
 def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> None:
+    """Raises `BadRequest` if one of the locations overlaps another catalog's."""
     for _, stored in index.scan(catalogs()):
         other = CatalogEntry(stored)
         if other.name == name:

@@ -54,6 +54,7 @@ async def list_grants(session: Session, role: str) -> JsonObject:
 
 
 def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
+    """Returns the grants under a prefix, without those on dropped securables."""
     yield Needs(scans=[Scan(granted)])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted)]
     keys = [_key(each.kind)(each.namespace, each.name) for each in grants if each.name is not None]
@@ -71,6 +72,7 @@ def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
 
 
 def _key(kind: str) -> Callable[[Namespace, str], str]:
+    """Returns the function that makes the registry's key of a securable of a kind."""
     return policy_key if kind == "policy" else relation_key
 
 

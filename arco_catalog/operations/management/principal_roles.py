@@ -51,6 +51,7 @@ async def roles_by_id(session: Session, names: Mapping[str, str]) -> JsonObject:
 
 
 def _roles(index: Index, names: Mapping[str, str]) -> Steps[JsonObject]:
+    """Returns the listing of these roles, as far as they exist."""
     there = yield from _existing(index, names)
     return listing("roles", map(shown_role, there))
 
@@ -74,6 +75,8 @@ async def describe_caller(session: Session) -> JsonObject:
 
 
 def _caller(index: Index, identity: Identity) -> Steps[JsonObject]:
+    """Returns the caller's principal and the roles that its token activates. Raises the errors of a principal without
+    rights."""
     standing = yield from standing_of(index, identity)
     if standing is None:
         raise no_such_principal()

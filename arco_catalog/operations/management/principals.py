@@ -154,6 +154,7 @@ class _Create(EntityChange):
 
 
 def _check_subject(index: Index, subject: str | None, name: str) -> None:
+    """Raises `BadRequest` for an invalid subject, and `AlreadyExists` if another principal has it."""
     if subject is None:
         return
     if len(subject) > MAX_SUBJECT or subject.count(" ") < 1 or not subject.isprintable():
@@ -258,5 +259,6 @@ async def principal_of_name(session: Session, name: str) -> PrincipalEntry | Non
 
 
 async def _found_under(session: Session, key: str) -> PrincipalEntry | None:
+    """Returns the principal to which a key of the registry leads; None without one."""
     head = await session.head()
     return await carry_out(session.state, head.index, principal_under(head.index, key))

@@ -90,6 +90,7 @@ class _Batch:
         return {None: caller, **{name: await self._subject(name) for name in names}}
 
     async def _subject(self, name: str) -> _Subject | None:
+        """Returns the principal of this name with its roles and grants; None if it does not exist."""
         principal, entry = find_principal(self.realm_head.index, name), self.session.catalog.entry
         if principal is None or entry is None:
             return None
@@ -99,6 +100,7 @@ class _Batch:
         return self._subject_of(access.standing)
 
     def _subject_of(self, standing: Standing | None) -> _Subject | None:
+        """Returns the subject of a standing; None without a standing."""
         if standing is None:
             return None
         return _Subject(standing.name, standing, HeldGrants(self.head.index, standing.roles))
@@ -145,6 +147,7 @@ class _Batch:
         return decided
 
     async def _path(self, subject: _Subject, check: Check) -> GrantPath | None:
+        """Returns the roles and the grant by which a subject has the privilege of a check; None if it has not."""
         standing, privilege, index = subject.standing, check.privilege, self.head.index
         if privilege not in standing.service:
             found = path_in_catalog(index, standing, privilege, check.on, subject.grants)

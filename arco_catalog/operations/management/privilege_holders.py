@@ -13,7 +13,7 @@ from arco_catalog.operations.listing import Paging
 from arco_catalog.operations.management.privilege_check import grant_of, realm_head
 from arco_catalog.operations.realms import Realm
 from arco_catalog.planning.access import Securable, absent, chain_of
-from arco_catalog.planning.privilege_holders import USUAL, paths_of, roles_on
+from arco_catalog.planning.privilege_holders import USUAL, paths_of, principal_roles_on
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from arco_catalog.planning.reserved_namespace import is_reserved
 from arco_catalog.protocol.catalog import Session
@@ -77,12 +77,13 @@ async def list_holders(session: Session, realm: Realm | None, query: HoldersQuer
     registry = realm.lookups()
     size = min(paging.size or MAX_ROWS, MAX_ROWS)
     page = _Page(session, head, registry, await realm_head(session, registry), query, size)
-    stop = await page.fill(await carry_out(session.state, head.index, roles_on(head.index, chain)), start)
+    stop = await page.fill(await carry_out(session.state, head.index, principal_roles_on(head.index, chain)), start)
     token = None if stop is None else await page_tokens.issue(session, [chain[-1], *stop])
     return {**answer, "access": [*page.rows], "next-page-token": token}
 
 
 def _start(position: JsonValue, entity: str) -> tuple[str, str]:
+    """Returns the role and the principal at which a page begins. Raises the errors of an expired or foreign token."""
     match position:
         case [str(listed), str(role), str(principal)]:
             if listed != entity:
@@ -123,10 +124,12 @@ class _Page:
 
     @property
     def _spent(self) -> bool:
+        """Whether this page has read as many segments of the index as it may."""
         return self._segments - self.before >= MAX_SEGMENTS
 
     @property
     def _segments(self) -> int:
+        """Returns how many segments were read in both registries."""
         return self.session.state.used_segments + self.registry.used_segments
 
     async def _add_role(self, name: str, entity: str, start: str) -> str | None:
@@ -161,6 +164,7 @@ class _Page:
         return (False, True) if reserved else (False,)
 
     def _flag_of(self, principal: PrincipalEntry) -> bool:
+        """Whether a principal runs the pipeline, if that matters for this page."""
         return principal.runs_pipeline and True in self._flags
 
     async def _privileges(self, role: str, *, runs_pipeline: bool) -> Sequence[JsonValue]:
@@ -189,5 +193,6 @@ class _Page:
                 yield entity, found if found is not None and found.entity == entity else None
 
     def _add_row(self, role: str, principal: str | None, privileges: Sequence[JsonValue]) -> None:
+        """Adds the privileges that a principal has by a role, if any."""
         if privileges:
             self.rows.append({"principal-role": role, "principal": principal, "privileges": [*privileges]})

@@ -41,6 +41,7 @@ async def applicable_policies(
 
 
 async def _shown(session: Session, applicable: Applicable) -> JsonObject:
+    """Returns the JSON of a policy that applies, and of where it is attached."""
     policy = await described(session, applicable.policy)
     return {**policy, "inherited": applicable.inherited, "namespace": [*applicable.namespace]}
 

@@ -104,6 +104,8 @@ class _Attach(_Mapping):
         return self.changed(policy, target, (yield from keep_stored_fields(index, edits)))
 
     def _check_room(self, index: Index, policy: PolicyEntry, target: Target) -> None:
+        """Raises an error if the target has too many policies, another one of the same inheritable type, or the
+        parameters are too long."""
         size = sum(len(name.encode()) + len(value.encode()) for name, value in self.parameters.items())
         if size > MAX_PARAMETERS_BYTES:
             raise BadRequest(

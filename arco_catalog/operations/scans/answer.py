@@ -69,6 +69,7 @@ class TaskAnswer:
         return True
 
     def _json(self, file: ContentFile) -> bytes:
+        """Returns the JSON of a file, as it was packed if no statistics are requested."""
         columns = self._stats_columns if file.content is FileContent.DATA else frozenset[int]()
         if file.written is not None and not columns:
             return file.written

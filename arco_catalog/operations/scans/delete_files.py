@@ -130,12 +130,14 @@ class DeleteFiles:
         self._memory.close()
 
     def _free(self) -> None:
+        """Frees all decoded delete files."""
         for files in self._decoded:
             files.clear()
         self._decoded.clear()
         self._memory.clear()
 
     def _new_list(self) -> list[ContentFile]:
+        """Returns a new list for decoded delete files, which `_free` empties."""
         self._decoded.append([])
         return self._decoded[-1]
 
@@ -158,13 +160,16 @@ class DeleteFiles:
         return await self._indexed(found)
 
     async def _indexed(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
+        """Returns the index of these delete files, made in a thread."""
         return await off_loop(FILE_BYTES * len(deletes), partial(self._index_of, deletes))
 
     def _index_of(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
+        """Returns the index of those of these delete files that may match the scan."""
         scan = self._scan
         return DeleteIndex(filter(self._may_match, deletes), scan.specs, scan.columns, scan.dropped)
 
     def _may_match(self, file: ContentFile) -> bool:
+        """Whether a delete file may matter to the scan. Raises if the deadline has passed."""
         self._session.check_deadline()
         return self._scan.may_match(file)
 
@@ -199,6 +204,7 @@ class DeleteFiles:
                 held.shrink(0)
 
     def _checked(self, files: Sequence[ContentFile]) -> Iterator[ContentFile]:
+        """Iterates over the files. Raises if the deadline has passed."""
         for file in files:
             self._session.check_deadline()
             yield file
@@ -235,12 +241,14 @@ class DeleteFiles:
         return found
 
     def _selection_of_all(self, manifest: ManifestFile) -> EntrySelection:
+        """Returns the selection of all entries of a manifest."""
         spec = self._scan.specs[manifest.partition_spec_id]
         return EntrySelection(spec, self._scan.types_of(manifest.partition_spec_id), None)
 
     async def _entries(
         self, manifests: Sequence[ManifestFile], selection_of: Callable[[ManifestFile], EntrySelection]
     ) -> Sequence[ContentFile]:
+        """Returns the selected delete files of these manifests."""
         found = self._new_list()
         for batch in batches(manifests, AT_ONCE):
             for files in await gather(*(self._entries_of(manifest, selection_of(manifest)) for manifest in batch)):
@@ -248,6 +256,7 @@ class DeleteFiles:
         return found
 
     async def _entries_of(self, manifest: ManifestFile, selection: EntrySelection) -> Sequence[ContentFile]:
+        """Returns the selected delete files of one manifest."""
         found = self._new_list()
         async with aclosing(self._source.entries(manifest, selection)) as blocks:
             async for files in blocks:
@@ -281,4 +290,5 @@ def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile
 
 
 def _files_of(manifests: Sequence[ManifestFile]) -> int:
+    """Returns the number of live files in these manifests."""
     return sum(manifest.live_files_count for manifest in manifests)

@@ -53,6 +53,8 @@ class DeletesMemory:
                 await self._take()
 
     async def _take(self) -> None:
+        """Takes the memory that the files need: at first a little of the request's, then the whole share of delete
+        files."""
         if not self._reserved:
             await self._request.take(FREE_BYTES)
             self._reserved = FREE_BYTES
@@ -71,4 +73,5 @@ class DeletesMemory:
 
 
 def _memory_of(file: ContentFile) -> int:
+    """Returns the bytes of memory of a decoded delete file."""
     return file.memory + COMPARED_BYTES * min(MAX_COMPARED, len(file.equality_ids or ()))

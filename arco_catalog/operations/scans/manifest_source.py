@@ -127,6 +127,7 @@ class ManifestSource:
         return found
 
     async def _listed(self, location: str) -> Sequence[ManifestFile]:
+        """Returns the manifests in a manifest list, cached."""
         self._check_place(location)
         cache = self._session.catalog.caches.manifests
         known = cache.get(location)
@@ -136,6 +137,7 @@ class ManifestSource:
         return known
 
     async def _read_list(self, location: str) -> Sequence[ManifestFile]:
+        """Reads a manifest list. Raises the errors of a list that can't be read."""
         with _readable(location):
             body = (await self._session.files.read_range(location, 0, MAX_LIST_BYTES + 1)).body
             if len(body) > MAX_LIST_BYTES:
@@ -217,6 +219,7 @@ class ManifestSource:
         return hold
 
     def _key(self, manifest: ManifestFile, selection: EntrySelection) -> ManifestKey:
+        """Returns the key of a manifest in the cache of files."""
         form = self._forms.get(manifest.partition_spec_id)
         if form is None:
             form = self._forms[manifest.partition_spec_id] = form_of(selection)
@@ -329,6 +332,7 @@ def _unlisted(location: str, snapshot_id: int) -> ManifestFile:
 
 
 def _encrypted() -> Unsupported:
+    """Returns the error for encrypted manifests."""
     return Unsupported(f"The manifests of this table are encrypted, and the catalog has no key of theirs: {ADVICE}")
 
 

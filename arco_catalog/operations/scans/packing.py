@@ -143,6 +143,7 @@ class Packing:
         self._full.clear()
 
     def _pack(self, *, is_last: bool) -> None:
+        """Packs the files of the present block, and begins the next one."""
         assert self._block is not None
         number, wanted = self._block.number, self.selection
         files, memory = self._block.files, self._block.memory
@@ -151,6 +152,7 @@ class Packing:
         self._block = None if is_last else _Block(number + 1, [])
 
     def _is_wanted(self, file: ContentFile) -> bool:
+        """Whether the scan selects a file."""
         wanted = self._wanted
         return (
             wanted.has(file.position, file.status)

@@ -105,12 +105,14 @@ class Planner:
                 self._deletes = None  # it refers to this object, and large cycles may not be collected for a while
 
     async def _plan(self, part: Range) -> PartPlan:
+        """Plans a part of the scan: reads its manifests, or only divides it if it is too large for one answer. Raises
+        `InvalidToken` for a part that the scan does not have."""
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
         lists = range(part.start.list, min(end, len(self._table.snapshots)))
         if not lists and part != WHOLE:
             raise InvalidToken("it names no part of the scan")
         if len(lists) > MAX_LISTS:
-            return self._nothing(_by_lists(part, lists))
+            return self._plan_of_parts(_by_lists(part, lists))
         pieces = within(await self._pieces(lists, part), part)
         if part.start.manifest and part.start.manifest >= len(self._lists[part.start.list]):
             raise InvalidToken("it names no part of the scan")
@@ -123,20 +125,24 @@ class Planner:
                 return first._replace(parts=[])
             left = [Range(first.parts[0].start, parts[0].end)] if first.parts else []
             return first._replace(parts=[*left, *parts[1:]])
-        return self._nothing(parts)
+        return self._plan_of_parts(parts)
 
-    def _nothing(self, parts: Sequence[Range]) -> PartPlan:
+    def _plan_of_parts(self, parts: Sequence[Range]) -> PartPlan:
+        """Returns a plan without files, of parts that are planned later."""
         return PartPlan(self._answer(), parts, 0, self._pruned)
 
     def _answer(self) -> TaskAnswer:
+        """Returns an answer without files."""
         return TaskAnswer(self._stats, self._types_of)
 
     @property
     def _part_weight(self) -> int:
+        """Returns how many bytes of manifests one part may have, by the length of the files' JSON."""
         task_bytes = TASK_BYTES + STATISTICS_BYTES * len(self._stats)
         return min(PART_WEIGHT, max(MIN_PART_WEIGHT, MAX_BYTES // task_bytes))
 
     def _has_enough(self, tasks: TaskAnswer) -> bool:
+        """Whether the plan has as many rows as the client requested (`min_rows`)."""
         return self._scan.min_rows is not None and tasks.rows >= max(1, self._scan.min_rows)
 
     async def _pieces(self, lists: range, part: Range) -> Sequence[Piece]:
@@ -149,6 +155,7 @@ class Planner:
         return await off_loop(self._size + ENTRY_BYTES * listed, partial(self._matching_pieces, lists, part))
 
     def _matching_pieces(self, lists: range, part: Range) -> Sequence[Piece]:
+        """Returns the manifests of a part that may have matching files, and counts the others."""
         pieces: list[Piece] = []
         for number in lists:
             snapshot_id = self._table.snapshots[number]["snapshot-id"]
@@ -166,6 +173,8 @@ class Planner:
         return pieces
 
     def _is_scanned(self, manifest: ManifestFile, snapshot_id: int) -> bool:
+        """Whether the scan reads a manifest: for an incremental scan one that the snapshot has added, else one with
+        live files."""
         if self._is_incremental:
             return manifest.added_snapshot_id == snapshot_id and manifest.added_files_count > 0
         return manifest.live_files_count > 0
@@ -175,12 +184,15 @@ class Planner:
         return self._scan.after is not None
 
     def _of(self, manifest: ManifestFile) -> SpecFilter:
+        """Returns the filter for a manifest's partition spec. Raises `BadRequest` for an unknown spec."""
         spec_id = manifest.partition_spec_id
         if spec_id not in self._table.specs:
             raise BadRequest(f"The table has no partition spec {spec_id}, which its manifests use")
         return self._filter.for_spec(spec_id)
 
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
+        """Reads the manifests of a part, and returns their matching files with the deletes for each. What exceeds the
+        memory stays as further parts."""
         answer, read = self._answer(), 0
         deletes = await self._delete_files() if pieces and not self._is_incremental else None
         memory = self._memory
@@ -250,6 +262,7 @@ class Planner:
         return [file for file in files if file.snapshot_id in self._snapshot_ids]
 
     def _columns(self) -> frozenset[int]:
+        """Returns the ids of the columns whose statistics are read."""
         of_deletes = self._deletes.column_ids if self._deletes is not None else frozenset[int]()
         return self._filter.column_ids | self._stats | of_deletes
 
@@ -275,6 +288,7 @@ class Planner:
         return self._deletes
 
     def _scan_deletes(self) -> ScanDeletes:
+        """Returns the delete files of the scan, and how they are selected."""
         live = [each for each in self._lists[0] if each.content != DATA and each.live_files_count > 0]
         return ScanDeletes(
             live,
@@ -288,18 +302,22 @@ class Planner:
         )
 
     def _deletes_may_match(self, manifest: ManifestFile) -> bool:
+        """Whether a manifest may have delete files for the scan."""
         self._source.check_deadline()
         return self._of(manifest).manifest_may_match(manifest.partitions)
 
     def _deletes_in(self, manifest: ManifestFile) -> EntrySelection:
+        """Returns the selection of delete files in a manifest."""
         of_spec = self._of(manifest)
         spec = self._table.specs[manifest.partition_spec_id]
         return EntrySelection(spec, of_spec.partition_types, None, may_match=of_spec.partition_may_match)
 
     def _types_of(self, spec_id: int) -> Sequence[str]:
+        """Returns the types of the partition fields of a spec."""
         return self._filter.for_spec(spec_id).partition_types
 
     def _may_match(self, file: ContentFile) -> bool:
+        """Whether a file may have matching rows, by its statistics."""
         return self._filter.for_spec(file.spec_id).file_may_match(file.statistics)
 
 

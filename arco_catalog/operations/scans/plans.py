@@ -92,6 +92,7 @@ async def fetch(session: Session, namespace: Namespace, name: str, plan_task: st
 
 
 async def _resume(session: Session, namespace: Namespace, name: str, text: str, *, is_task: bool) -> Plan:
+    """Returns the plan of a token that an earlier plan returned. Raises `InvalidToken`."""
     # First: an error of the token would reveal to everybody that the table exists.
     state, source = await _loaded(session, namespace, name)
     received = read_token(text)
@@ -144,6 +145,7 @@ async def _loaded(session: Session, namespace: Namespace, name: str) -> tuple[Ta
 
 
 async def _parsed(session: Session, state: TableState, use: Callable[[JsonObject], T]) -> T:
+    """Returns what `use` makes of a table's metadata."""
     return await session.files.parse(state.metadata_location, state.metadata, use)
 
 
@@ -158,6 +160,7 @@ async def _store(session: Session, packed: bytes) -> None:
 
 
 async def _stored(session: Session, digest: str) -> bytes:
+    """Reads the stored request with this digest. Raises `InvalidToken` if it no longer exists."""
     found = await session.state.read(session.state.paths.plan_request(digest))
     if found is None or hashlib.sha256(found.body).hexdigest() != digest:
         raise InvalidToken("it has expired: plan the scan again")

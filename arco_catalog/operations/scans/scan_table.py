@@ -45,6 +45,7 @@ def table_of(scan: Scan, document: JsonObject) -> ScanTable:
 
 
 def _table(scan: Scan, metadata: TableMetadata, document: JsonObject) -> ScanTable:
+    """Returns what a scan needs of the metadata, and frees the rest. Raises `StateNotFound`."""
     schemas = {each.get("schema-id", 0): each for each in metadata["schemas"]}
     if scan.schema_id not in schemas:
         raise StateNotFound(f"the table has no schema {scan.schema_id}")

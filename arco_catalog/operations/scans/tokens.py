@@ -91,6 +91,7 @@ class Token:
         return self._texts(parts)
 
     def _texts(self, parts: Iterable[Range | None]) -> list[str]:
+        """Returns the texts of this token for several parts; for None that of the whole plan."""
         is_null = self.snapshot_id is None
         head = _HEAD.pack(_VERSION, self.entity.encode(), self.issued_s, is_null, self.snapshot_id or 0)
         request = _STORED + hashlib.sha256(self.request).digest() if self.is_stored else _INLINE + self.request
@@ -143,6 +144,7 @@ def read_token(text: str) -> ReceivedToken:
 
 
 def _range(place: bytes) -> Range | None:
+    """Reads the part of a scan in a token; None for the whole plan. Raises `InvalidToken`."""
     if not place:
         return None
     if len(place) != _RANGE.size:
@@ -199,9 +201,11 @@ def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:
 
 
 def _fields(scan: Scan) -> list[JsonValue]:
+    """Returns the fields of a scan in the order in which they are stored."""
     columns: list[JsonValue] = [*scan.stats_columns]
     return [scan.schema_id, scan.after, scan.filter, scan.case_sensitive, columns, scan.min_rows]
 
 
 def _nullable(shape: Shape[int], value: JsonValue) -> int | None:
+    """Returns None for null, else the value by `shape`."""
     return None if value is None else shape(value)

@@ -20,11 +20,13 @@ async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> N
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
+    """Collects the claims of metadata files that are removed."""
     gone = await run.each(batch, lambda each: run.unless_unreadable(each.key, _is_over(run, each)))
     await run.collect(Kind.CLAIM, [each for each, yes in zip(batch, gone, strict=True) if yes])
 
 
 async def _is_over(run: Run, listed: Listed) -> bool:
+    """Whether a claim is for a removal that has been carried out."""
     found = await run.read(listed.key)
     if found is None:
         return False

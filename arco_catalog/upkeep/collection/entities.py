@@ -80,6 +80,7 @@ class Entities:
         return entity not in self._known.fenced
 
     async def _names(self, head: RegistryState, intended: Names | None = None) -> Names:
+        """Returns the entities that the index names; adds those in undecided transactions to `intended`."""
         found = Names()
         for kind in ("relation\n", "tombstone\n"):
             async with aclosing(entries_in(self._run.session.state, head.index, kind)) as entries:
@@ -109,6 +110,8 @@ class Entities:
         return walked
 
     async def _walk(self, entity: str, written_ms: int) -> WalkedEntity | None:
+        """Walks the commits of an entity, after moves that were sent before are fenced. None if it has none, or is not
+        named."""
         run = self._run
         key = run.paths.pointer(entity)
         found = await run.read(key)

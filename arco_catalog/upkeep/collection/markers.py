@@ -75,6 +75,7 @@ class _OldestSlot:
     ms: int | None = None
 
     def add(self, ms: int) -> None:
+        """Notes the time of a slot that stays."""
         self.ms = ms if self.ms is None else min(self.ms, ms)
 
 
@@ -91,6 +92,7 @@ async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> 
 
 
 async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
+    """Yields batches of markers that are old enough, and notes the oldest that is not."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     async with aclosing(run.pages(run.paths.markers)) as pages:
         async for page, now_ms in pages:
@@ -105,10 +107,12 @@ async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, S
 
 
 def _first_ms(listed: Sequence[Listed]) -> int:
+    """Returns when the first of these slots was written."""
     return min(each.written_ms for each in listed)
 
 
 def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
+    """Returns the slots in a page by the prefix of their marker."""
     markers: dict[str, list[Listed]] = {}
     for each in page:
         markers.setdefault(f"{each.key.rpartition('/')[0]}/", []).append(each)
@@ -150,6 +154,7 @@ async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: 
 
 
 async def _read(run: Run, prefix: str, listed: Sequence[Listed]) -> Marker:
+    """Reads a marker: its slots from the first on, or if that is missing those that were listed."""
     slots: list[Slot] = []
     while len(slots) < MAX_SLOTS:
         key = f"{prefix}{len(slots)}.json"

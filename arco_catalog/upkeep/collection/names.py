@@ -52,9 +52,11 @@ class Names:
 
 
 def _digest(name: str) -> int:
+    """Returns the digest of a name as a number."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
 def _find(digests: "array[int]", digest: int) -> int | None:
+    """Returns the place of a digest in a sorted array; None if it is not there."""
     place = bisect_left(digests, digest)
     return place if place < len(digests) and digests[place] == digest else None

@@ -85,4 +85,5 @@ def _date(value: JsonValue) -> date:
 
 
 def _number(value: JsonValue) -> int:
+    """Returns a number in a table property; 0 for any other value."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0

@@ -42,6 +42,7 @@ async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgr
 
 
 async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, None], None]:
+    """Yields the last batch, if it is not empty."""
     if committed:
         yield Batch(_collect_committed, committed)
 
@@ -81,6 +82,8 @@ async def _batches(
 
 
 async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
+    """Reads receipts, without those that are gone or can't be read."""
+
     async def parsed(each: Listed) -> Receipt | None:
         found = await run.read(each.key)
         if found is None:
@@ -109,6 +112,7 @@ async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
 
 
 async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
+    """Collects pending receipts of commits that have a committed one or are lost."""
     announced = await _read(run, batch)
     await _walk(run, entities, announced)
     fates = await run.each(announced, lambda each: run.unless_unreadable(each.listed.key, _fate(run, entities, each)))
@@ -142,6 +146,7 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
 
 
 async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
+    """Collects committed receipts that are old enough, after raising the floor of each entity."""
     stored = await _read(run, batch)
     await _walk(run, entities, stored)
     may_go = await run.each(stored, lambda each: run.unless_unreadable(each.listed.key, _may_go(run, entities, each)))

@@ -64,6 +64,7 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
 
 
 async def _history(run: Run) -> History:
+    """Lists the registry's commits from HEAD back to the floor."""
     state = run.session.state
     floor = await read_registry_floor(state)
     head = await state.head()
@@ -159,15 +160,18 @@ async def _collect_old(run: Run, old: Sequence[tuple[int, Listed]]) -> None:
 
 
 def _id(prefix: str, listed: Listed) -> str:
+    """Returns the id in the key of a listed object."""
     return listed.key.removeprefix(prefix).removesuffix(".json")
 
 
 async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
+    """Collects segments of the index that none of these HEADs names."""
     named = {ref.id for head in heads for key_range in head.index.key_ranges("") if (ref := key_range.ref) is not None}
     await _collect_unnamed(run, Kind.REGISTRY_SEGMENT, run.paths.index_segments, named)
 
 
 async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
+    """Collects properties of namespaces that none of these HEADs names."""
     values = Names()
     for head in heads:
         async with aclosing(entries_in(run.session.state, head.index, "namespace\n")) as entries:

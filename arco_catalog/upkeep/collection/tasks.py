@@ -24,6 +24,7 @@ async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> No
 
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
+    """Yields batches of hints that are due, and of tasks that are old enough."""
     paths = run.paths
     hints: list[Listed] = []
     due: dict[str, Listed] = {}
@@ -50,6 +51,7 @@ async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
 
 
 async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) -> None:
+    """Collects hints of tasks that have ended or do not exist."""
     over = await run.each(hints, lambda each: run.unless_unreadable(each.key, _leads_nowhere(run, each.key)))
     await run.collect(Kind.HINT, [each for each, yes in zip(hints, over, strict=True) if yes])
 
@@ -64,10 +66,12 @@ async def _collect_ended(run: Run, entities: Entities, versions: Sequence[Listed
 
 
 def _task(run: Run, version: Listed) -> str:
+    """Returns the task's id in the key of a version."""
     return version.key.removeprefix(run.paths.tasks).partition("/")[0]
 
 
 async def _leads_nowhere(run: Run, key: str) -> bool:
+    """Whether the task of a hint has ended or does not exist."""
     hint = run.paths.read_open_task(key)
     if hint is None:
         return False
@@ -76,6 +80,7 @@ async def _leads_nowhere(run: Run, key: str) -> bool:
 
 
 async def _is_over(run: Run, stored: StoredTask) -> bool:
+    """Whether a task ended long enough ago and no tombstone names it."""
     old = is_older(stored.written_ms, stored.now_ms, run.retention.with_margin(run.retention.tasks_ms))
     return old and stored.task.status in ENDED and not await _is_named(run, stored.task.id)
 

@@ -38,6 +38,7 @@ async def collect_tombstones(run: Run, entities: Entities) -> None:
 
 
 async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -> None:
+    """Collects expired tombstones that are ready."""
     ready = await run.each(expired, lambda tombstone: _is_ready(run, entities, tombstone))
     gone = [tombstone for tombstone, is_ready in zip(expired, ready, strict=True) if is_ready]
     for tombstone in gone:
@@ -49,6 +50,7 @@ async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -
 
 
 async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
+    """Whether a tombstone may go: the table is purged, or all its commits have receipts."""
     if tombstone.state == PURGED:
         return True
     entity = tombstone.entity
@@ -63,6 +65,8 @@ async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
 
 
 async def _expire(run: Run, gone: Sequence[Tombstone]) -> None:
+    """Removes tombstones from the registry."""
+
     def edit(head: RegistryState) -> Steps[Edits | None]:
         edits: dict[str, JsonObject | None] = {}
         for tombstone in gone:

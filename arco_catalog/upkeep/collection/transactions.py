@@ -26,6 +26,7 @@ async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, oldest_slot_ms: int | None) -> None:
+    """Collects transactions that no marker and no intent needs any more."""
     session = run.session
     unsettled = {*pending_transactions((await session.state.head()).index)}
     now_ms = session.now_ms()
@@ -59,6 +60,7 @@ async def _settle_intents(run: Run, key: str, transaction: str) -> bool:
 
 
 async def _settle(run: Run, entity: str, transaction: str) -> None:
+    """Settles the intent of a committed transaction in a pointer, if it is still there."""
     state = run.session.state
     while True:
         pointer = await state.pointer(entity)

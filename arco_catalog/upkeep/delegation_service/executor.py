@@ -55,6 +55,7 @@ class DelegatedPurgeExecutor:
         """Does nothing when a task has failed: the next submission continues it from the checkpoint."""
 
     async def _purge(self, execution: Execution) -> TaskResult:
+        """Deletes the files of a table below its locations, phase after phase. Returns the result."""
         progress = Progress.parse(execution.checkpoint)
         locations = await self._locations(execution, progress)
         await self._check(execution.session(), locations)
@@ -164,4 +165,5 @@ async def _count_left(execution: Execution, locations: list[Location]) -> int:
 
 
 def _normal(location: str) -> str:
+    """Returns the normal form of a location."""
     return Location.parse(location).normal

@@ -124,6 +124,7 @@ async def _handed_over(session: Session, locations: Sequence[Location], table: T
 
 
 def _tombstone(index: Index, table: TableIdentity) -> Steps[Tombstone | None]:
+    """Returns the tombstone of a table; None without one."""
     key = tombstone_key(table.namespace, table.name, table.entity)
     yield Needs(keys=[key])
     found = index.get(key)
@@ -131,6 +132,7 @@ def _tombstone(index: Index, table: TableIdentity) -> Steps[Tombstone | None]:
 
 
 def _holder(index: Index, location: Location, but: Tombstone | None) -> Steps[str | None]:
+    """Names what has or had a location, except one tombstone's entity; None if nothing does."""
     ignored = [] if but is None else [but.entity]
     try:
         holder = yield from overlapping(index, location, but=ignored)

@@ -111,8 +111,8 @@ class DelegationService:
                 f"This process of the service executes {MAX_RUNNING} tasks, the maximum: submit this task later",
                 RETRY_AFTER_S,
             )
-        again = await bind_key(session, task)
-        submitted = await submit_task(session, purge, caller, again=again)
+        key_was_sent_before = await bind_key(session, task)
+        submitted = await submit_task(session, purge, caller, key_was_sent_before=key_was_sent_before)
         if submitted.status not in ENDED and task not in self._running:
             mounts = storage.mounts(roots, self._access.opens)
             self._running[task] = asyncio.create_task(self._run(task, purge, storage, mounts))
@@ -182,6 +182,7 @@ class DelegationService:
                 await each
 
     def _is_lost(self, hint: Hint) -> bool:
+        """Whether a due task has waited so long that its worker must have ended."""
         return has_passed(hint.now_ms - hint.not_before_ms, self._policies.lease_ms)
 
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
@@ -217,9 +218,11 @@ class DelegationService:
         return stored.task.status if stored.task.status in ENDED else None
 
     def _worker(self, catalog: Catalog, executors: Mapping[str, DelegatedPurgeExecutor | WithoutCredentials]) -> Worker:
+        """Returns a worker for delegated purges on a state."""
         return Worker(catalog, executors, _never, self._policies)
 
     def _session(self, task: str) -> Session:
+        """Returns a session for one task, with a deadline."""
         return task_session(self._state, task, self._state.runtime.now_ms() + CALLS_MS)
 
 

@@ -110,10 +110,12 @@ def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed
 
 
 def _normal(endpoint: str) -> str:
+    """Returns an endpoint as it is compared: in lower case, without blanks and slashes around it."""
     return endpoint.strip().rstrip("/").lower()
 
 
 def _s3(_location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Returns the variables for S3 that hold a task's credentials; None without any."""
     access, secret = config.get("s3.access-key-id"), config.get("s3.secret-access-key")
     if not access or not secret:
         return None
@@ -123,11 +125,13 @@ def _s3(_location: Location, config: Mapping[str, str]) -> Mapping[str, str] | N
 
 
 def _gcs(_location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Returns the variables for GCS that hold a task's credentials; None without any."""
     token = config.get("gcs.oauth2.token")
     return {"GOOGLE_OAUTH_ACCESS_TOKEN": token} if token else None
 
 
 def _azure(location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Returns the variables for Azure that hold a task's credentials; None without any."""
     host = location.authority.rpartition("@")[2]
     names = (f"adls.sas-token.{host}", f"adls.sas-token.{host.partition('.')[0]}", "adls.sas-token")
     token = next((config[name] for name in names if config.get(name)), None)

@@ -38,15 +38,15 @@ async def bind_key(session: Session, task: str) -> bool:
     return True
 
 
-async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, again: bool) -> Task:
-    """Returns the task of a submission, which it creates if there is none. A task that has failed is resubmitted,
-    and continues from its checkpoint. `again` is whether the key of the request was sent before: then only a task that
-    failed for lost credentials is submitted again. Raises `StoreError`, and `CommitStateUnknown` if other processes
-    change the task at each of `MAX_TRIES` attempts."""
+async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, key_was_sent_before: bool) -> Task:
+    """Returns the task of a submission, which it creates if there is none. A task that has failed is resubmitted, and
+    continues from its checkpoint. `key_was_sent_before` is whether the key of the request was sent before: then only a
+    task that failed for lost credentials is submitted again. Raises `StoreError`, and `CommitStateUnknown` if other
+    processes change the task at each of `MAX_TRIES` attempts."""
     task = purge.task_id(caller)
     for _ in range(MAX_TRIES):
         stored = await read_task(session.state, task)
-        following = _next(session, purge, caller, stored, again=again)
+        following = _next(session, purge, caller, stored, key_was_sent_before=key_was_sent_before)
         if following is None:
             assert stored is not None
             return stored.task
@@ -62,15 +62,15 @@ def lacks_credentials(task: Task) -> bool:
 
 
 def _next(
-    session: Session, purge: DelegatedPurge, caller: str, stored: StoredTask | None, *, again: bool
+    session: Session, purge: DelegatedPurge, caller: str, stored: StoredTask | None, *, key_was_sent_before: bool
 ) -> Task | None:
     """Returns the version of a task that a submission writes: the first one if there is none, or a resubmission of a
-    failed task. Returns None if the stored version stays as it is; with `again`, only a failure for lost credentials is
-    resubmitted."""
+    failed task. Returns None if the stored version stays as it is; with `key_was_sent_before`, only a failure for lost
+    credentials is resubmitted."""
     record, at_ms = session.runtime.ulid(), session.now_ms()
     if stored is None:
         return purge.submitted(caller, record=record, at_ms=at_ms)
     task = stored.task
-    if task.status is Status.FAILURE and (not again or lacks_credentials(task)):
+    if task.status is Status.FAILURE and (not key_was_sent_before or lacks_credentials(task)):
         return task.resubmitted(record=record, at_ms=at_ms)
     return None

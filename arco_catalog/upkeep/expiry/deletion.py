@@ -71,6 +71,7 @@ class _Files:
             self.names[location] = ReachedFile(name, size)
 
     def remove(self, name: str) -> None:
+        """Removes a file by its name, if it is the table's own."""
         location = self.own(name)
         if location is not None:
             self.names.pop(location, None)
@@ -181,6 +182,8 @@ class FileDeletion:
         return self._last
 
     async def _read(self, metadata: tuple[str, ...]) -> _Look:
+        """Reads what the table names now, and what the records of expiries name. Raises `StoreUnavailable` if the
+        table's metadata file is replaced meanwhile."""
         reached = await named_by(self._execution, metadata)
         if reached.gone or not metadata:
             raise StoreUnavailable("the table's metadata file was replaced while it was read: another attempt follows")
@@ -250,10 +253,12 @@ class FileDeletion:
         )
 
     async def _note(self, files: int) -> None:
+        """Counts deleted files, and saves the progress if that is due."""
         self.progress = replace(self.progress, removed=self._removal.progress)
         await self._execution.progress({**self._execution.checkpoint, "deletion": self.progress.to_json()}, files)
 
     async def _save(self, progress: DeletionProgress) -> None:
+        """Saves the progress in the task."""
         self.progress = replace(progress, removed=self._removal.progress)
         await self._execution.save({**self._execution.checkpoint, "deletion": self.progress.to_json()})
 

@@ -83,7 +83,7 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
         else:
             plan = await _expire(execution, table, retention_of)
             held_back = plan.held_back
-    records = await _records(execution, table)  # also of an earlier lease, which died after its commit
+    records = await _records_of_task(execution, table)  # also of an earlier lease, which died after its commit
     counted = execution.stats().expiries
     counted.held_back += held_back is not None
     if not records:
@@ -100,6 +100,7 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
 
 
 async def _expire(execution: Execution, table: LiveTable, retention_of: RetentionOf) -> ExpiryPlan:
+    """Commits the removal of expired snapshots and refs. Raises `TaskFailed` for a refused commit."""
     commit = ExpireSnapshots(
         execution.session(),
         table.namespace,
@@ -115,6 +116,7 @@ async def _expire(execution: Execution, table: LiveTable, retention_of: Retentio
 
 
 def _waiting(checkpoint: JsonObject) -> str:
+    """Returns the result of a task whose files are deleted later."""
     return f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots; the files that only they need are deleted later"
 
 
@@ -133,6 +135,7 @@ async def _retention_of(execution: Execution, table: LiveTable) -> RetentionOf |
 
 
 def _number(payload: JsonObject, name: str) -> int | None:
+    """Returns a number in the payload; None without one."""
     value = payload.get(name)
     return value if isinstance(value, int) else None
 
@@ -153,7 +156,8 @@ async def obstacle(sessions: Sessions, table: LiveTable) -> str | None:
     return await deletion_obstacle(sessions.session(), table.entry, own)
 
 
-async def _records(execution: Execution, table: LiveTable) -> Sequence[ExpiryRecord]:
+async def _records_of_task(execution: Execution, table: LiveTable) -> Sequence[ExpiryRecord]:
+    """Returns the records that this task has written about the table."""
     stored = read_expiry_records(execution.session().state, table.entry.entity)
     return [each.record async for each in stored if each.task == execution.task.id]
 
@@ -200,6 +204,7 @@ async def _sharer(execution: Execution, table: LiveTable) -> str | None:
 
 
 def _finished(removed: str, progress: DeletionProgress) -> TaskResult:
+    """Returns the result of a task after the deletion of files."""
     counts = progress.removed
     details: JsonObject = {
         "files_deleted": counts.files,

@@ -44,6 +44,7 @@ async def preview(session: Session, namespace: Namespace, name: str, settings: S
 
 
 async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable:
+    """Returns the table of this name. Raises `NoSuchTable`, and `BadRequest` for one that can't be expired."""
     entry = await relation_entry(session.state, (await session.state.head()).index, namespace, name)
     if entry is None or entry.kind != "table":
         raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
@@ -57,6 +58,7 @@ async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable
 
 
 async def _merged(session: Session, table: LiveTable, settings: SnapshotExpiry) -> SnapshotExpiry:
+    """Returns the settings of a request, completed by those of the table's policy. Raises `BadRequest`."""
     index = (await session.state.head()).index
     try:
         policy = await PolicyReader(OneSession(session), index).of(table.namespace, table.name)

@@ -29,14 +29,17 @@ _Member = tuple[str, Severity, str, str, str]
 
 
 def _error(value: str, meaning: str, remedy: str, repair: str = "") -> _Member:
+    """Returns the member of a code for what must not be."""
     return value, Severity.ERROR, meaning, remedy, repair
 
 
 def _warning(value: str, meaning: str, remedy: str, repair: str = "") -> _Member:
+    """Returns the member of a code for what may need an operator."""
     return value, Severity.WARNING, meaning, remedy, repair
 
 
 def _note(value: str, meaning: str, remedy: str, repair: str = "") -> _Member:
+    """Returns the member of a code for what needs nothing."""
     return value, Severity.NOTE, meaning, remedy, repair
 
 

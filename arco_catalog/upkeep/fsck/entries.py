@@ -89,6 +89,7 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
 
 
 def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObject) -> None:
+    """Adds what one entry of the index states to the facts about all."""
     kind, _, rest = key.partition("\n")
     parent, _, name = rest.partition("\n")
     levels = tuple(parent.split("\t")) if parent else ()
@@ -150,6 +151,7 @@ def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObje
 
 
 def _relation(entry: RelationEntry, name: str, state: str, key: str) -> Relation:
+    """Returns the relation of an entry, for further examination."""
     return Relation(entry.entity, entry.kind, name, state, key, entry.locations, entry.borrowed)
 
 
@@ -186,6 +188,7 @@ def _mismatched_tasks(examination: Examination, seen: _IndexFacts) -> list[str]:
 
 
 def _normal(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Returns the pairs with locations that have no slash at the end."""
     return {(entity, location.rstrip("/")) for entity, location in pairs}
 
 
@@ -205,6 +208,7 @@ async def _entries(examination: Examination, index: Index) -> AsyncGenerator[Ent
 
 
 async def _segment(examination: Examination, key_range: KeyRange) -> Segment | Finding:
+    """Reads a segment and checks it against its reference. Returns a finding for a damaged or missing one."""
     ref = key_range.ref
     assert ref is not None
     key = examination.paths.index_segment(ref.id)

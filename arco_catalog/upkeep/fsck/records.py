@@ -75,6 +75,7 @@ async def examine_records(examination: Examination) -> Findings:
 
 
 def _unknown(key: str) -> Finding:
+    """Returns the finding for an object that the catalog does not know."""
     return Finding(Code.OBJECT_UNKNOWN, key, "no object of the catalog has such a key")
 
 
@@ -84,6 +85,7 @@ def _is_report(paths: Paths, key: str) -> bool:
 
 
 async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
+    """Checks a record by the kind that its key has."""
     paths = examination.paths
     looks: Mapping[str, _Examine] = {
         paths.events: _examine_receipt,
@@ -112,6 +114,7 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
 
 
 async def _examine_receipt(examination: Examination, key: str) -> Sequence[Finding]:
+    """Checks a receipt: its form, its key, and that no pending one names the current base."""
     if examination.paths.is_lineage_event(key):
         return await _examine_lineage_event(examination, key)
     found = await examination.read(key)
@@ -141,6 +144,7 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
 
 
 async def _examine_lineage_event(examination: Examination, key: str) -> Sequence[Finding]:
+    """Checks that a lineage event can be read and has the name of its contents."""
     found = await examination.read(key)
     if found is None:
         return []
@@ -174,6 +178,7 @@ async def _still_current(examination: Examination, entity: str, location: str) -
 
 
 async def _examine_transaction(examination: Examination, key: str) -> Sequence[Finding]:
+    """Checks a transaction object, and that it is decided within its lease."""
     found = await examination.read(key)
     if found is None:
         return []
@@ -192,6 +197,7 @@ async def _examine_transaction(examination: Examination, key: str) -> Sequence[F
 
 
 async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding]:
+    """Checks the claim of a metadata file."""
     found = await examination.read(key)
     if found is None:
         return []

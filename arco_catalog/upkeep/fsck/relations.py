@@ -88,6 +88,7 @@ async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[F
 
 
 async def _examine_file(examination: Examination, relation: Relation, pointer: Pointer) -> list[Finding]:
+    """Checks the metadata file that a pointer names, and compares it with the pointer."""
     location, session = pointer.metadata.location, examination.session
     examination.examined += 1
     try:
@@ -174,6 +175,7 @@ async def _examine_manifest_lists(examination: Examination, relation: Relation, 
 
 
 async def _examine_receipt(examination: Examination, relation: Relation, file: MetadataFile) -> list[Finding]:
+    """Checks that a metadata file has a committed receipt, unless a collection may have deleted it."""
     key = commit_key(relation.entity, file.location)
     path = examination.paths.receipt(receipt.COMMITTED, key, file.ms)
     examination.examined += 1

@@ -46,6 +46,7 @@ class FindingCollector:
 
 
 def _by_severity(finding: Finding) -> tuple[int, str, str]:
+    """Returns the sort key of findings."""
     return ORDER.index(finding.code.severity), finding.code, finding.where
 
 

@@ -98,9 +98,11 @@ class TableFiles:
             await gather(*(self._manifest(*each) for each in batch))
 
     def _report(self, code: Code, where: str, found: str = "") -> None:
+        """Counts a finding about this table."""
         self.tally.count(Finding(code, where, f"{self._relation.called}{': ' if found else ''}{found}"))
 
     async def _read_names(self, pointer: Pointer) -> "_NamedFiles | None":
+        """Returns the files that the table's metadata file names; None if that can't be read."""
         file = pointer.metadata.location
         try:
             return await self._files.extract(file, partial(_named_files, registered_from=pointer.registered_from))
@@ -110,6 +112,7 @@ class TableFiles:
             self._files.forget(file)
 
     async def _all(self, looks: Iterable[Coroutine[None, None, None]]) -> None:
+        """Carries out checks, `AT_ONCE` at a time."""
         for batch in batches(looks, AT_ONCE):
             await gather(*batch)
 
@@ -142,6 +145,7 @@ class TableFiles:
                 self._files.forget(file)
 
     async def _statistics(self, file: str, size: JsonValue) -> None:
+        """Checks that a statistics file exists and has its size."""
         differs = await self._size_differs(file, size)
         if differs is None:
             self._report(Code.STATISTICS_MISSING, file)
@@ -183,6 +187,7 @@ class TableFiles:
             self._report(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
+        """Checks that the data or delete file of a manifest's entry exists and has its size."""
         named = record.get("data_file")
         file = named.get("file_path") if isinstance(named, dict) else None
         if not isinstance(named, dict) or not isinstance(file, str):
@@ -217,6 +222,7 @@ class TableFiles:
         return None if there is None else not there
 
     def _note_place(self, file: str) -> None:
+        """Counts the folder of a file that lies outside of the table's locations."""
         location = Location.of_file(file)
         if location is not None and not location.inside_any(self._known):
             self.tally.elsewhere[_folder(file)] += 1
@@ -279,6 +285,7 @@ class _NamedFiles:
 
 
 def _named_files(document: JsonObject, *, registered_from: str | None) -> _NamedFiles:
+    """Returns the files that a metadata file names, without log entries from before a registration."""
     files = table.logged_files(document)
     first = files.index(registered_from) + 1 if registered_from in files else 0
     logged = [

@@ -77,6 +77,7 @@ class _Look:
         self._tombstone = examination.purges.get(task)
 
     async def findings(self) -> Sequence[Finding]:
+        """Returns the findings about the task."""
         if not self._listed.numbers:
             return await self._unstored()
         found, last = await self._versions()
@@ -84,6 +85,7 @@ class _Look:
 
     @property
     def _where(self) -> str:
+        """The key of the task's records."""
         return self._examination.paths.task(self._task)
 
     async def _unstored(self) -> Sequence[Finding]:
@@ -170,6 +172,7 @@ class _Look:
         return []
 
     async def _examine_end(self, task: Task) -> Sequence[Finding]:
+        """Checks that the tombstone of an ended purge has ended with it."""
         tombstone = self._tombstone
         if tombstone is None or (task.status is Status.FAILURE and tombstone.state != PURGING):
             return []
@@ -180,6 +183,7 @@ class _Look:
         return [Finding(Code.TOMBSTONE_OLDER, self._examination.paths.manifest, f"{_called(tombstone)}: {self._where}")]
 
     def _hint_missing(self, reason: str) -> Finding:
+        """Returns the finding for a task without a hint, which workers don't find."""
         return Finding(Code.HINT_MISSING, self._where, reason, PutHint(self._task))
 
     async def _now(self) -> Tombstone | None:
@@ -188,11 +192,13 @@ class _Look:
         return await tombstone_of(self._examination.session, self._task)
 
     async def _still(self, tombstone: Tombstone) -> bool:
+        """Whether the tombstone in the present HEAD has the same state."""
         now = await self._now()
         return now is not None and now.state == tombstone.state
 
 
 def _parsed(stored: Found, key: str) -> Task:
+    """Reads a version of a task. Raises `InternalError` if it lacks a field."""
     task = Task.parse(stored.body, key)
     _ = task.id, task.kind, task.payload, task.next_run_ms, task.attempts, task.checkpoint  # it must have these
     if task.lease is not None:
@@ -206,4 +212,5 @@ def _fence(tombstone: Tombstone) -> int:
 
 
 def _called(tombstone: Tombstone) -> str:
+    """Returns how findings name a dropped table."""
     return f"{tombstone.state} table {'.'.join((*tombstone.namespace, tombstone.name))}"

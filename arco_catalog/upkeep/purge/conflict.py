@@ -33,6 +33,7 @@ def describe_sharer(execution: Execution, sharer: str) -> str:
 
 
 def _on_spark(execution: Execution) -> str:
+    """Returns the advice to purge on Spark."""
     return f"`arco tasks run {execution.task.id} --spark` purges this table, and keeps the files that other tables use"
 
 

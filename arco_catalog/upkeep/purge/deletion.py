@@ -21,6 +21,7 @@ _Names = Callable[[Chunk], Sequence[ReachedFile]]
 
 
 def _files(locations: Iterable[str]) -> Sequence[ReachedFile]:
+    """Returns files of unknown size at these locations."""
     return [ReachedFile(each) for each in locations]
 
 

@@ -267,6 +267,7 @@ class _Purge:
             return deletion.progress
 
     def _deletion(self, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:
+        """Returns the deletion of the table's files: by the anti-join on Spark, or else one by one."""
         if self._anti_join is not None:
             return self._anti_join.deletion(self._execution, tombstone)
         progress = Progress.parse(self._execution.checkpoint)

@@ -54,6 +54,7 @@ class StoredInventory:
                 yield chunk
 
     async def _read(self, chunk: str) -> Chunk:
+        """Reads a chunk of the inventory. If it is missing, forgets the inventory and raises `StoreUnavailable`."""
         found = await read_chunk(self._execution.session().state, self._execution.task.id, chunk)
         if found is None:
             await forget_inventory(self._execution)

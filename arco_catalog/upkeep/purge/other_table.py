@@ -243,6 +243,7 @@ async def has_name(session: Session, entity: str) -> bool:
 
 
 async def _entry_of(session: Session, head: RegistryState, entity: str) -> JsonObject | None:
+    """Returns the registry's entry of an entity; None without one. It reads all entries."""
     async with aclosing(entries_in(session.state, head.index, "relation\n")) as entries:
         async for _, entry in entries:
             if text(entry, "entity") == entity:

@@ -48,6 +48,7 @@ class Removal:
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
+        """Deletes those of the files that are the table's own and were not deleted before, and counts the others."""
         for batch in batches(files, AT_ONCE):
             own: dict[Location, int] = {}
             outside, unaddressable = 0, list[str]()
@@ -88,12 +89,14 @@ class Removal:
         return None if parent is None else parent.below(name)
 
     def _own(self, text: str) -> Location | None:
+        """Returns the location of a file in the folders that may be emptied; None for any other file."""
         location = Location.of_file(text)
         if location is None or location.reserved or not any(each in self._folders for each in location.around()):
             return None
         return location if self._allows(location) else None
 
     def _is_new(self, location: Location) -> bool:
+        """Notes a location, and returns whether it was not noted before."""
         digest = hash(location)
         if digest in self._deleted:
             return False

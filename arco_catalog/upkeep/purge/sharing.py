@@ -140,6 +140,7 @@ class _Round:
         return None
 
     async def _read_one(self, other: OtherTable) -> None:
+        """Reads the files of another table. Raises `_FileInside` if one is in the purged table's locations."""
         record = partial(self._record, other.entity)
         continuation = Continuation(self._partial.get(other.entity), record, self._execution.runtime)
         known = self._known.incomplete(other.entity)
@@ -174,6 +175,7 @@ class _Round:
         await self._execution.progress(self._checkpoint(), 0)
 
     def _checkpoint(self) -> JsonObject:
+        """Returns the task's checkpoint, with the tables that are read."""
         after = self._others[self._number_done - 1].entity if self._number_done else self._check.after
         check = replace(self._check, after=after, partial=self._partial)
         return {**self._execution.checkpoint, CHECKED: check.to_json()}

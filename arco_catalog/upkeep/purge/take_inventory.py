@@ -73,6 +73,7 @@ class _Names:
 
     @classmethod
     def of(cls, document: JsonObject) -> "_Names":
+        """Returns what a metadata file names."""
         reached = Reached()
         reached.add(document)
         return cls(reached, table.logged_files(document), table.allows_deletes(document))
@@ -109,6 +110,7 @@ class _Buffer:
         return made if len(self) > MAX_NAMES else [self._together(empty)]
 
     def _together(self, empty: Chunk) -> Chunk:
+        """Returns a chunk with all that is in the buffer."""
         return replace(
             empty,
             files=tuple(self.files),
@@ -229,12 +231,15 @@ class InventoryWalk:
         await self._write()
 
     async def _manifests(self, location: str) -> Mapping[str, int]:
+        """Returns the sizes of the manifests in a manifest list, by location."""
         return await manifests_in(self._execution, location, self._buffer.missing)
 
     def _note_manifests(self, manifests: Mapping[str, int]) -> None:
+        """Notes manifests, which are then not added to the inventory."""
         self._seen.update((_digest(manifest), 0) for manifest in manifests)
 
     def _add_manifests(self, manifests: Mapping[str, int], number: int) -> None:
+        """Adds those manifests to the buffer that were not noted before."""
         for manifest, size in manifests.items():
             digest = _digest(manifest)
             if digest not in self._seen:
@@ -295,4 +300,5 @@ class InventoryWalk:
 
 
 def _digest(name: str) -> int:
+    """Returns the digest of a name as a number."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")

@@ -82,6 +82,7 @@ class ArchiveWriter:
             self._partial.unlink(missing_ok=True)
 
     def _add_all(self, members: Sequence[Member], again: bool) -> None:
+        """Adds objects to the archive, and to its checksum."""
         for member in members:
             self._add(f"{OBJECTS}{member.key}", member.body, member.written_ms)
             _count(self._digest, member)
@@ -91,6 +92,7 @@ class ArchiveWriter:
                 self._again[member.key] = self._again.get(member.key, 0) + 1
 
     def _complete(self, summary: JsonObject) -> None:
+        """Writes the last member, with the checksum, and gives the file its name."""
         assert self._tar is not None
         assert self._raw is not None
         again: JsonObject = {**self._again}
@@ -105,6 +107,7 @@ class ArchiveWriter:
         self._partial.unlink()
 
     def _add(self, name: str, body: bytes, written_ms: int) -> None:
+        """Adds a member to the archive."""
         assert self._tar is not None
         info = tarfile.TarInfo(name)
         info.size, info.mtime, info.mode = len(body), written_ms // 1000, 0o600
@@ -127,6 +130,7 @@ class Archive:
 
     @classmethod
     def _checked(cls, file: Path) -> "Archive":
+        """Reads a whole archive, and compares it with its checksum. Raises `BadRequest`."""
         digest, objects, last = hashlib.sha256(), 0, b""
         members = _members(file)
         name, body, _ = next(members, ("", b"", 0))
@@ -175,6 +179,7 @@ class Archive:
 
 
 def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
+    """Iterates over the members of an archive: name, body and time. Raises `BadRequest` for a damaged one."""
     try:
         with tarfile.open(file, "r|gz") as tar:
             for info in tar:
@@ -186,11 +191,13 @@ def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
 
 
 def _count(digest: "hashlib._Hash", member: Member) -> None:
+    """Adds an object to a checksum."""
     digest.update(f"{len(member.key)} {member.key} {len(member.body)}\n".encode())
     digest.update(member.body)
 
 
 def _json(file: Path, body: bytes) -> JsonObject:
+    """Parses the first or last member of an archive. Raises `BadRequest`."""
     try:
         document = loads(body)
     except MalformedJson as error:

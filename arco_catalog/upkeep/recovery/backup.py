@@ -158,6 +158,7 @@ class CatalogBackup:
         )
 
     async def _read_head(self) -> RegistryState:
+        """Reads HEAD. Raises `NotFound`."""
         key = self.state.paths.manifest
         found = await self.state.read(key)
         if found is None:
@@ -230,6 +231,7 @@ class CatalogBackup:
     # Reading and adding
 
     def _is_recent(self, each: Listed) -> bool:
+        """Whether an object was written since the backup began."""
         return each.written_ms >= self._since_ms
 
     def _is_new_pending_receipt(self, each: Listed) -> bool:
@@ -238,6 +240,7 @@ class CatalogBackup:
         return self._is_recent(each) and "/pending/" in each.key
 
     def _note_entity(self, key: str) -> None:
+        """Notes the entity to which a key belongs."""
         self.entities.add(key.rpartition("/")[2].removesuffix(".json"))
 
     async def _add_listed(
@@ -259,6 +262,7 @@ class CatalogBackup:
         await self._add(batch)
 
     async def _add_keys(self, keys: Iterable[str]) -> None:
+        """Reads the objects under these keys, and adds those that exist."""
         for batch in batches(keys, AT_ONCE):
             found = await gather(*map(self.state.read, batch))
             there = [(key, each) for key, each in zip(batch, found, strict=True) if each is not None]
@@ -281,6 +285,8 @@ class CatalogBackup:
             yield pair
 
     async def _read_batch(self, keys: Sequence[str]) -> Sequence[tuple[str, Found]]:
+        """Reads objects, and returns those that exist. Raises `StoreUnavailable` if the backup takes more than a
+        day."""
         if self.late():
             raise StoreUnavailable(
                 "the backup did not finish within a day, the fixed limit, and no archive was written: run it "
@@ -290,6 +296,7 @@ class CatalogBackup:
         return [(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
 
     async def _add(self, objects: Sequence[tuple[str, bytes, int]], *, again: bool = False) -> None:
+        """Adds objects to the archive, under keys that begin at its root."""
         members = [Member(key.removeprefix(self.strip), body, written_ms) for key, body, written_ms in objects]
         if members:
             await self.archive.add(members, again=again)

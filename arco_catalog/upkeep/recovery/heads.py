@@ -160,6 +160,7 @@ async def _newest(session: Session, names: Sequence[str]) -> tuple[list[_Node], 
 
 
 async def _read(session: Session, name: str) -> tuple[str, _Node | None]:
+    """Reads a registry commit. Returns its key, and None if it is missing or corrupt."""
     key = session.state.paths.registry_commit(name)
     body = await session.state.read(key)
     try:
@@ -220,6 +221,7 @@ async def _evidence(session: Session, operation: JsonObject, answered: JsonObjec
 
 
 async def _on_pointer(session: Session, entity: str, operation: JsonObject) -> str | None:
+    """Returns the trace of an operation at a pointer, which proves that it was committed; None without one."""
     try:
         pointer = await session.state.pointer(entity)
         if pointer is None:

@@ -94,6 +94,7 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
 
 
 def _head_report(session: Session, state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
+    """Returns the report about HEAD."""
     lost = sorted({each.missing for each in search.candidates if each.missing is not None})
     return {
         "found": state,
@@ -114,6 +115,7 @@ def _head_report(session: Session, state: str, search: HeadSearch, chosen: str |
 async def _restore_pointers(
     session: Session, registry: RegistryState, choices: Choices, *, dry: bool
 ) -> Sequence[JsonObject]:
+    """Examines all pointers, restores the lost or chosen ones, and returns a report for each of these."""
     lost: dict[str, tuple[LostPointer, str, Found | None]] = {}
     async for batch in _in_batches(session, registry):
         for each, (state, found) in zip(batch, await gather(*(_pointer(session, each) for each in batch)), strict=True):
@@ -196,6 +198,7 @@ async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerat
 
 
 def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
+    """Returns the lost pointer of an entry or tombstone."""
     by = optional_text(entry, "operation") if dropped else None
     return LostPointer(text(entry, "entity"), dotted(*name_in(key)), entry, by)
 

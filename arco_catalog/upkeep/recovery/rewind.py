@@ -95,12 +95,14 @@ async def _changes(
 
 
 async def _apply(session: Session, versions: KeptVersions, changes: list[Change]) -> None:
+    """Puts each object back to its earlier version, or hides it."""
     await gather(
         *(_hide(session, change) if change.then is None else _put(session, versions, change) for change in changes)
     )
 
 
 async def _put(session: Session, versions: KeptVersions, change: Change) -> None:
+    """Writes an earlier version of an object again. Raises `CommitFailed` if another process changed the object."""
     assert change.then is not None
     body = await versions.get(change.then)
     outcome = await session.state.swap(change.key, body, change.now.version)
@@ -124,6 +126,7 @@ async def _hide(session: Session, change: Change) -> None:
 
 
 def _changed(key: str) -> CommitFailed:
+    """Returns the error for an object that another process changed."""
     return CommitFailed(
         f"{key} was not rewound, since another process wrote it meanwhile, and others may be rewound already: stop all "
         "writers, and run the rewind once more to the same time"

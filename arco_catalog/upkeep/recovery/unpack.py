@@ -69,6 +69,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
 
 
 def _missing(archive: Archive) -> str:
+    """Returns the words for a place to which a backup can be restored."""
     if archive.realm:
         return "that has neither the realm nor one of its catalogs: they come back together (docs/recovery.md)"
     return "without this catalog"
