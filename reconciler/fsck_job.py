@@ -41,7 +41,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _write(finding: Finding) -> None:
-    """Prints a finding on standard error."""
+    """Writes a finding on standard error."""
     line = f"{finding.code.severity}: {finding.code} {finding.where}: {finding.found}"
     sys.stderr.write(f"{escaped(line)}\n")
 

@@ -25,7 +25,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _show(stats: ReconcileStats) -> None:
-    """Prints the numbers of a run on standard error."""
+    """Writes the numbers of a run on standard error."""
     due = stats.pointers - stats.orphaned - stats.unchanged
     sys.stderr.write(
         f"{stats.walked:,} of {due:,} tables walked: {stats.files:,} files, {stats.missing_count:,} receipts missing, "

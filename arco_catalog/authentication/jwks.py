@@ -89,7 +89,7 @@ def parse_keys(body: bytes) -> Sequence[PublicKey]:
 
 
 def _verifies(jwk: JsonObject) -> bool:
-    """Whether a published key may verify signatures here: its type, its use and its size are allowed."""
+    """Whether a published key may verify signatures here: its type, its use and the size are allowed."""
     kind, operations = jwk.get("kty"), jwk.get("key_ops", ["verify"])
     return (
         isinstance(jwk.get("kid"), str)

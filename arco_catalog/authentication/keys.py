@@ -159,7 +159,7 @@ class KeySource:
         return age if age >= 0 else MAX_AGE_MS
 
     async def _refresh(self, age_ms: int) -> TokenKeys:
-        """Returns the keys, after reading them if those here are older than `age_ms`."""
+        """Returns the keys, after reading them if the ones here are older than `age_ms`."""
         async with self._reading:  # one task reads; the others use what it read
             if self._keys is None or self._age_ms() >= age_ms:
                 self._keys = await self._read_keys()
@@ -170,8 +170,8 @@ class KeySource:
         return self._failed_ms is not None and 0 <= self._now_ms() - self._failed_ms < EMPTY_RETRY_MS
 
     async def _read_keys(self) -> TokenKeys:
-        """Reads the keys that sign this server's own tokens; if that fails, returns those that were read before. Raises
-        `Unavailable` if there are none."""
+        """Reads the keys that sign this server's own tokens; if that fails, returns the ones that were read before.
+        Raises `Unavailable` if there are none."""
         if self._keys is None and self._failed_just_now():
             raise _unavailable()
         try:

@@ -93,7 +93,7 @@ class OidcAuthenticator:
             await trusted.keys.close()
 
     async def _verify(self, token: str, unverified: UnverifiedToken, trusted: _TrustedIssuer) -> AuthenticationResult:
-        """Verifies the signature and the claims of an issuer's token, caches the result and returns it. Raises
+        """Verifies the signature and the claims of an issuer's token, keeps the result and returns it. Raises
         `NotAuthorized` and `Unavailable`."""
         issuer, algorithm = trusted.issuer, unverified.header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in issuer.algorithms:

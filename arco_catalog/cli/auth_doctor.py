@@ -68,7 +68,7 @@ async def _examine(options: CatalogOptions, session: Session, token: str) -> Seq
 async def _of_token(
     options: CatalogOptions, session: Session, setup: AuthenticationSetup, token: str
 ) -> Sequence[Check]:
-    """Returns the checks of a token: its form, its signature and claims, and its principal."""
+    """Returns the checks of a token: its form, its signature and claims, and the principal."""
     unverified = read_unverified(token)
     if unverified is None:
         return [Check("token", Status.FAILED, "it is no signed JWT in compact form", "request an access token, as JWT")]

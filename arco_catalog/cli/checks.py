@@ -83,7 +83,7 @@ class Checks:
         return self._done
 
     def _skip(self, *names: str) -> None:
-        """Records checks as skipped, except those that were made."""
+        """Records checks as skipped, except the ones that were made."""
         known = {check.name for check in self._done}
         self._done += [Check(name, Status.SKIPPED, "a check before it failed") for name in names if name not in known]
 

@@ -41,13 +41,13 @@ def script(shell: str, parser: Parser) -> str:
 
 
 def _commands(parser: Parser) -> Iterator[CompletedCommand]:
-    """Iterates over the commands of a parser, with what can be completed after each."""
+    """Yields the commands of a parser, with what can be completed after each."""
     for name, (summary, inner) in parser.commands.items():
         yield CompletedCommand(name, summary, [*_words(inner)], [*_arguments(inner)])
 
 
 def _words(parser: Parser) -> Iterator[CompletedOption]:
-    """Iterates over the options of one command's parser."""
+    """Yields the options of one command's parser."""
     for action in parser.declared:
         if action.option_strings and action.help != argparse.SUPPRESS:
             choices = [str(choice) for choice in action.choices or ()]
@@ -55,7 +55,7 @@ def _words(parser: Parser) -> Iterator[CompletedOption]:
 
 
 def _arguments(parser: Parser) -> Iterator[str]:
-    """Iterates over the choices for the first positional argument of a command."""
+    """Yields the choices for the first positional argument of a command."""
     for action in parser.declared:
         if not action.option_strings:
             yield from map(str, action.choices or ())
@@ -63,7 +63,7 @@ def _arguments(parser: Parser) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    """Returns a help text on one line, without the variable at its end."""
+    """Returns a help text on one line, without the variable at the end."""
     return re.sub(r" \[env .*\]$", "", " ".join(text.replace("%%", "%").split()))
 
 
@@ -88,7 +88,7 @@ complete -o default -F _{program} {program}
 
 
 def _all_words(command: CompletedCommand) -> Iterator[str]:
-    """Iterates over the names and options that can follow a command."""
+    """Yields the names and options that can follow a command."""
     yield from command.arguments
     for word in command.words:
         yield from word.names
@@ -121,7 +121,7 @@ compdef _{program} {program}
 
 
 def _zsh_specs(command: CompletedCommand) -> Iterator[str]:
-    """Iterates over the arguments of zsh's `_arguments` for a command."""
+    """Yields the arguments of zsh's `_arguments` for a command."""
     for word in command.words:
         described = f"[{_brackets(word.help)}]"
         value = ""

@@ -64,7 +64,7 @@ class DelegationOptions(ServerOptions):
 
     @classmethod
     def _renamed(cls, parsed: argparse.Namespace) -> dict[str, Any]:
-        """Returns the options whose fields have other names than the parsed arguments."""
+        """Returns the options of which fields have other names than the parsed arguments."""
         return {
             **ServerOptions._renamed(parsed),
             "delegation_locations": parsed.delegation_location,
@@ -108,7 +108,7 @@ async def _serve(options: DelegationOptions) -> None:
 
 
 def _announce(uri: str, page: str | None) -> None:
-    """Prints where the service is, and where its metrics are."""
+    """Writes where the service is, and where its metrics are."""
     print(f"Arco's delegation service is at {uri} (Ctrl-C stops it)", flush=True)
     if page is not None:
         print(f"Metrics for Prometheus are at {page}", flush=True)

@@ -48,7 +48,7 @@ def _version(version: JsonObject) -> str:
 
 
 def _differences(compared: JsonObject) -> Iterator[str]:
-    """Iterates over the lines of a comparison of two versions of a table."""
+    """Yields the lines of a comparison of two versions of a table."""
     for name, change in mapping(compared, "fields").items():
         yield f"~ {name}: {_change(change)}"
     yield from _columns(mapping(compared, "schema"))
@@ -63,7 +63,7 @@ def _differences(compared: JsonObject) -> Iterator[str]:
 
 
 def _columns(schema: JsonObject) -> Iterator[str]:
-    """Iterates over the lines about added, dropped and changed columns."""
+    """Yields the lines about added, dropped and changed columns."""
     for sign, part in (("+", "added"), ("-", "dropped")):
         for column in objects(schema, part):
             named = format_text(column.get("id")), format_text(column.get("name")), format_text(column.get("type"))
@@ -80,7 +80,7 @@ def _columns(schema: JsonObject) -> Iterator[str]:
 
 
 def _layouts(layouts: JsonObject, noun: str) -> Iterator[str]:
-    """Iterates over the lines about added and dropped partition specs or sort orders (`noun`), and another default."""
+    """Yields the lines about added and dropped partition specs or sort orders (`noun`), and another default."""
     for sign, part in (("+", "added"), ("-", "dropped")):
         for layout in objects(layouts, part):
             yield f"{sign} {noun} {format_text(layout.get('id'))}: {', '.join(texts(layout, 'fields')) or '-'}"
@@ -89,8 +89,7 @@ def _layouts(layouts: JsonObject, noun: str) -> Iterator[str]:
 
 
 def _mappings(differences: JsonObject, noun: str) -> Iterator[str]:
-    """Iterates over the lines about added, dropped and changed members of an object, such as properties or refs
-    (`noun`)."""
+    """Yields the lines about added, dropped and changed members of an object, such as properties or refs (`noun`)."""
     for sign, part in (("+", "added"), ("-", "dropped")):
         for name, value in mapping(differences, part).items():
             yield f"{sign} {noun} {name}: {_text(value)}"
@@ -99,7 +98,7 @@ def _mappings(differences: JsonObject, noun: str) -> Iterator[str]:
 
 
 def _snapshots(snapshots: JsonObject) -> Iterator[str]:
-    """Iterates over the lines about the current snapshot and the numbers of added and dropped ones."""
+    """Yields the lines about the current snapshot and the numbers of added and dropped ones."""
     counts = mapping(snapshots, "counts")
     relation = snapshots.get("relation")
     if relation not in (None, "equal"):

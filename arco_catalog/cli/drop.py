@@ -51,7 +51,7 @@ def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> in
 
 
 def _way_back(begins: JsonValue) -> str:
-    """Returns the sentence about how long the drop can be undone; `begins` is when the purge begins, if one was
+    """Returns the sentence about how long the drop can be undone; `begins` is when the purge starts, if one was
     requested."""
     if begins is None:
         return "`arco undrop` brings it back"

@@ -50,7 +50,7 @@ def run(catalog: CatalogOptions, options: ExportOptions) -> int:
 
 
 async def _print_plan(catalog: CatalogOptions, only: tuple[str, ...]) -> int:
-    """Prints each entry to export as a line of JSON, and contacts no server. Returns 0."""
+    """Writes each entry to export as a line of JSON, and contacts no server. Returns 0."""
     async with open_session(catalog, "export", find_catalog, DAY_MS) as session:
         async for entry in entries_to_export(session, only):
             sys.stdout.write(dumps(entry.to_json()).decode() + "\n")

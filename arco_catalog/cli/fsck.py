@@ -116,7 +116,7 @@ class _Checking:
         await self._take(examination, check_service(examination))
 
     def _examination(self, session: Session) -> Examination:
-        """Returns an examination that prints its progress."""
+        """Returns an examination that writes its progress."""
         return Examination(session, progress=Progress(session.runtime.now_ms).report)
 
     async def _take(self, examination: Examination, findings: Findings) -> None:

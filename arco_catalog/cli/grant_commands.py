@@ -82,7 +82,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _who(parsed: argparse.Namespace) -> int:
-    """Runs `arco grants who`, and returns its exit code."""
+    """Runs `arco grants who`, and returns the exit code."""
     from arco_catalog.cli import grants
 
     what, privilege = (*parsed.words, None)[:2]

@@ -160,7 +160,7 @@ async def _holders(
 
 
 def _who(row: JsonObject) -> Iterator[Sequence[str]]:
-    """Iterates over the rows for one holder: one for each privilege."""
+    """Yields the rows for one holder: one for each privilege."""
     principal, role = format_text(row.get("principal")), format_text(row.get("principal-role"))
     for held in objects(row, "privileges"):
         catalog_role, grant = format_text(held.get("catalog-role")), format_grant(mapping(held, "grant"))

@@ -79,7 +79,7 @@ class PyIcebergSource:
         return sorted(tuple(levels) for levels in await self._call(lambda catalog: catalog.list_namespaces(namespace)))
 
     async def _tables_in(self, namespace: Namespace) -> Sequence[SourceTable]:
-        """Returns the tables and views in a namespace. One that can't be listed or loaded is returned with its
+        """Returns the tables and views in a namespace. One that can't be listed or loaded is returned with the
         problem."""
         try:
             listed = await self._call(lambda catalog: catalog.list_tables(namespace))
@@ -92,7 +92,7 @@ class PyIcebergSource:
         return [*loaded, *await self._views_in(namespace)]
 
     async def _load(self, namespace: Namespace, name: str) -> SourceTable:
-        """Returns a table with its metadata file, or with the problem of loading it."""
+        """Returns a table with the metadata file, or with the problem of loading it."""
         try:
             location = await self._call(lambda catalog: catalog.load_table((*namespace, name)).metadata_location)
         except Exception as error:
@@ -127,5 +127,5 @@ class PyIcebergSource:
 
 
 def _text(error: Exception) -> str:
-    """Returns the text of an error; the name of its type if it has none."""
+    """Returns the text of an error; the name of the type if it has none."""
     return f"{error}" or type(error).__name__

@@ -70,7 +70,7 @@ def run(catalog: CatalogOptions, options: RealmOptions) -> int:
 async def _work(
     catalog: CatalogOptions, options: RealmOptions, report: RealmReport, keep: Callable[[NewSecret], None]
 ) -> None:
-    """Compares or imports the realm: first what is of the whole realm, then of its catalogs. `keep` stores each new
+    """Compares or imports the realm: first what is of the whole realm, then of the catalogs. `keep` stores each new
     secret."""
     async with (
         open_session(catalog, "import", find_realm, DAY_MS, writes=options.apply) as (realm, session),

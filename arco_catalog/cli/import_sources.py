@@ -40,12 +40,12 @@ class ListSource:
     listed: list[SourceTable]
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """Iterates over the listed tables."""
+        """Yields the listed tables."""
         for table in self.listed:
             yield table
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns no properties: a list has none of its namespaces."""
+        """Returns no properties: a list has none of the namespaces."""
         return {}
 
 
@@ -90,7 +90,7 @@ class FolderSource:
         self._store = store
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """Iterates over the tables in the folder. Raises `CliError` if there are none."""
+        """Yields the tables in the folder. Raises `CliError` if there are none."""
         folders = await self._folders()
         if not folders:
             raise CliError(
@@ -101,7 +101,7 @@ class FolderSource:
             yield await self._table(path, folders[path])
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns no properties: a folder has none of its namespaces."""
+        """Returns no properties: a folder has none of the namespaces."""
         return {}
 
     async def _folders(self) -> Mapping[str, _Folder]:
@@ -119,7 +119,7 @@ class FolderSource:
                     return folders
 
     async def _table(self, path: str, folder: _Folder) -> SourceTable:
-        """Returns the table in a folder, with its current metadata file or the problem of finding it."""
+        """Returns the table in a folder, with the current metadata file or the problem of finding it."""
         *namespace, name = path.split("/") if path else self._root.segments[-1:] or ("",)
         if not folder.versions:
             problem = (

@@ -179,7 +179,7 @@ def _name(node: JsonObject) -> str:
 
 
 def _short(value: JsonValue | object) -> str:
-    """Formats a value, cut after `MAX_SHOWN` characters."""
+    """Formats a value up to `MAX_SHOWN` characters."""
     short = format_text(None if value is None else str(value))
     return short if len(short) <= MAX_SHOWN else f"{short[:MAX_SHOWN]}..."
 

@@ -87,7 +87,7 @@ async def _tokens_of_server(url: str, form: Mapping[str, str]) -> tuple[str, Tok
 
 
 def _show(text: str) -> None:
-    """Prints a line on standard error."""
+    """Writes a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -302,7 +302,7 @@ def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
 
 
 def _tasks(parsed: argparse.Namespace) -> int:
-    """Runs `arco tasks`, and returns its exit code. Ends with a message if options don't fit the action."""
+    """Runs `arco tasks`, and returns the exit code. Ends with a message if options don't fit the action."""
     from arco_catalog.cli import tasks
     from arco_catalog.state.task import Status
 
@@ -449,7 +449,7 @@ def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
-    """Runs `arco doctor` for a store's URL, for a token, or for a catalog, and returns its exit code."""
+    """Runs `arco doctor` for a store's URL, for a token, or for a catalog, and returns the exit code."""
     if parsed.auth is not None and parsed.url is not None:
         parsed.parser.error("--auth is for the realm in --store, and takes no URL")
     if parsed.url is not None:

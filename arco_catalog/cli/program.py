@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Parses the arguments, and runs the command that they name. Returns its exit code."""
+    """Reads the arguments, and runs the command that they name. Returns the exit code."""
     parser = build_parser(environment)
     parsed = parse(parser, arguments)
     if parsed.command is None:

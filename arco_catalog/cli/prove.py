@@ -69,7 +69,7 @@ def run(options: ProveOptions) -> int:
 
 
 async def _campaign_options(options: ProveOptions) -> CampaignOptions:
-    """Returns the options of a campaign, with the token for its servers."""
+    """Returns the options of a campaign, with the token for the servers."""
     token = await token_for(options.servers[0], options.token_file, options.environment)
     return CampaignOptions(
         [server.rstrip("/") for server in options.servers],
@@ -95,7 +95,7 @@ def _read_replay(path: str | None) -> Replay | None:
 
 
 async def _search(campaign: Campaign, options: ProveOptions) -> int:
-    """Runs a campaign, prints its report, and writes a replay of what it found. Returns the exit code."""
+    """Runs a campaign, writes its report, and writes a replay of what it found. Returns the exit code."""
     report = await campaign.run(_show_progress)
     counts, findings = _counts(report), report.findings[:MAX_FINDINGS]
     document: JsonObject = {
@@ -130,7 +130,7 @@ async def _repeat(campaign: Campaign, replay: Replay) -> int:
 
 
 def _show_progress(report: CampaignReport) -> None:
-    """Prints the counts of programs and operations over the last ones, on a terminal alone."""
+    """Writes the counts of programs and operations over the last ones, on a terminal alone."""
     if sys.stderr.isatty():
         print(f"\r{report.programs:,} programs, {report.operations:,} operations", end="", file=sys.stderr)
 
@@ -150,7 +150,7 @@ def _counts(report: CampaignReport) -> JsonObject:
 
 
 def _print_report(report: CampaignReport) -> None:
-    """Prints the outcomes of a campaign, and up to `MAX_FINDINGS` findings."""
+    """Writes the outcomes of a campaign, and up to `MAX_FINDINGS` findings."""
     names = sorted({outcome.partition(" ")[0] for outcome in report.outcomes})
     rows = [[kind, *_numbers(report.outcomes, kind)] for kind in names]
     print(table(("OPERATION", *map(str.upper, OUTCOMES)), rows))
@@ -176,7 +176,7 @@ def _numbers(outcomes: Counter[str], kind: str) -> list[str]:
 
 
 def _print_replay(replay: Replay, runs: int, output: str) -> None:
-    """Prints the operations of a replay, and how often it has reproduced its finding."""
+    """Writes the operations of a replay, and how often it has reproduced its finding."""
     program = replay.program
     print(f"{output}: {program.steps} operations, {replay.runs} runs at most; {runs} of {TIMES} tries showed it")
     for client, steps in enumerate(program.clients):

@@ -74,7 +74,7 @@ class RealmCopy:
                 await gather(*(self._copy_object(item, known) for item in objects[start : start + step]))
 
     async def _copy_object(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
-        """Compares one object with its counterpart here, or makes this, unless an object that it needs is absent. Adds
+        """Compares one object with the counterpart here, or makes this, unless an object that it needs is absent. Adds
         the results to the report."""
         for key in _needed(source):
             if key in self._absent:
@@ -95,7 +95,7 @@ class RealmCopy:
             await self._make(found.object)
 
     def _compare_with(self, there: RealmObject, here: RealmObject) -> None:
-        """Adds to the report whether an object `there`, at the source, and its counterpart `here` are equal."""
+        """Adds to the report whether an object `there`, at the source, and the counterpart `here` are equal."""
         ours = counterpart(here).object or here
         unequal = [*differences(there, ours)] if there.kind in _DESCRIBED else []
         if "type" in unequal:

@@ -107,7 +107,7 @@ def as_text(report: JsonObject) -> str:
 
 
 def _head(head: JsonObject, *, dry: bool) -> str:
-    """Formats what was found out about HEAD, and what was or would be done."""
+    """Formats the findings about HEAD, and the change."""
     if head.get("found") == "live" and not head.get("candidates"):
         return f"HEAD is there: commit {format_text(head.get('chosen'))}."
     what = f"HEAD is {format_text(head.get('found'))}."
@@ -150,7 +150,7 @@ def _commits(candidates: Sequence[JsonObject]) -> str:
 
 
 def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
-    """Returns the rows of a commit, one for each of its operations."""
+    """Returns the rows of a commit, one for each of the operations."""
     known = format_text(candidate.get("evidence"))
     first = (format_text(candidate.get("commit")), format_time(candidate.get("at_ms")))
     operations = objects(candidate, "operations")
@@ -163,7 +163,7 @@ def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
 
 
 def _pointer(pointer: JsonObject, *, dry: bool) -> str:
-    """Formats what was found out about a pointer, and what was or would be done."""
+    """Formats the findings about a pointer, and the change."""
     what = (
         f"The pointer of {format_text(pointer.get('name'))} ({format_text(pointer.get('entity'))}) is "
         f"{format_text(pointer.get('found'))}."

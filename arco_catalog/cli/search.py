@@ -43,7 +43,7 @@ def run(options: CatalogOptions, words: Sequence[str], kind: str | None, limit: 
 
 
 def _columns(found: JsonObject) -> Sequence[str]:
-    """Returns the row of a found object: its type and its full name."""
+    """Returns the row of a found object: its type and the full name."""
     name = optional_text(found, "name")
     levels = texts(found, "namespace")
     return text(found, "type"), format_identifier(levels if name is None else (*levels, name))

@@ -367,7 +367,7 @@ async def scraped(options: ServerOptions, metrics: "ServerMetrics | None") -> As
 
 
 def _announce(options: ServeOptions, report: StoreReport, listener: socket.socket, metrics: str | None) -> None:
-    """Prints where the server is; a worker prints a report for its supervisor instead."""
+    """Writes where the server is; a worker writes a report for the supervisor instead."""
     if options.listener is None:
         announce(options, listener, report, quiet=options.quiet, console=not options.no_console, metrics=metrics)
     else:

@@ -95,14 +95,14 @@ class _Parser:
         return found
 
     def _conjunction(self, levels: int) -> JsonValue:
-        """Parses conditions that are joined by AND."""
+        """Reads conditions that are joined by AND."""
         found = self._condition(levels)
         while self._takes("AND"):
             found = {"type": "and", "left": found, "right": self._condition(levels)}
         return found
 
     def _condition(self, levels: int) -> JsonValue:
-        """Parses one condition: NOT, brackets, TRUE, FALSE or a predicate."""
+        """Reads one condition: NOT, brackets, TRUE, FALSE or a predicate."""
         if levels == 0:
             raise CliError(f"--where has more than {MAX_LEVELS} levels of brackets")
         if self._takes("NOT"):
@@ -117,7 +117,7 @@ class _Parser:
         return self._predicate()
 
     def _predicate(self) -> JsonValue:
-        """Parses a predicate about one column."""
+        """Reads a predicate about one column."""
         token = self._take()
         if token.kind not in ("word", "quoted"):
             raise CliError(f"--where needs the name of a column before: {token.text or 'its end'}")
@@ -137,7 +137,7 @@ class _Parser:
         return {"type": comparison, "term": column, "value": self._value()}
 
     def _unary(self, column: str) -> JsonValue:
-        """Parses what follows `column IS`."""
+        """Reads what follows `column IS`."""
         form = "not" if self._takes("NOT") else "is"
         for word in ("NULL", "NAN"):
             if self._takes(word):
@@ -145,14 +145,14 @@ class _Parser:
         raise CliError(f"--where needs NULL or NAN before: {self._next.text or 'its end'}")
 
     def _like(self, column: str, *, negated: bool) -> JsonValue:
-        """Parses what follows `column LIKE`: a prefix and %."""
+        """Reads what follows `column LIKE`: a prefix and %."""
         pattern = self._value()
         if not isinstance(pattern, str) or not pattern.endswith("%") or re.search("[%_]", pattern[:-1]):
             raise CliError("--where may have LIKE only with a prefix and %, such as 'abc%'")
         return {"type": "not-starts-with" if negated else "starts-with", "term": column, "value": pattern[:-1]}
 
     def _between(self, column: str, *, negated: bool) -> JsonValue:
-        """Parses what follows `column BETWEEN`."""
+        """Reads what follows `column BETWEEN`."""
         first = self._value()
         self._expect("AND")
         left: JsonObject = {"type": "gt-eq", "term": column, "value": first}
@@ -161,7 +161,7 @@ class _Parser:
         return {"type": "not", "child": between} if negated else between
 
     def _values(self) -> list[JsonValue]:
-        """Parses a list of values in brackets."""
+        """Reads a list of values in brackets."""
         self._expect("(")
         values = [self._value()]
         while self._takes(","):
@@ -170,7 +170,7 @@ class _Parser:
         return values
 
     def _value(self) -> JsonValue:
-        """Parses one value: a text, number or boolean, perhaps after the name of its type."""
+        """Reads one value: a text, number or boolean, perhaps after the name of the type."""
         token = self._take()
         if token.word in _TYPED and self._next.kind == "text":
             token = self._take()

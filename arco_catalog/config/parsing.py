@@ -82,7 +82,7 @@ def parse_body_size(text: str) -> int:
 
 
 def _sized(text: str, least: int, expected: str) -> int:
-    """Parses a number of bytes such as 64MiB, of at least `least`. Raises `ValueError`."""
+    """Reads a number of bytes such as 64MiB, of at least `least`. Raises `ValueError`."""
     match = _SIZE.fullmatch(text.strip())
     size = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
     if size < least:
@@ -136,7 +136,7 @@ def parse_workers(text: str) -> int | None:
 
 
 def _whole(text: str, low: int, high: int, expected: str) -> int:
-    """Parses a whole number from `low` to `high`. Raises `ValueError`."""
+    """Reads a whole number from `low` to `high`. Raises `ValueError`."""
     if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
         raise ValueError(f"expected {expected}, got {text!r}")
     return int(text)

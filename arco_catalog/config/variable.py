@@ -33,7 +33,7 @@ class Variable(Generic[T_co]):
         return self._parsed(environment[self.name])
 
     def _parsed(self, text: str) -> T_co:
-        """Parses a text of this variable. Raises `ValueError` with its name."""
+        """Reads a text of this variable. Raises `ValueError` with the name."""
         try:
             return self.parse(text)
         except ValueError as error:

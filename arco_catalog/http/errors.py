@@ -133,7 +133,7 @@ def described(
 
 
 def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> tuple[int, str]:
-    """Returns the HTTP status and the error type of an error: those of its nearest class in the table."""
+    """Returns the HTTP status and the error type of an error: the ones of the nearest class in the table."""
     for ancestor in type(error).__mro__:
         if dialect is Dialect.POLARIS and ancestor in _POLARIS:
             return _POLARIS[ancestor]

@@ -37,6 +37,6 @@ def load_response(
 def _compressed_response(
     state: TableState, headers: Mapping[str, str], delegated: DelegatedAccess, part: DeflatedPart
 ) -> Response:
-    """Returns the response to a load of a table, made of its metadata in compressed form."""
+    """Returns the response to a load of a table, made of the metadata in compressed form."""
     start, end = around_metadata(state, config=True, delegated=delegated)
     return compressed(Response(200, headers={**headers, "Vary": "Accept-Encoding"}), gzip_stream(start, part, end))

@@ -137,7 +137,7 @@ def referred(part: Any, components: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Iterates over the names of components to which a part of the document refers."""
+    """Yields the names of components to which a part of the document refers."""
     match part:
         case str():
             if part.startswith(_COMPONENT):  # also as plain text, in the mapping of a discriminator

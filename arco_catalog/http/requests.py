@@ -187,7 +187,7 @@ Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 def _object(data: bytes, options: HttpOptions) -> JsonObject:
-    """Parses the body as an object in JSON. Raises `BadRequest`."""
+    """Reads the body as an object in JSON."""
     if not data.strip():
         raise BadRequest("The request body is empty: expected a JSON object")
     try:

@@ -47,7 +47,7 @@ class _Path:
         return not self.segments[-1].startswith("{")
 
     def match(self, segments: Sequence[str]) -> Match | None:
-        """Returns the routes of this path and its parameters if these segments fit, else None."""
+        """Returns the routes of this path and the parameters if these segments fit, else None."""
         params: dict[str, str] = {}
         for expected, found in zip(self.segments, segments, strict=True):
             if expected.startswith("{"):

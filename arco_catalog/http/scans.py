@@ -49,7 +49,7 @@ async def fetch_tasks(context: RequestContext) -> Response:
 
 
 async def _completed(context: RequestContext, session: Session, found: Plan) -> Response:
-    """Returns the response with a completed plan, and with credentials for its files if the client's header requests
+    """Returns the response with a completed plan, and with credentials for the files if the client's header requests
     them."""
     head: dict[str, JsonValue] = {"status": "completed", "plan-id": found.token.text}
     delegated = NOT_DELEGATED

@@ -56,7 +56,7 @@ def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collectio
 
 
 def _claim(headers: Mapping[str, str]) -> JsonObject:
-    """Returns the source of a change that the headers state. Raises `BadRequest`."""
+    """Returns the source of a change that the headers state."""
     run, task, user = (headers.get(name) for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER))
     if user is None:
         if run is None or task is None:
@@ -70,14 +70,14 @@ def _claim(headers: Mapping[str, str]) -> JsonObject:
 
 
 def _ulid(what: str, text: str) -> str:
-    """Returns the ULID in a header in upper case. Raises `BadRequest`."""
+    """Returns the ULID in a header in upper case."""
     if not (text.isascii() and is_ulid(text.upper())):
         raise BadRequest(f"X-Arco-Servo-{what}-Id must be a ULID, not {text[:64]!r}")
     return text.upper()
 
 
 def _user(text: str) -> str:
-    """Checks the id of an administrator in a header. Raises `BadRequest`."""
+    """Checks the id of an administrator in a header."""
     if not 1 <= len(text) <= MAX_TEXT:
         raise BadRequest(f"X-Arco-Admin-User must have 1 to {MAX_TEXT} characters")
     if CONTROL.search(text):

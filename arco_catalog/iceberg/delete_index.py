@@ -263,7 +263,7 @@ def _bounds_of_first_halves(low: bytes, high: bytes) -> tuple[bytes, bytes] | No
 
 
 def _check_vector(vector: ContentFile, file: ContentFile) -> None:
-    """Raises `BadRequest` for a deletion vector that is older than its data file or of another partition."""
+    """Rejects a deletion vector that is older than its data file or of another partition."""
     if vector.sequence_number < file.sequence_number:
         raise BadRequest(f"The table can't be read: the deletion vector of {file.path[:200]} is older than the file")
     _check_partition(vector, file)

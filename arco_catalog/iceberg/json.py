@@ -81,7 +81,7 @@ def _is_long(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> JsonValue:
-    """Parses a document at once, also with integers of more than 64 bits."""
+    """Reads a document at once, also with integers of more than 64 bits."""
     if _may_exceed_64_bits(data):
         orjson.loads(data)  # the stricter judge of what is JSON
         return cast(JsonValue, json.loads(data))

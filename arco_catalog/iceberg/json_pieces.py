@@ -60,7 +60,7 @@ class _Writer:
             yield part
 
     def _parts(self, value: object) -> Iterator[bytes]:
-        """Iterates over the parts of the JSON of a value."""
+        """Yields the parts of the JSON of a value."""
         yield from self._begin(value)
         while self._open:
             container = self._open[-1]
@@ -110,7 +110,7 @@ class _Writer:
         yield b'"'
 
     def _run(self, run: list[object], is_object: bool) -> Iterator[bytes]:
-        """Iterates over the JSON of some members of a container, without its brackets."""
+        """Yields the JSON of some members of a container, without its brackets."""
         if len(run) > 1:
             yield self._write(dict(cast("list[tuple[str, object]]", run)) if is_object else run)[1:-1]
         elif is_object:

@@ -69,7 +69,7 @@ class _Reader:
         self._open: list[_Container] = []
 
     def read(self) -> object:
-        """Parses the document slice by slice, and returns its value. Raises `ValueError`."""
+        """Reads the document slice by slice, and returns its value. Raises `ValueError`."""
         data, position = self._data, 0
         while position < len(data):
             found = _MEMBERS.match(data, position, position + WINDOW_BYTES)
@@ -100,7 +100,7 @@ class _Reader:
         return self._parse_part(data)
 
     def _begin(self, start: int) -> None:
-        """Opens a container at its bracket. Raises `ValueError` if it nests too deep."""
+        """Opens a container at the bracket. Raises `ValueError` if it nests too deep."""
         if not self._open and self._data[:start].strip(_BLANK):
             raise ValueError(f"unexpected content before the first bracket of the JSON document, at position {start}")
         if len(self._open) == MAX_DEPTH:
@@ -169,7 +169,7 @@ class _Reader:
             cast("dict[str, object]", outer.value)[cast(str, name)] = member
 
     def _add(self, container: _Container, text: bytes) -> None:
-        """Parses a slice of members, and adds them to their container."""
+        """Reads a slice of members, and adds them to their container."""
         is_array = self._data[container.start] == ord("[")
         if container.value is None:
             container.value = [] if is_array else {}
@@ -182,7 +182,7 @@ class _Reader:
             container.value |= cast("dict[str, object]", members)
 
     def _parse_part(self, text: bytes) -> object:
-        """Parses a slice. Raises `ValueError` for one that is too long."""
+        """Reads a slice. Raises `ValueError` for one that is too long."""
         if len(text) > MAX_PART_BYTES:
             raise ValueError(
                 f"the JSON document has {len(text):,} bytes without a bracket or a comma between values, "
@@ -230,7 +230,7 @@ class _Reader:
         return cut if cut > position else last  # the parser refuses what can't be split
 
     def _after_string(self, start: int) -> int:
-        """Returns the position after the string that begins at `start`. Raises `ValueError` if it has no end or is too
+        """Returns the position after the string that starts at `start`. Raises `ValueError` if it has no end or is too
         long."""
         position = start + 1
         while True:

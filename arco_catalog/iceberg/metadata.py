@@ -113,7 +113,7 @@ def complete(metadata: JsonObject) -> TableMetadata:
 
 
 def _complete_v1(metadata: TableMetadata, given: JsonObject) -> None:
-    """Adds to metadata of version 1 the lists that it may lack, made of its single schema and spec."""
+    """Adds to metadata of version 1 the lists that it may lack, made of the single schema and spec."""
     metadata["last-sequence-number"] = 0
     if "schemas" not in given:
         schema = metadata["schema"]

@@ -44,7 +44,7 @@ def spec_meaning(spec: PartitionSpec) -> Hashable:
 
 
 def _meaning(field: PartitionField) -> tuple[int, str, str]:
-    """Returns what makes two partition fields the same: source, transform and name."""
+    """Returns the fields that make two partition fields the same: source, transform and name."""
     return field["source-id"], canonical(field["transform"]), field["name"]
 
 
@@ -139,7 +139,7 @@ def check_names(spec: PartitionSpec, columns: Columns) -> None:
 
 
 def _check_source(field: PartitionField, columns: Columns) -> None:
-    """Raises `BadRequest` unless the field's source is a column that its transform accepts."""
+    """Rejects the request unless the field's source is a column that its transform accepts."""
     source = columns.get(field["source-id"])
     if source is None:
         raise BadRequest(f"Cannot find source column for partition field: {field['name']} ({field['source-id']})")

@@ -54,7 +54,7 @@ class PartitionKeys:
         return f"partition {file.spec_id} {tuple(self._kept(file))!r}"
 
     def _kept(self, file: ContentFile) -> Iterable[PartitionValue]:
-        """Returns the partition values of a file, with None for fields whose source column was dropped."""
+        """Returns the partition values of a file, with None for fields of which the source column was dropped."""
         lost = self.lost(file.spec_id)
         return (
             (None if place in lost else value for place, value in enumerate(file.partition)) if lost else file.partition
@@ -83,5 +83,5 @@ def dropped_columns(schemas: Mapping[int, Schema]) -> frozenset[int]:
 
 
 def _comparable(value: PartitionValue) -> Hashable:
-    """Returns a value by which equal partitions have equal keys: a float by its text, as NaN equals nothing."""
+    """Returns a value by which equal partitions have equal keys: a float by the text, as NaN equals nothing."""
     return repr(value) if isinstance(value, float) else value

@@ -76,7 +76,7 @@ class Refs:
 
 
 def _split(ref: SnapshotRef) -> tuple[SnapshotRef, JsonObject]:
-    """Returns a ref's known fields and its unknown ones."""
+    """Returns a ref's known fields and the unknown ones."""
     fields = cast(JsonObject, ref)
     known = {name: value for name, value in fields.items() if name in REF_FIELDS}
     unknown = {name: value for name, value in fields.items() if name not in REF_FIELDS}

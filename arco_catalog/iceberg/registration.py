@@ -157,7 +157,7 @@ def _check_v1(document: JsonObject) -> None:
 
 
 def _check_ids(table: TableMetadata) -> None:
-    """Raises `BadRequest` for two schemas, specs, orders or snapshots with one id."""
+    """Rejects two schemas, specs, orders or snapshots with one id."""
     unique_ids("schema-id", (schema.get("schema-id", 0) for schema in table["schemas"]))
     unique_ids("spec-id", (spec.get("spec-id", 0) for spec in table["partition-specs"]))
     unique_ids("order-id", (order.get("order-id", 0) for order in table["sort-orders"]))
@@ -165,7 +165,7 @@ def _check_ids(table: TableMetadata) -> None:
 
 
 def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:
-    """Raises `BadRequest` if specs or the default order don't fit the columns."""
+    """Rejects the request if specs or the default order don't fit the columns."""
     columns = columns_by_id(current_schema(table))
     check_spec(default_spec(table), columns)
     check_order(default_order(table), columns)
@@ -177,7 +177,7 @@ def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:
 
 
 def _check_snapshots(table: TableMetadata) -> None:
-    """Raises `BadRequest` for snapshots, refs and a current snapshot that contradict each other."""
+    """Rejects snapshots, refs and a current snapshot that contradict each other."""
     known = {snapshot["snapshot-id"] for snapshot in table["snapshots"]}
     last = table["last-sequence-number"]
     for snapshot in table["snapshots"]:
@@ -198,7 +198,7 @@ def _check_snapshots(table: TableMetadata) -> None:
 
 
 def _check_logs(table: TableMetadata) -> None:
-    """Raises `BadRequest` for logs whose times are not in order."""
+    """Rejects logs with times that are not in order."""
     check_log_times(table["snapshot-log"], table["last-updated-ms"])
     times = [entry["timestamp-ms"] for entry in table["metadata-log"]]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise([*times, table["last-updated-ms"]])):

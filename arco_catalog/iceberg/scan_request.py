@@ -128,7 +128,7 @@ def appends_after(after: int, snapshots: Mapping[int, Snapshot], last: int) -> S
 
 
 def _column_ids(names: Sequence[str], metadata: TableMetadata, schema_id: int, case_sensitive: bool) -> tuple[int, ...]:
-    """Returns the ids of the named columns, sorted. Raises `BadRequest` for an unknown name."""
+    """Returns the ids of the named columns, sorted. Rejects an unknown name."""
     if not names:
         return ()
     schema = next((each for each in metadata["schemas"] if each.get("schema-id", 0) == schema_id), None)

@@ -73,7 +73,7 @@ FIRST_METADATA_COLUMN_ID = 2_147_483_447
 
 
 def _type(value: JsonValue, depth: int = 0) -> Type:
-    """Reads a type, and those inside it. Raises `ShapeError`."""
+    """Reads a type, and the ones inside it."""
     if isinstance(value, str):
         if not primitives.base_name(value):
             raise ShapeError(f"unknown type {quoted(value)}")
@@ -99,7 +99,7 @@ def _type(value: JsonValue, depth: int = 0) -> Type:
 
 
 def _field(nested: Callable[[JsonValue], Type]) -> Callable[[JsonValue], StructField]:
-    """Returns the shape of a struct's field, with `nested` as the shape of its type."""
+    """Returns the check of a struct's field, with `nested` as the check of the type."""
     return record(
         StructField,
         required={"id": INT, "name": NAME, "type": nested, "required": BOOLEAN},
@@ -171,14 +171,14 @@ def columns_of(schema: Schema) -> Iterator[Column]:
 
 
 def _columns_in(of: Type, parent: Column | None) -> Iterator[Column]:
-    """Iterates over all columns inside a type, parents before children."""
+    """Yields all columns inside a type, parents before children."""
     for column in _children(of, parent):
         yield column
         yield from _columns_in(column.type, column)
 
 
 def _children(of: Type, parent: Column | None) -> Iterator[Column]:
-    """Iterates over the columns directly inside a type."""
+    """Yields the columns directly inside a type."""
     prefix = f"{parent.name}." if parent else ""
     if isinstance(of, str):
         return
@@ -261,7 +261,7 @@ def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
 
 
 def _check_identifier(column_id: int, column: Column | None) -> None:
-    """Raises `BadRequest` for a column that can't be an identifier field."""
+    """Rejects a column that can't be an identifier field."""
     if column is None:
         raise BadRequest(f"Cannot add fieldId {column_id} as an identifier field: field does not exist")
     message = f"Cannot add field {column.name} as an identifier field: "
@@ -279,7 +279,7 @@ def _check_identifier(column_id: int, column: Column | None) -> None:
 
 
 def _check_defaults(column: Column) -> None:
-    """Raises `BadRequest` for defaults that are no values of the column's type."""
+    """Rejects defaults that are no values of the column's type."""
     for default in (column.initial_default, column.write_default):
         fits = isinstance(column.type, str) and primitives.is_default(column.type, default)
         if default is not None and not fits:
@@ -289,7 +289,7 @@ def _check_defaults(column: Column) -> None:
 
 
 def _version_problems(columns: Iterable[Column], format_version: int) -> Iterator[str]:
-    """Iterates over what columns have that a table of this format version can't have."""
+    """Yields what columns have that a table of this format version can't have."""
     for column in columns:
         if isinstance(column.type, str) and format_version < (since := primitives.minimum_version(column.type)):
             yield f"Invalid type for {column.name}: {column.type} is not supported until v{since}"
@@ -322,7 +322,7 @@ def _normal(value: object) -> object:
 
 
 def _normal_type(key: object, item: object) -> object:
-    """Returns an item of a schema in its canonical spelling if it is a type's name."""
+    """Returns an item of a schema in the canonical spelling if it is a type's name."""
     named_type = isinstance(item, str) and key in ("type", "element", "key", "value")
     return primitives.canonical(cast(str, item)) if named_type else _normal(item)
 

@@ -95,7 +95,7 @@ def BOOLEAN(value: JsonValue) -> bool:  # noqa: N802
 
 
 def _integer(bits: int) -> Shape[int]:
-    """Returns the shape of integers of so many bits."""
+    """Returns the check of integers of so many bits."""
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def shape(value: JsonValue) -> int:

@@ -44,7 +44,7 @@ def order_meaning(order: SortOrder) -> Hashable:
 
 
 def _meaning(field: SortField) -> tuple[int, str, str, str]:
-    """Returns what makes two sort fields the same: source, transform, direction and order of nulls."""
+    """Returns the fields that make two sort fields the same: source, transform, direction and order of nulls."""
     return field["source-id"], canonical(field["transform"]), field["direction"], field["null-order"]
 
 

@@ -88,7 +88,7 @@ def new_table_metadata(
 
 
 def _format_version(properties: props.Properties) -> int:
-    """Returns the format version in the properties. Raises `BadRequest` for one that is not supported."""
+    """Returns the format version in the properties. Rejects one that is not supported."""
     version = props.integer(properties, props.FORMAT_VERSION, props.DEFAULT_FORMAT_VERSION)
     if not 1 <= version <= props.SUPPORTED_FORMAT_VERSION:
         raise BadRequest(f"Unsupported format version: v{version} (supported: v{props.SUPPORTED_FORMAT_VERSION})")
@@ -115,7 +115,7 @@ def _resourced_order(order: SortOrder, fresh_ids: dict[int, int]) -> SortOrder:
 
 
 def _kept_properties(request: CreateTable, now_ms: int) -> dict[str, str]:
-    """Returns the properties of a new table: those requested, without reserved ones, and defaults."""
+    """Returns the properties of a new table: the requested ones, without reserved ones, and defaults."""
     kept = {name: value for name, value in request.properties.items() if name not in props.RESERVED_AT_CREATE}
     staged = {}
     if request.stage:

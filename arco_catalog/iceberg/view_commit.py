@@ -188,7 +188,7 @@ class ViewDraft:
                 assert_never(update)
 
     def _upgrade(self, version: int) -> None:
-        """Raises `BadRequest` for a format version that views can't have or that is lower than the present one."""
+        """Rejects a format version that views can't have or that is lower than the present one."""
         current = self.metadata["format-version"]
         if version < current:
             raise BadRequest(f"Cannot downgrade v{current} view to v{version}")
@@ -256,7 +256,7 @@ class ViewDraft:
         return cast(JsonObject, self.metadata)
 
     def _refuse_lost_dialects(self) -> None:
-        """Raises `BadRequest` if the new version lacks a SQL dialect of the previous one, unless a property allows
+        """Rejects the request if the new version has no SQL dialect of the previous one, unless a property allows
         that."""
         if is_true(self.metadata["properties"], DROP_DIALECT_ALLOWED):
             return

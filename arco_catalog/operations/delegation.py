@@ -189,7 +189,7 @@ def _allowed(session: Session, text: str) -> Location | None:
 
 
 def _check_free(session: Session, index: Index, locations: Sequence[Location], namespace: Namespace) -> Steps[None]:
-    """Raises `BadRequest` if one of the locations is taken."""
+    """Rejects the request if one of the locations is taken."""
     yield from require_free_locations(session.context, index, locations, namespace)
 
 

@@ -106,7 +106,7 @@ async def _description(session: Session, entry: RelationEntry) -> JsonObject:
 
 
 def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, str]:
-    """Returns the entry of the name and its state; without one the newest tombstone. Raises `NoSuchTable`."""
+    """Returns the entry of the name and the state; without one the newest tombstone. Raises `NoSuchTable`."""
     entry = find_relation(index, namespace, name)
     if entry is not None:
         return entry.json, "live" if entry.transaction is None else "in a transaction"

@@ -164,7 +164,7 @@ async def _list_day(session: Session, day: date, pages: int) -> tuple[list[Event
 
 
 def _entry(stored: Listed, day: date) -> EventEntry:
-    """Returns an event by its stored object, with the tags in the object's name."""
+    """Returns an event by the stored object, with the tags in the object's name."""
     name = stored.key.rpartition("/")[2].removesuffix(".json")
     return EventEntry(stored, name, tags_in(name), day)
 

@@ -185,7 +185,7 @@ class _Register(NamedChange):
         return [*locations.values()]
 
     def _check_logged_files(self, document: JsonObject) -> None:
-        """Raises `BadRequest` if the metadata log names a file in a folder that is reserved."""
+        """Rejects the request if the metadata log names a file in a folder that is reserved."""
         for logged in self.semantics.logged_files(document):
             refuse_reserved_path(logged)
 

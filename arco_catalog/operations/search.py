@@ -76,7 +76,7 @@ def _prefixes(kind: str | None) -> tuple[str, ...]:
 
 
 def _start(position: JsonValue, prefixes: tuple[str, ...]) -> str:
-    """Returns the key at which a page begins. Raises the error of a token of another listing."""
+    """Returns the key at which a page starts. Raises the error of a token of another listing."""
     match position:
         case [str(key)] if key.startswith(prefixes):
             return key
@@ -84,7 +84,7 @@ def _start(position: JsonValue, prefixes: tuple[str, ...]) -> str:
 
 
 def _key_ranges(index: Index, prefixes: Sequence[str], start: str) -> Iterator[KeyRange]:
-    """Iterates over the ranges of the index below the prefixes, from the key `start` on."""
+    """Yields the ranges of the index below the prefixes, from the key `start` on."""
     for prefix in prefixes:
         if prefix >= start or start.startswith(prefix):
             yield from index.key_ranges(prefix, start)

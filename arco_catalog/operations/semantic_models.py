@@ -53,7 +53,7 @@ async def drop_semantic_model(session: Session, namespace: Namespace, name: str)
 
 
 async def _parsed(session: Session, document: JsonObject) -> ModelDocument:
-    """Parses the document of a semantic model, a long one in a thread. Raises `BadRequest`."""
+    """Reads the document of a semantic model, a long one in a thread. Raises `BadRequest`."""
     return await session.parsed(lambda body, _: parse_document(body), document)
 
 

@@ -67,7 +67,7 @@ async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
 
 
 def _without_hidden_snapshots(size: int, document: JsonObject) -> bytes:
-    """Returns the metadata with only those snapshots to which refs lead, as JSON. Frees the document."""
+    """Returns the metadata with only the snapshots to which refs lead, as JSON. Frees the document."""
     from arco_catalog.iceberg.table import visible_snapshots_only  # with it all that commits need, and loads don't
 
     visible = dumps_long(visible_snapshots_only(document), size)

@@ -102,7 +102,7 @@ def _items(state: State, page: Page) -> Sequence[_Item]:
 
 
 async def _read(session: Session, selection: TaskFilter, items: Sequence[_Item]) -> Sequence[JsonObject]:
-    """Reads the tasks, and returns the JSON of those that are selected."""
+    """Reads the tasks, and returns the JSON of what are selected."""
     found = await gather(*(_stored(session.state, item.task) for item in items))
     head = await session.state.head()
     shown = [
@@ -186,6 +186,6 @@ def shown_task(listed: ListedTask) -> JsonObject:
 
 
 def _with_details(listed: ListedTask) -> JsonObject:
-    """Returns the JSON of a task with its payload and the details of its result."""
+    """Returns the JSON of a task with the payload and the details of the result."""
     details = optional_text(listed.task.document, "result_extended")
     return {**shown_task(listed), "result-details": details, "payload": listed.task.payload}

@@ -117,7 +117,7 @@ def decode_answer(stored: JsonObject) -> Kept:
 
 
 def _refusals(root: type[Refusal]) -> dict[str, type[Refusal]]:
-    """Returns an error class and those derived from it, by their names."""
+    """Returns an error class and the ones derived from it, by their names."""
     found = {root.__name__: root}
     for child in root.__subclasses__():
         found |= _refusals(child)

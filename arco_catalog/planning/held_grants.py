@@ -44,7 +44,7 @@ class HeldGrants:
         return [self._granted[securable] for securable in chain]
 
     def _grants_on(self, securable: str, roles: Sequence[str]) -> Iterator[RoleGrant]:
-        """Iterates over those of the roles that have privileges on a securable, with these."""
+        """Yields the ones of the roles that have privileges on a securable, with these."""
         for role in roles:
             names = [*privileges_held(self._index, securable, [role])]
             if names:

@@ -189,6 +189,6 @@ def _miss(dataset: DatasetRef, table: GraphTable, catalogs: Collection[str]) -> 
 
 
 def _names(dataset: DatasetRef) -> Iterator[tuple[str, str]]:
-    """Iterates over the pairs of namespace and name of a dataset."""
+    """Yields the pairs of namespace and name of a dataset."""
     yield dataset.namespace, dataset.name
     yield from dataset.further

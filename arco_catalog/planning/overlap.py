@@ -134,7 +134,7 @@ def refuse_folders(
 
 
 def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namespace]) -> None:
-    """Raises `BadRequest` if a location is or contains the folder of one of these namespaces."""
+    """Rejects the request if a location is or contains the folder of one of these namespaces."""
     for candidate in candidates:
         found = find_namespace(index, candidate)
         if found is not None and Location.parse(found.location).inside(location):

@@ -101,7 +101,7 @@ def check_content(policy_type: str, content: str | None) -> None:
 
 
 def _document(content: str) -> JsonObject:
-    """Parses the content of a policy. Raises `BadRequest`."""
+    """Reads the content of a policy."""
     try:
         document = check(OBJECT, loads(content.encode()), "content")
     except (MalformedJson, UnicodeEncodeError) as error:

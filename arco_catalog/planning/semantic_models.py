@@ -80,7 +80,7 @@ def parse_document(document: JsonObject) -> ModelDocument:
 
 
 def _sources(parsed: JsonValue) -> Iterator[Source]:
-    """Iterates over the sources of the data sets in a model. Raises `BadRequest`."""
+    """Yields the sources of the data sets in a model."""
     at = "/semantic_model"
     models = enumerate(parsed) if isinstance(parsed, list) else [(None, parsed)]
     for place, model in models:

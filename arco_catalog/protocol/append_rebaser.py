@@ -73,7 +73,7 @@ class AppendRebaser:
         await self._read(base, *await self._target(base))
 
     async def _target(self, base: CurrentRelation) -> tuple[Append, AppendTarget]:
-        """Returns the append of the commit, and the present snapshot of its branch. Raises `NotRebasable`."""
+        """Returns the append of the commit, and the present snapshot of the branch. Raises `NotRebasable`."""
         append = append_of(self._commit)
         read = partial(read_target, append, base.body, base.pointer.metadata.location)
         target = await off_loop(len(base.body), read)

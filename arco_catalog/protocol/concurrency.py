@@ -129,6 +129,6 @@ async def _end(tasks: Collection[asyncio.Task[object]]) -> None:
 
 
 def _failures(tasks: Iterable[asyncio.Task[object]]) -> list[BaseException]:
-    """Returns the exceptions of those tasks that have failed."""
+    """Returns the exceptions of the tasks that have failed."""
     ended = (task for task in tasks if task.done() and not task.cancelled())
     return [failure for task in ended if (failure := task.exception()) is not None]

@@ -230,7 +230,7 @@ class ProposedCommit:
         return await gather(self._state.head(), self._list())
 
     async def _list(self) -> Mapping[str, str]:
-        """Lists the attempts whose proposals are stored."""
+        """Lists the attempts of which proposals are stored."""
         return await self._store.attempts(self._session.now_ms() - MAX_AGE_MS)
 
     async def _proposals(self, head: RegistryState, attempts: Mapping[str, str]) -> Sequence[Proposal]:

@@ -170,7 +170,7 @@ class CatalogAccess(RestrictedAccess):
             check_source(self.standing)
 
     async def _judge_required(self, state: State, head: RegistryState, standing: Standing) -> None:
-        """Raises the error for a caller who lacks a required privilege."""
+        """Rejects a caller without a required privilege."""
         try:
             await carry_out(state, head.index, self._steps(head.index, standing))
         except NoSuchWarehouse as hidden:

@@ -211,7 +211,7 @@ class State:
         return bool(await first_entries(self.store, f"{self.paths.state}/"))
 
     def _call_time(self) -> CallTime:
-        """Returns the instant at which a call begins."""
+        """Returns the instant at which a call starts."""
         return CallTime(next(_instants), self._runtime.now_ms())
 
     # Registry

@@ -304,7 +304,7 @@ class _Parser(Generic[T]):
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records[T]") -> None:
-        """Reads one block, and opens it for its records. Raises `Unreadable`, and `UnpacksTooLong`."""
+        """Reads one block, and opens it for the records. Raises `Unreadable`, and `UnpacksTooLong`."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -361,7 +361,7 @@ class _Records(Generic[T]):
         self._open(data if count else b"")
 
     def _open(self, block: bytes) -> None:
-        """Begins an unpacked block."""
+        """Starts an unpacked block."""
         self._block, self._start = block, 0
         self._open_window()
 

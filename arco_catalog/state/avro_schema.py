@@ -196,7 +196,7 @@ class _Checker:
         )
 
     def _record(self, schema: JsonObject, space: str, depth: int) -> _Type:
-        """Checks a record and its fields."""
+        """Checks a record and the fields."""
         name, inner = self._name(schema, space)
         fields: list[JsonValue] = []
         smallest = 0

@@ -135,7 +135,7 @@ class Checkpoints:
         return self._parsed(key, found)
 
     def _parsed(self, key: str, found: Found | None) -> dict[str, WalkCheckpoint]:
-        """Reads one object of checkpoints. A damaged one counts as empty, and is listed in `damaged`."""
+        """Reads one object of checkpoints. A corrupt one counts as empty, and is listed in `damaged`."""
         if found is None:
             return {}
         try:

@@ -155,7 +155,7 @@ def item_id(item: JsonValue) -> str | None:
 
 
 def _first_key(ref: JsonValue) -> str:
-    """Returns the first key of a segment by its reference."""
+    """Returns the first key of a segment by the reference."""
     match ref:
         case [_, str(first), *_]:
             return first

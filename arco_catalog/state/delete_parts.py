@@ -104,7 +104,7 @@ class PartReader:
 
 
 def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
-    """Iterates over the rows of an unpacked part. Raises `InvalidPart`."""
+    """Yields the rows of an unpacked part. Raises `InvalidPart`."""
     _, _, packed = part.partition(b"\n")
     unpacker = zlib.decompressobj()
     left, rest = MAX_UNPACKED, b""
@@ -173,7 +173,7 @@ def _tagged(value: object) -> JsonValue:
 
 
 def _untagged(value: JsonValue) -> Any:
-    """Returns a value without the tags that JSON has for types which it lacks."""
+    """Returns a value without the tags that JSON has for types without a form in it."""
     if isinstance(value, list):
         return [*map(_untagged, value)]
     if not isinstance(value, dict):

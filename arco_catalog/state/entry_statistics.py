@@ -78,7 +78,7 @@ def _pairs_reader(
     value: bytes,
     patterns: Patterns,
 ) -> Read:
-    """Returns the reader of pairs, which keeps those of some columns; all for None."""
+    """Returns the reader of pairs, which keeps the ones of some columns; all for None."""
 
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[int, T] = {}

@@ -127,7 +127,7 @@ class DirectorySet:
         return FileDirectories(version, tuple(sorted(locations)), tuple(sorted(self._directories)), self._widened)
 
     def _widen(self) -> None:
-        """Replaces the deepest directories by those around them, until there are at most `MAX_DIRECTORIES`."""
+        """Replaces the deepest directories by the ones around them, until there are at most `MAX_DIRECTORIES`."""
         while len(self._directories) > MAX_DIRECTORIES and (deepest := max(map(_depth, self._directories))):
             self._directories = {_around(each) if _depth(each) == deepest else each for each in self._directories}
             self._widened = True

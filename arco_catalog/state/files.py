@@ -141,8 +141,7 @@ class Files:
         return self._find_at(_parsed(location))
 
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
-        """Returns the store of a parsed location, and the key there. Raises `BadRequest` for a location in no store of
-        the catalog."""
+        """Returns the store of a parsed location, and the key there. Rejects a location in no store of the catalog."""
         if wanted.collapsed:
             raise BadRequest(
                 "The location of a file has an empty level, '.' or '..', and the catalog uses no such object: copy it "
@@ -284,7 +283,7 @@ class Files:
                 raise _no_such(location)
 
     async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Allocation) -> bytes:
-        """Unpacks and caches a file that was read, and returns its body. Raises `MetadataTooLarge`."""
+        """Unpacks a file and keeps it that was read, and returns its body. Raises `MetadataTooLarge`."""
         if len(raw) > self._max_bytes:
             raise self._too_large(location)
         body = raw
@@ -305,7 +304,7 @@ class Files:
         return body
 
     def _remember(self, location: str, file: CachedFile) -> None:
-        """Caches a file."""
+        """Puts a file into the cache."""
         self._cache.put(location, file, file.size + len(location))
 
     async def form(

@@ -141,7 +141,7 @@ class Index:
         return sorted({ref.id for ref in refs if ref is not None and not self._has(ref)})
 
     def _missing_of(self, scan: Scan) -> Iterable[Ref]:
-        """Iterates over the segments that a scan needs and that are not loaded."""
+        """Yields the segments that a scan needs and that are not loaded."""
         for key_range in self.key_ranges(scan.prefix):
             if key_range.ref is not None and not self._has(key_range.ref):
                 yield key_range.ref

@@ -125,7 +125,7 @@ def _datasets(fields: Fields, field: str) -> tuple[Dataset, ...]:
 
 
 def _dataset(fields: Fields) -> Dataset:
-    """Reads a dataset, with its further names and its version."""
+    """Reads a dataset, with the further names and the version."""
     symlinks, version = _facet(fields, "symlinks"), _facet(fields, "version")
     identifiers = symlinks.optional("identifiers", list_of(OBJECT)) or []
     _refuse_more(f"{symlinks.at}.identifiers", len(identifiers), MAX_IDENTIFIERS)
@@ -151,7 +151,7 @@ def _facet(fields: Fields, name: str) -> Fields:
 
 
 def _refuse_more(at: str, count: int, limit: int) -> None:
-    """Raises `BadRequest` for too many items."""
+    """Rejects too many items."""
     if count > limit:
         raise BadRequest(f"Invalid {at}: the array has {count:,} items, and at most {limit:,} are allowed")
 
@@ -164,7 +164,7 @@ def _text(value: JsonValue) -> str:
 
 
 def _uuid(value: JsonValue) -> str:
-    """Returns a UUID in lower case. Raises `ShapeError`."""
+    """Returns a UUID in lower case; rejects any other text."""
     if UUID.fullmatch(STRING(value)) is None:
         raise ShapeError(f"{quoted(STRING(value))} is not a uuid")
     return STRING(value).lower()

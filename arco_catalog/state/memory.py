@@ -122,7 +122,7 @@ class _Share:
             raise
 
     def give_back(self, size: int, owner: str | None) -> None:
-        """Gives memory back, and grants it to those who wait."""
+        """Gives memory back, and grants it to the waiters that wait."""
         self._add(-size, owner)
         if CYCLE_COLLECTOR.frozen and not any(share.used for share in _LARGE_SHARES):
             CYCLE_COLLECTOR.unfreeze()

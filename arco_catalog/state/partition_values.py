@@ -47,7 +47,7 @@ class PartitionReader:
         return tuple(self._values(record)) if isinstance(record, dict) else ()
 
     def _values(self, record: Mapping[str, object]) -> Iterator[PartitionValue]:
-        """Iterates over the partition values of a record, in the order of the spec."""
+        """Yields the partition values of a record, in the order of the spec."""
         for name, convert in self._fields:
             found = None if name is None else record[name]
             yield None if found is None else convert(found)

@@ -177,11 +177,11 @@ def _hints(state: State, page: Page) -> list[Hint]:
 
 
 def _age(hint: Hint) -> tuple[int, str]:
-    """Returns the sort key of hints: those that are due longest come first."""
+    """Returns the sort key of hints: what are due longest come first."""
     return hint.not_before_ms, hint.task
 
 
 def _number(key: str) -> int:
-    """Returns the number of a task's version by its key; 0 for any other key."""
+    """Returns the number of a task's version by the key; 0 for any other key."""
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() else 0

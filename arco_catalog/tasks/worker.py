@@ -283,7 +283,7 @@ class Worker:
             _LOG.warning("%s was not given back, and others wait for the lease's end: %s", name, error)
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
-        """Executes a task in its lease, and records the result: success, failure, or when it runs again."""
+        """Executes a task in the lease, and records the result: success, failure, or when it runs again."""
         try:
             finished = await _while_leased(execution, executor.execute(execution))
         except LeaseLost:

@@ -31,7 +31,7 @@ class AuditLog:
 
 
 def _events(log: RequestLog) -> Iterator[JsonObject]:
-    """Iterates over the audit events of a request: given access, and a denied privilege."""
+    """Yields the audit events of a request: given access, and a denied privilege."""
     for given in log.stats.given:
         event: JsonObject = {"event": given.event, "entity": given.entity, "location": given.location}
         event["access"] = "write" if given.writes else "read"
@@ -46,7 +46,7 @@ def _events(log: RequestLog) -> Iterator[JsonObject]:
 
 
 def _request(log: RequestLog) -> JsonObject:
-    """Returns the fields about the request that each of its events has."""
+    """Returns the fields about the request that each of the events has."""
     named: JsonObject = {} if log.stats.name is None else {"principal_name": log.stats.name}
     return {
         "principal": log.stats.principal,

@@ -49,7 +49,7 @@ class TextFormatter(logging.Formatter):
     it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Formats a record as a line, and the lines of its exception."""
+        """Formats a record as a line, and the lines of the exception."""
         line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
         return "\n".join([line, *(f"  {_safe(line)}" for line in _exception_lines(record))])
 
@@ -82,7 +82,7 @@ def _safe(text: str) -> str:
 
 
 def _exception_lines(record: logging.LogRecord) -> list[str]:
-    """Returns the lines about a record's exception and its causes."""
+    """Returns the lines about a record's exception and the causes."""
     raised: _Raised | None = record.exc_info
     if raised is None or raised[1] is None:
         return []
@@ -105,8 +105,7 @@ def _chain(first: BaseException) -> Iterator[BaseException]:
 
 
 def _lines(error: BaseException) -> Iterator[str]:
-    """Iterates over the lines about one exception. Only errors of our own have their text, as others may have
-    secrets."""
+    """Yields the lines about one exception. Only errors of our own have their text, as others may have secrets."""
     text = f": {error}" if isinstance(error, CatalogError | StoreError) else ""
     yield f"{type(error).__module__}.{type(error).__qualname__}{text}"
     for frame in extract_tb(error.__traceback__):

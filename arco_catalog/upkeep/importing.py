@@ -94,7 +94,7 @@ class Importer:
             return ImportResult(table, Outcome.FAILED, str(failure)), failure
 
     async def _register(self, table: SourceTable) -> ImportResult:
-        """Registers a table under its name here, with its namespaces, unless it is here."""
+        """Registers a table under its name here, with the namespaces, unless it is here."""
         location = file_of(table)
         known, again = await self._find_here(table)
         if known is not None:
@@ -131,7 +131,7 @@ class Importer:
         await rehearsal._plan(table, prepared)
 
     async def _create_namespaces(self, namespace: Namespace) -> None:
-        """Makes a namespace and those around it, where they are missing."""
+        """Makes a namespace and the ones around it, where they are missing."""
         async with self._creating_namespaces:
             for depth in range(1, len(namespace) + 1):
                 if namespace[:depth] not in self._known_namespaces:

@@ -83,7 +83,7 @@ def _holder_at(index: Index, place: Location, entity: str) -> Steps[Neighbour | 
 
 
 def _holds(index: Index, inside: list[str], around: list[str], released: list[str]) -> Iterator[JsonObject]:
-    """Iterates over the holds on locations below some prefixes, and on folders around them."""
+    """Yields the holds on locations below some prefixes, and on folders around them."""
     for prefix in (*inside, *released):
         yield from (hold for _, hold in index.scan(prefix))
     for folder in around:

@@ -88,7 +88,7 @@ class WireOutbound:
                 await pool.close()
 
     async def _exchange(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Sends a request over the pool of its origin."""
+        """Sends a request over the pool of the origin."""
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         pool = await self._pool(f"{parts.scheme}://{parts.netloc}")

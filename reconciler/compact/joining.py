@@ -196,7 +196,7 @@ def _commits(commits: OpenTable, entities: Sequence[str], first_ms: int) -> Mapp
 
 
 def _made(rows: Iterable[Mapping[str, object]]) -> Iterator[Commit]:
-    """Iterates over the rows of `system.commits` that have added snapshots, as commits."""
+    """Yields the rows of `system.commits` that have added snapshots, as commits."""
     for row in rows:
         added = cast("Sequence[int] | None", row["added_snapshot_ids"])
         if added:

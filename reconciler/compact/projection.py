@@ -112,7 +112,7 @@ def _view_row(version: Version, document: Metadata) -> Row:
 
 
 def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    """Iterates over the rows of snapshots that a version has added."""
+    """Yields the rows of snapshots that a version has added."""
     shared = version.commit_columns
     if isinstance(document, MissingMetadata):
         for snapshot in version.added_snapshot_ids:
@@ -150,7 +150,7 @@ def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]
 
 
 def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    """Iterates over the rows of refs that a version has."""
+    """Yields the rows of refs that a version has."""
     if isinstance(document, MissingMetadata):
         return
     found: Mapping[str, JsonObject] = {
@@ -166,7 +166,7 @@ def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
-    """Iterates over the rows of columns that a version has."""
+    """Yields the rows of columns that a version has."""
     schema = _current_schema(version, document)
     shared: Row = {
         **version.columns,
@@ -187,7 +187,7 @@ def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
 
 
 def _current_schema(version: Version, document: JsonObject) -> JsonObject:
-    """Returns the schema of a version; of a view that of its current view version."""
+    """Returns the schema of a version; of a view that of the current view version."""
     schemas = objects_of(document.get("schemas"))
     schema_id = document.get("current-schema-id")
     if version.is_view:

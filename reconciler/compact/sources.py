@@ -49,7 +49,7 @@ class Source:
 
 
 def _day_of_committed(paths: Paths, key: str) -> date | None:
-    """Returns the day of a committed receipt by its key; None for any other key."""
+    """Returns the day of a committed receipt by the key; None for any other key."""
     return paths.read_receipt_day(key) if f"/{COMMITTED}/" in key else None
 
 

@@ -49,7 +49,7 @@ def generation_in(body: bytes) -> Version:
 
 
 def _loaded(body: bytes) -> dict[str, Any]:
-    """Parses an object in JSON. Raises `ValueError`."""
+    """Reads an object in JSON. Raises `ValueError`."""
     value = orjson.loads(body)
     if not isinstance(value, dict):
         raise ValueError("the answer is not a JSON object")

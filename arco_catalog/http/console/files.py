@@ -61,7 +61,7 @@ def read_console(folder: Path = BUILT, sign_in: SignIn | None = None) -> Console
 
 
 def _static_file(name: str, body: bytes) -> StaticFile:
-    """Returns a file of the console as it is served, with its compressed form and its ETag."""
+    """Returns a file of the console as it is served, with the compressed form and the ETag."""
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return StaticFile(
         _MEDIA_TYPES[Path(name).suffix], body, gzip.compress(body, mtime=0), etag, immutable=name != INDEX

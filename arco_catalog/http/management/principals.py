@@ -122,7 +122,7 @@ async def revoke(context: RequestContext) -> Response:
 
 
 def _with_credentials(shown: JsonObject, secret: str) -> JsonObject:
-    """Returns the JSON of a principal together with its new credentials."""
+    """Returns the JSON of a principal together with the new credentials."""
     principal = shown.get("principal")
     if not isinstance(principal, dict):
         raise InternalError("The response about a created or changed principal does not contain the principal")

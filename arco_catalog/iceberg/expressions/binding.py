@@ -89,7 +89,7 @@ class Binder:
         return _joined(sides, is_all=isinstance(expression, And))
 
     def _bind_predicate(self, predicate: Predicate) -> BoundFilter:
-        """Binds a predicate to its column; a constant if the result does not depend on values."""
+        """Binds a predicate to the column; a constant if the result does not depend on values."""
         column = self._column(predicate.term)
         of_column, transform = type_name(column.type), predicate.term.transform
         if transform_name(transform) == "void":

@@ -86,7 +86,7 @@ class _Parser:
         self._nodes, self._literals, self._text = MAX_NODES, MAX_LITERALS, MAX_TEXT
 
     def expression(self, value: JsonValue, depth: int) -> Expression:
-        """Parses an expression of at most `depth` levels. Raises `BadRequest`."""
+        """Reads an expression of at most `depth` levels. Raises `BadRequest`."""
         if isinstance(value, bool):
             return TRUE if value else FALSE
         if not isinstance(value, dict):
@@ -110,7 +110,7 @@ class _Parser:
         return self._predicate(_operation(kind), value)
 
     def _predicate(self, operation: Operation, value: JsonObject) -> Predicate:
-        """Parses a predicate, in the form with `term` or in the one with operands."""
+        """Reads a predicate, in the form with `term` or in the one with operands."""
         older = _TERM in value
         read = self._old_term if older else self._operand
         if operation in UNARY:
@@ -129,7 +129,7 @@ class _Parser:
         return Predicate(operation, read(left), (self._literal(right),))
 
     def _old_term(self, value: JsonValue) -> Term:
-        """Parses the field `term` of a predicate."""
+        """Reads the field `term` of a predicate."""
         if isinstance(value, str):
             return Term(self._counted(value))
         if isinstance(value, dict) and value.get("type") == "reference":
@@ -143,7 +143,7 @@ class _Parser:
         return Term(inner.column, canonical(self._counted(_text(value, "transform"))))
 
     def _operand(self, value: JsonValue) -> Term:
-        """Parses an operand of a predicate: a reference or an applied transform."""
+        """Reads an operand of a predicate: a reference or an applied transform."""
         kind = value.get("type") if isinstance(value, dict) else None
         if isinstance(value, dict) and kind == "reference":
             return self._reference(value)
@@ -154,7 +154,7 @@ class _Parser:
         )
 
     def _reference(self, value: JsonObject) -> Term:
-        """Parses a reference to a column by name or id."""
+        """Reads a reference to a column by name or id."""
         names = value.keys() - {"type"}
         if names == {"id"} and isinstance(value["id"], int) and not isinstance(value["id"], bool):
             return Term(value["id"])
@@ -179,7 +179,7 @@ class _Parser:
         return Term(inner.column, canonical(f"{self._counted(name)}[{width}]"))
 
     def _literal_set(self, value: JsonValue) -> Sequence[Literal]:
-        """Parses the literals of IN or NOT IN."""
+        """Reads the literals of IN or NOT IN."""
         if isinstance(value, dict) and value.get("type") == "literals":
             _only(value, _VALUES, "data-type")
             values, of_type = value[_VALUES], self._counted(_text(value, "data-type"))
@@ -192,7 +192,7 @@ class _Parser:
         return [self._bare_literal(one, of_type) for one in values]
 
     def _literal(self, value: JsonValue) -> Literal:
-        """Parses one literal, with a type or without."""
+        """Reads one literal, with a type or without."""
         if not isinstance(value, dict):
             return self._bare_literal(value, None)
         if _lower(value.get("type")) != "literal":
@@ -204,7 +204,7 @@ class _Parser:
         return self._bare_literal(value[_VALUE], self._counted(_text(value, "data-type")))
 
     def _bare_literal(self, value: JsonValue, of_type: str | None) -> Literal:
-        """Returns a literal of this value. Raises `BadRequest` for other kinds of JSON and too many literals."""
+        """Returns a literal of this value. Raises `BadRequest` for other JSON and too many literals."""
         self._literals -= 1
         if self._literals < 0:
             raise BadRequest(f"A filter may have at most {MAX_LITERALS:,} literals: {_ADVICE}")
@@ -226,7 +226,7 @@ class _Parser:
 
 
 def _constant(kind: str, value: JsonObject) -> Expression:
-    """Parses a constant: true, false, or a boolean literal."""
+    """Reads a constant: true, false, or a boolean literal."""
     if kind != "literal":
         _only(value)
         return TRUE if kind == "true" else FALSE

@@ -67,7 +67,7 @@ class SpecFilter:
 
     @cached_property
     def _summaries_test(self) -> SummariesTest | bool:
-        """Returns a test whether a manifest may have matching files, by its summaries; True if every one may."""
+        """Returns a test whether a manifest may have matching files, by the summaries; True if every one may."""
         return folded(self._tested, self._of_summaries, _all_or_any)
 
     def _of_summaries(self, predicate: BoundPredicate) -> SummariesTest | bool:

@@ -169,7 +169,7 @@ def _within(value: float, lowest: float, highest: float) -> Bound:
 
 
 def _long(value: int, type_name: str) -> int:
-    """Returns a number of 64 bits. Raises `BadRequest` for a longer one."""
+    """Returns a number of 64 bits. Rejects a longer one."""
     if not -(2**63) <= value < 2**63:
         raise BadRequest(f"Invalid value for conversion to type {type_name}: it exceeds 64 bits")
     return value

@@ -113,7 +113,7 @@ def wrapped_value(transform: str, source_type: str) -> int | None:
 
 
 def _truncated_decimal(number: int, width: int, scale: int) -> Decimal:
-    """Returns a decimal, given by its unscaled number, truncated to a multiple of `width`."""
+    """Returns a decimal, given by the unscaled number, truncated to a multiple of `width`."""
     return Decimal(number - number % width).scaleb(-scale, EXACT)
 
 

@@ -62,7 +62,7 @@ def _columns_of_all(parts: Iterable[BoundFilter]) -> _BY_COLUMN:
 
 
 def _equalities(part: BoundFilter) -> Iterator[BoundPredicate]:
-    """Iterates over the predicates of a part that compare a column for equality."""
+    """Yields the predicates of a part that compare a column for equality."""
     for inner in part.parts if isinstance(part, Conjunction) else (part,):
         if isinstance(inner, BoundPredicate) and inner.transform == "identity" and inner.condition.operation in _EQUAL:
             yield inner

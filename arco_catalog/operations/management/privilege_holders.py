@@ -83,7 +83,7 @@ async def list_holders(session: Session, realm: Realm | None, query: HoldersQuer
 
 
 def _start(position: JsonValue, entity: str) -> tuple[str, str]:
-    """Returns the role and the principal at which a page begins. Raises the errors of an expired or foreign token."""
+    """Returns the role and the principal at which a page starts. Raises the errors of an expired or foreign token."""
     match position:
         case [str(listed), str(role), str(principal)]:
             if listed != entity:

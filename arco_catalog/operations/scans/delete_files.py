@@ -164,7 +164,7 @@ class DeleteFiles:
         return await off_loop(FILE_BYTES * len(deletes), partial(self._index_of, deletes))
 
     def _index_of(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
-        """Returns the index of those of these delete files that may match the scan."""
+        """Returns the index of the ones of these delete files that may match the scan."""
         scan = self._scan
         return DeleteIndex(filter(self._may_match, deletes), scan.specs, scan.columns, scan.dropped)
 
@@ -204,7 +204,7 @@ class DeleteFiles:
                 held.shrink(0)
 
     def _checked(self, files: Sequence[ContentFile]) -> Iterator[ContentFile]:
-        """Iterates over the files. Raises if the deadline has passed."""
+        """Yields the files. Raises if the deadline has passed."""
         for file in files:
             self._session.check_deadline()
             yield file

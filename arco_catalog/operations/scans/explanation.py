@@ -95,7 +95,7 @@ def _refuse_number(predicate: BoundPredicate) -> None:
 
 
 def _count_manifest(counts: FileCounts, manifest: ManifestFile, matches: bool) -> None:
-    """Counts a manifest and its files, by whether it matches the filter."""
+    """Counts a manifest and the files, by whether it matches the filter."""
     live = manifest.live_files_count
     counts.manifests += 1
     counts.manifests_read += matches and live > 0
@@ -111,7 +111,7 @@ async def _count(
     data: FileCounts,
     deletes: FileCounts,
 ) -> None:
-    """Counts the files of a manifest that match, and those left out by partition or by statistics."""
+    """Counts the files of a manifest that match, and the ones left out by partition or by statistics."""
     of_spec, counts = filters.for_spec(manifest.partition_spec_id), data if manifest.content == DATA else deletes
     selection = EntrySelection(
         spec=table.specs[manifest.partition_spec_id],
@@ -133,7 +133,7 @@ async def _count(
 
 
 def _may_match(filters: ScanFilter, manifest: ManifestFile) -> bool:
-    """Whether a manifest may have matching files, by its summaries. Raises `BadRequest` for an unknown spec."""
+    """Whether a manifest may have matching files, by the summaries. Raises `BadRequest` for an unknown spec."""
     try:
         return filters.for_spec(manifest.partition_spec_id).manifest_may_match(manifest.partitions)
     except KeyError:

@@ -143,7 +143,7 @@ class Packing:
         self._full.clear()
 
     def _pack(self, *, is_last: bool) -> None:
-        """Packs the files of the present block, and begins the next one."""
+        """Packs the files of the present block, and starts the next one."""
         assert self._block is not None
         number, wanted = self._block.number, self.selection
         files, memory = self._block.files, self._block.memory

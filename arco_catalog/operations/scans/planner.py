@@ -262,7 +262,7 @@ class Planner:
         return [file for file in files if file.snapshot_id in self._snapshot_ids]
 
     def _columns(self) -> frozenset[int]:
-        """Returns the ids of the columns whose statistics are read."""
+        """Returns the ids of the columns of which statistics are read."""
         of_deletes = self._deletes.column_ids if self._deletes is not None else frozenset[int]()
         return self._filter.column_ids | self._stats | of_deletes
 
@@ -317,7 +317,7 @@ class Planner:
         return self._filter.for_spec(spec_id).partition_types
 
     def _may_match(self, file: ContentFile) -> bool:
-        """Whether a file may have matching rows, by its statistics."""
+        """Whether a file may have matching rows, by the statistics."""
         return self._filter.for_spec(file.spec_id).file_may_match(file.statistics)
 
 

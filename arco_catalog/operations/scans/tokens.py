@@ -207,5 +207,5 @@ def _fields(scan: Scan) -> list[JsonValue]:
 
 
 def _nullable(shape: Shape[int], value: JsonValue) -> int | None:
-    """Returns None for null, else the value by `shape`."""
+    """Returns None for null, else the value by this check."""
     return None if value is None else shape(value)

@@ -154,7 +154,7 @@ async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: 
 
 
 async def _read(run: Run, prefix: str, listed: Sequence[Listed]) -> Marker:
-    """Reads a marker: its slots from the first on, or if that is missing those that were listed."""
+    """Reads a marker: its slots from the first on, or if that is missing the ones that were listed."""
     slots: list[Slot] = []
     while len(slots) < MAX_SLOTS:
         key = f"{prefix}{len(slots)}.json"

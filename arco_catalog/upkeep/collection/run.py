@@ -133,6 +133,6 @@ class Run:
             await self.remove([key])
 
     async def _delete(self, keys: Sequence[str]) -> Mapping[str, Unknown | StoreError]:
-        """Deletes objects. Returns those that may be left, with the reasons."""
+        """Deletes objects. Returns the ones that may be left, with the reasons."""
         self.check_deadline()  # also before a delete is sent again, after a pause in which the machine may sleep
         return (await self.session.state.store.delete_many(keys)).left

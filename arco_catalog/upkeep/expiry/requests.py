@@ -58,7 +58,7 @@ async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable
 
 
 async def _merged(session: Session, table: LiveTable, settings: SnapshotExpiry) -> SnapshotExpiry:
-    """Returns the settings of a request, completed by those of the table's policy. Raises `BadRequest`."""
+    """Returns the settings of a request, completed by the ones of the table's policy."""
     index = (await session.state.head()).index
     try:
         policy = await PolicyReader(OneSession(session), index).of(table.namespace, table.name)

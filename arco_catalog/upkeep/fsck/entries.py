@@ -208,7 +208,7 @@ async def _entries(examination: Examination, index: Index) -> AsyncGenerator[Ent
 
 
 async def _segment(examination: Examination, key_range: KeyRange) -> Segment | Finding:
-    """Reads a segment and checks it against its reference. Returns a finding for a damaged or missing one."""
+    """Reads a segment and checks it against its reference. Returns a finding for a corrupt or missing one."""
     ref = key_range.ref
     assert ref is not None
     key = examination.paths.index_segment(ref.id)

@@ -84,7 +84,7 @@ async def settle(examination: Examination, relation: Relation, look: Look, looks
 
 
 async def _look(examination: Examination, relation: Relation, max_manifests: int | None) -> Look:
-    """Checks the files of one table. An unreadable pointer is a finding of another check."""
+    """Checks the files of one table. A corrupt pointer is a finding of another check."""
     state = examination.session.state
     try:
         pointer = await state.pointer(relation.entity)

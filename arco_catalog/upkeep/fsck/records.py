@@ -144,7 +144,7 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
 
 
 async def _examine_lineage_event(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks that a lineage event can be read and has the name of its contents."""
+    """Checks that a lineage event can be read and has the name of the contents."""
     found = await examination.read(key)
     if found is None:
         return []

@@ -198,7 +198,7 @@ class _Look:
 
 
 def _parsed(stored: Found, key: str) -> Task:
-    """Reads a version of a task. Raises `InternalError` if it lacks a field."""
+    """Reads a version of a task. Raises `InternalError` if a field is missing."""
     task = Task.parse(stored.body, key)
     _ = task.id, task.kind, task.payload, task.next_run_ms, task.attempts, task.checkpoint  # it must have these
     if task.lease is not None:

@@ -48,7 +48,7 @@ class Removal:
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
-        """Deletes those of the files that are the table's own and were not deleted before, and counts the others."""
+        """Deletes the ones of the files that are the table's own and were not deleted before, and counts the others."""
         for batch in batches(files, AT_ONCE):
             own: dict[Location, int] = {}
             outside, unaddressable = 0, list[str]()

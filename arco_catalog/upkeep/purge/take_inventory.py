@@ -239,7 +239,7 @@ class InventoryWalk:
         self._seen.update((_digest(manifest), 0) for manifest in manifests)
 
     def _add_manifests(self, manifests: Mapping[str, int], number: int) -> None:
-        """Adds those manifests to the buffer that were not noted before."""
+        """Adds the manifests to the buffer that were not noted before."""
         for manifest, size in manifests.items():
             digest = _digest(manifest)
             if digest not in self._seen:

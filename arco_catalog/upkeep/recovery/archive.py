@@ -82,7 +82,7 @@ class ArchiveWriter:
             self._partial.unlink(missing_ok=True)
 
     def _add_all(self, members: Sequence[Member], again: bool) -> None:
-        """Adds objects to the archive, and to its checksum."""
+        """Adds objects to the archive, and to the checksum."""
         for member in members:
             self._add(f"{OBJECTS}{member.key}", member.body, member.written_ms)
             _count(self._digest, member)
@@ -130,7 +130,7 @@ class Archive:
 
     @classmethod
     def _checked(cls, file: Path) -> "Archive":
-        """Reads a whole archive, and compares it with its checksum. Raises `BadRequest`."""
+        """Reads a whole archive, and compares it with the checksum."""
         digest, objects, last = hashlib.sha256(), 0, b""
         members = _members(file)
         name, body, _ = next(members, ("", b"", 0))
@@ -179,7 +179,7 @@ class Archive:
 
 
 def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
-    """Iterates over the members of an archive: name, body and time. Raises `BadRequest` for a damaged one."""
+    """Yields the members of an archive: name, body and time. Raises `BadRequest` for a corrupt one."""
     try:
         with tarfile.open(file, "r|gz") as tar:
             for info in tar:
@@ -197,7 +197,7 @@ def _count(digest: "hashlib._Hash", member: Member) -> None:
 
 
 def _json(file: Path, body: bytes) -> JsonObject:
-    """Parses the first or last member of an archive. Raises `BadRequest`."""
+    """Reads the first or last member of an archive."""
     try:
         document = loads(body)
     except MalformedJson as error:

@@ -262,7 +262,7 @@ class CatalogBackup:
         await self._add(batch)
 
     async def _add_keys(self, keys: Iterable[str]) -> None:
-        """Reads the objects under these keys, and adds those that exist."""
+        """Reads the objects under these keys, and adds the ones that exist."""
         for batch in batches(keys, AT_ONCE):
             found = await gather(*map(self.state.read, batch))
             there = [(key, each) for key, each in zip(batch, found, strict=True) if each is not None]
@@ -296,7 +296,7 @@ class CatalogBackup:
         return [(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
 
     async def _add(self, objects: Sequence[tuple[str, bytes, int]], *, again: bool = False) -> None:
-        """Adds objects to the archive, under keys that begin at its root."""
+        """Adds objects to the archive, under keys that begin at the root."""
         members = [Member(key.removeprefix(self.strip), body, written_ms) for key, body, written_ms in objects]
         if members:
             await self.archive.add(members, again=again)

@@ -95,7 +95,7 @@ async def _changes(
 
 
 async def _apply(session: Session, versions: KeptVersions, changes: list[Change]) -> None:
-    """Puts each object back to its earlier version, or hides it."""
+    """Puts each object back to the earlier version, or hides it."""
     await gather(
         *(_hide(session, change) if change.then is None else _put(session, versions, change) for change in changes)
     )
