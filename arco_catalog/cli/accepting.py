@@ -66,7 +66,7 @@ class Acceptor:
         """Returns at once: nothing is open after `close`. uvicorn awaits this method of a server."""
 
     def _accept(self) -> None:
-        """Accepts connections that wait at the listener, up to `AT_ONCE`; pauses if there is no room or no
+        """Accepts connections that wait at the listener, up to `AT_ONCE`; pauses if there is no space or no
         descriptor."""
         for _ in range(AT_ONCE):
             if self._crowd.full:

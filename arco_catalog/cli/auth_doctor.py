@@ -82,7 +82,7 @@ async def _of_token(
 
 
 async def _of_principal(session: Session, found: AuthenticationResult) -> Sequence[Check]:
-    """Returns the checks of the principal of a verified token, and of the roles that the token activates."""
+    """Returns the checks of the principal of a token, and of the roles that the token activates."""
     head = await session.head()
     standing = await look_up(session.state, head.index, standing_of(head.index, found.identity))
     if standing is None:

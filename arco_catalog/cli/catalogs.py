@@ -295,7 +295,7 @@ def _stray_columns(shown: JsonObject) -> tuple[str, ...]:
 
 
 def _facts(shown: JsonObject) -> str:
-    """Formats all that `arco catalogs show` writes of a catalog."""
+    """Formats everything that `arco catalogs show` writes of a catalog."""
     storage, properties = mapping(shown, "storageConfigInfo"), mapping(shown, "properties")
     lines = [
         ("name", text(shown, "name")),

@@ -169,7 +169,7 @@ async def _poll(
 
 
 def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = None) -> int:
-    """Returns a number of seconds in an answer, from 1 to `limit`; the default for any other value."""
+    """Returns a number of seconds in a response, from 1 to `limit`; the default for any other value."""
     value = _whole(answer.get(field))
     return max(1, min(default or limit if value is None else value, limit))
 

@@ -109,7 +109,7 @@ def _row(shown: JsonObject) -> tuple[str, ...]:
 
 
 def _facts(shown: JsonObject) -> str:
-    """Formats all that `arco principals show` writes of a principal."""
+    """Formats everything that `arco principals show` writes of a principal."""
     roles = shown["principalRoles"]
     lines = [
         ("name", text(shown, "name")),

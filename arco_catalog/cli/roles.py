@@ -130,7 +130,7 @@ def _row(shown: JsonObject) -> tuple[str, ...]:
 
 
 def _facts(kind: _Kind, shown: JsonObject) -> str:
-    """Formats all that `arco roles show` writes of a role."""
+    """Formats everything that `arco roles show` writes of a role."""
     lines = [
         ("name", text(shown, "name")),
         ("version", format_text(shown.get("entityVersion"))),

@@ -110,7 +110,7 @@ def metrics_directory(workers: int) -> Iterator[Path]:
 
 
 def _directory_with_room(needed: int) -> Path:
-    """Returns a directory with so many bytes of room: in memory if it can be. Raises `CliError`."""
+    """Returns a directory with so many bytes of space: in memory if it can be. Raises `CliError`."""
     if _has_room(IN_MEMORY, needed):
         return IN_MEMORY
     with suppress(FileNotFoundError):  # no directory for temporary files can be written to
@@ -121,7 +121,7 @@ def _directory_with_room(needed: int) -> Path:
 
 
 def _no_room(needed: int, where: str) -> CliError:
-    """Returns the error for a lack of room for metrics."""
+    """Returns the error for a lack of space for metrics."""
     return CliError(
         f"the metrics of these workers need {ceil(needed / (1 << 20))} MB in {where}; leave --metrics-port out, or "
         "start fewer --workers"

@@ -83,7 +83,7 @@ class JudgementCache:
 
 
 def _make_room(cached: dict[K, V], max_entries: int) -> None:
-    """Removes the oldest entries until there is room for another."""
+    """Removes the oldest entries until there is space for another."""
     while len(cached) >= max_entries:
         del cached[next(iter(cached))]
 

@@ -448,7 +448,7 @@ async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str,
 
 
 def _use_and_free(use: Callable[[JsonObject], T], document: JsonObject) -> T:
-    """Returns what `use` makes of a document, and frees its long parts."""
+    """Returns the result of `use` for a document, and frees its long parts."""
     try:
         return use(document)
     finally:

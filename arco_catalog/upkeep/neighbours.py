@@ -91,7 +91,7 @@ def _holds(index: Index, inside: list[str], around: list[str], released: list[st
 
 
 def _describe_hold(hold: JsonObject) -> str:
-    """Returns in words what an entity does at a location."""
+    """Describes the relation of an entity to files at a location."""
     if purge_began(hold):
         return "is being purged"
     return "was dropped, and its files may lie" if hold.get("state") in ("dropped", "purging") else "lies"

@@ -137,7 +137,7 @@ def _error_of(document: JsonObject) -> tuple[str, str]:
 
 
 def _token(document: JsonObject, name: str) -> str:
-    """Returns the token in an answer of Google. Raises `CredentialsRefused`."""
+    """Returns the token in a response of Google. Raises `CredentialsRefused`."""
     token = document.get(name)
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise CredentialsRefused("Google answered with something else than an access token", "InvalidAnswer")
@@ -145,7 +145,7 @@ def _token(document: JsonObject, name: str) -> str:
 
 
 def _iso_ms(text: object) -> int:
-    """Returns a time in an answer of Google in milliseconds. Raises `CredentialsRefused`."""
+    """Returns a time in a response of Google in milliseconds. Raises `CredentialsRefused`."""
     try:
         time = datetime.fromisoformat(str(text))
         if time.tzinfo is None:  # Python would take it for a time of this machine's zone

@@ -214,5 +214,5 @@ def _only_child(element: ElementTree.Element, name: str) -> ElementTree.Element:
 
 
 def _unreadable() -> CredentialsRefused:
-    """Returns the error for an answer of STS that can't be read."""
+    """Returns the error for a response of STS that can't be read."""
     return CredentialsRefused("STS answered AssumeRole with something else than credentials", "InvalidAnswer")

@@ -58,7 +58,7 @@ class AzureTransport:
         return request_head(part.method, _target(part, path, authorized), {**authorized.headers, **_NO_BODY}, 0)
 
     async def _exchange(self, request: Request, path: str, authorized: Authorization) -> Response:
-        """Sends an authorized request, and returns the response."""
+        """Sends a request with its authorization, and returns the response."""
         target = _target(request, path, authorized)
         headers = {"host": self._endpoint.authority, **authorized.headers}
         return await exchange(self._pool, request.method, target, headers, request.body)

@@ -93,5 +93,5 @@ def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect)
 
 
 def _outcome_of(error: StoreError) -> Unknown | StoreError:
-    """Returns what an error means for a deletion: an unknown outcome if the answer was lost."""
+    """Returns what an error means for a deletion: an unknown outcome if the response was lost."""
     return Unknown(str(error)) if isinstance(error, Ambiguous) else error

@@ -105,7 +105,7 @@ class Planner:
                 self._deletes = None  # it refers to this object, and large cycles may not be collected for a while
 
     async def _plan(self, part: Range) -> PartPlan:
-        """Plans a part of the scan: reads its manifests, or only divides it if it is too large for one answer. Raises
+        """Plans a part of the scan: reads its manifests, or only divides it if it is too large for one response. Raises
         `InvalidToken` for a part that the scan does not have."""
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
         lists = range(part.start.list, min(end, len(self._table.snapshots)))

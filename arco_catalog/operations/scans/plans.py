@@ -145,7 +145,7 @@ async def _loaded(session: Session, namespace: Namespace, name: str) -> tuple[Ta
 
 
 async def _parsed(session: Session, state: TableState, use: Callable[[JsonObject], T]) -> T:
-    """Returns what `use` makes of a table's metadata."""
+    """Returns the result of `use` for a table's metadata."""
     return await session.files.parse(state.metadata_location, state.metadata, use)
 
 

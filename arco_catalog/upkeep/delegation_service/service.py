@@ -218,7 +218,7 @@ class DelegationService:
         return stored.task.status if stored.task.status in ENDED else None
 
     def _worker(self, catalog: Catalog, executors: Mapping[str, DelegatedPurgeExecutor | WithoutCredentials]) -> Worker:
-        """Returns a worker for delegated purges on a state."""
+        """Returns a worker for purges on a state."""
         return Worker(catalog, executors, _never, self._policies)
 
     def _session(self, task: str) -> Session:

@@ -73,7 +73,7 @@ class _Names:
 
     @classmethod
     def of(cls, document: JsonObject) -> "_Names":
-        """Returns what a metadata file names."""
+        """Returns the files that a metadata file names."""
         reached = Reached()
         reached.add(document)
         return cls(reached, table.logged_files(document), table.allows_deletes(document))
