@@ -171,7 +171,7 @@ def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) 
 
 
 def _is_near(deadline: Deadline) -> bool:
-    """Whether a deadline is so near that no further work may begin."""
+    """Whether a deadline is so near that no other work may start."""
     return deadline.left_ms() <= MARGIN_MS
 
 

@@ -23,7 +23,7 @@ HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")
 
 def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
     """Writes a backup of a catalog, or of a realm with all catalogs, to the new file `to`, and displays what the backup
-    holds. Returns 1 if a pointer of a table or view is missing in the catalog, so that the backup lacks it too, or
+    holds. Returns 1 if a pointer of a table or view is missing in the catalog, so that the backup has none either, or
     if a catalog of the realm can't be read, so that the backup has nothing of it, else 0. Raises `CliError`."""
 
     async def work() -> JsonObject:

@@ -182,7 +182,7 @@ class Checks:
         return found or [Check(name, Status.WARNING, "the realm has none", "`arco catalogs create` makes one")]
 
     async def _check_allowed_locations(self, session: Session) -> None:
-        """Records for each further allowed location whether it can be listed."""
+        """Records for each additional allowed location whether it can be listed."""
         for mount in session.catalog.mounts[1:]:
             name = "allowed location"
             try:

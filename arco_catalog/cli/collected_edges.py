@@ -149,5 +149,5 @@ def _day(task: "FileScanTask") -> int:
 
 
 def _rank(row: Row) -> tuple[bool, str]:
-    """Returns the sort key of an edge: verified edges come after others, later after earlier ones."""
+    """Returns the sort key of an edge: verified edges come last, of others the later ones."""
     return row["lineage_confidence"] == "Verified", str(row["happened_at"])

@@ -112,14 +112,14 @@ def _catalog(source: RealmObject) -> Counterpart:
     document = source.document
     kind = document.get("type", "INTERNAL")
     if kind not in TYPES:
-        raise BadRequest(f"there are no catalogs of the type {kind!r}")
+        raise BadRequest(f"the type {kind!r} of the catalog is unknown here: expected {' or '.join(TYPES)}")
     if document.get("connectionConfigInfo") is not None:
         raise BadRequest("it is federated: its tables are another server's; import them from there, or let it notify")
     properties, left_out = _properties(document, "catalog")
     storage = mapping(document, "storageConfigInfo")
     of_type = storage.get("storageType")
     if not isinstance(of_type, str) or of_type not in STORAGE_SCHEMES:
-        raise BadRequest(f"there is no storage of the type {of_type!r}: {', '.join(STORAGE_SCHEMES)} are there")
+        raise BadRequest(f"the storage type {of_type!r} is unknown here: expected {', '.join(STORAGE_SCHEMES)}")
     kept: JsonObject = {"storageType": of_type, "allowedLocations": [*texts(storage, "allowedLocations")]}
     for name, value in storage.items():
         if name in FIELDS[of_type]:
@@ -146,7 +146,7 @@ def _grant(source: RealmObject) -> Counterpart:
     _, _, kind, privilege, *levels = source.names
     grantable = GRANTABLE.get(kind)
     if grantable is None:
-        raise BadRequest(f"no privilege can be granted on the type {kind!r}: {', '.join(GRANTABLE)} are there")
+        raise BadRequest(f"no privilege can be granted on the type {kind!r} here: expected {', '.join(GRANTABLE)}")
     if privilege not in grantable:
         raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
     lowest = {"catalog": 0, "namespace": 1}.get(kind, 2)

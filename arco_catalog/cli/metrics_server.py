@@ -77,7 +77,7 @@ class _Scrapes:
             async with self._making:
                 body, content_type = await asyncio.to_thread(self._page, headers.get("accept", ""))
         except Exception:
-            _LOG.exception("no page of metrics for a scrape")
+            _LOG.exception("the page of metrics for a scrape could not be made")
             return _response("500 Internal Server Error", b"There is no page: the log has the reason")
         return _response("200 OK", body, content_type=content_type, with_body=method == "GET")
 

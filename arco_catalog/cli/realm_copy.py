@@ -124,7 +124,7 @@ class RealmCopy:
         not imported."""
         catalog, _, kind, _, *levels = grant.names
         if (catalog, kind, *levels) in self.failed:
-            raise CliError(f"its {kind} was not imported")
+            raise CliError(f"the {kind} on which it is was not imported")
         return (
             None
             if kind == "catalog" or (catalog, kind, *levels) in self.seen
@@ -226,6 +226,6 @@ def _request(there: RealmObject) -> CatalogRequest:
     try:
         properties = string_map(there.document, "properties")
     except InternalError as error:
-        raise CliError("its properties are no texts") from error
+        raise CliError("the properties of the catalog are not texts") from error
     storage = mapping(there.document, "storageConfigInfo")
     return CatalogRequest(there.names[0], text(there.document, "type"), properties, storage)

@@ -29,7 +29,7 @@ class SecretsFile:
         """Adds a line, and returns when it is on the disk. Raises `OSError`."""
         line = dumps(secret.to_json()) + b"\n"
         if os.write(self._descriptor, line) != len(line):
-            raise OSError("the disk took a part of the line only")
+            raise OSError("only a part of the line was written to the disk")
         os.fsync(self._descriptor)
 
     def close(self) -> None:

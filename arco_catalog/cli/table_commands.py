@@ -133,7 +133,7 @@ def _register(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import register
 
     if parsed.view and parsed.overwrite:
-        parsed.parser.error("--overwrite is for tables: it goes not with --view")
+        parsed.parser.error("--overwrite is for tables: leave it out with --view")
     return register.run(
         CatalogOptions.of(parsed),
         parsed.table,

@@ -29,7 +29,7 @@ def summary_fields(snapshot: JsonObject) -> JsonObject:
 
 
 def summary_counts(snapshot: JsonObject, names: Collection[str] = COUNTS) -> dict[str, int | None]:
-    """Returns these counts of a snapshot's summary; None for each that it lacks."""
+    """Returns these counts of a snapshot's summary; None for each without a value."""
     fields = summary_fields(snapshot)
     return {name: read_count(fields.get(name)) for name in names}
 

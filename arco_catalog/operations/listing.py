@@ -200,7 +200,7 @@ class _DroppedLevel(_Level):
     __slots__ = ()
 
     async def visible(self, session: Session, head: RegistryState) -> _Level:
-        """Returns the level with the entries alone that the caller may see."""
+        """Returns the level with only the entries that the caller may see."""
         if not session.is_restricted:
             return self
         lists = Privilege.TABLE_LIST

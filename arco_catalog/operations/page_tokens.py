@@ -61,7 +61,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _seal(session: Session, key: bytes, document: bytes) -> str:
-    """Returns the signature of a page token, which is valid for this caller and request alone."""
+    """Returns the signature of a page token, which is valid only for this caller and request."""
     entity, _ = session.catalog.entry or ("", 0)
     request = dumps([entity, session.request.principal, session.request.method, session.request.path])
     return hmac.new(key, request + document, hashlib.sha256).hexdigest()[:32]

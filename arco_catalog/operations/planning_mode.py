@@ -26,7 +26,7 @@ async def planning_mode(session: Session, state: TableState) -> str | None:
 
 
 def _mode_in(document: JsonObject) -> str | None:
-    """Returns how scans of a table are planned by the metadata; None if that has no preference. Frees the document."""
+    """Returns who plans scans of a table by the metadata; None if that has no preference. Frees the document."""
     from arco_catalog.iceberg.json_pieces import let_go  # few tables need it
 
     properties = document.get("properties")

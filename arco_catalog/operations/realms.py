@@ -184,7 +184,7 @@ class Realm:
         entry: tuple[str, int] | None = None,
         storage: JsonObject | None = None,
     ) -> Catalog:
-        """Returns a catalog of this realm, which shares the realm's caches."""
+        """Returns a catalog of this realm, with the caches of the realm."""
         deployment, caches = self.deployment, self._caches
         return Catalog(
             settings=settings,

@@ -86,7 +86,7 @@ async def submitted_purge(session: Session, task: str, head: RegistryState | Non
 
 
 async def _is_undone(session: Session, task: Task, head: RegistryState | None) -> bool:
-    """Whether a task is a purge that waits, and the drop was undone meanwhile."""
+    """Whether a task is a purge that waits although the drop was undone."""
     waits = task.kind == TABLE_PURGE and task.status in (Status.SUBMITTED, Status.RETRY_SCHEDULED)
     if not waits or Progress.parse(task.checkpoint).phase is Phase.DONE:  # then it may be purged already
         return False
@@ -94,7 +94,7 @@ async def _is_undone(session: Session, task: Task, head: RegistryState | None) -
 
 
 async def _is_stuck(session: Session, task: Task, head: RegistryState | None) -> bool:
-    """Whether a task is a purge that failed after it had begun: the table is partly deleted."""
+    """Whether a task is a purge that failed after its start: the table is partly deleted."""
     if task.kind != TABLE_PURGE or task.status is not Status.FAILURE:
         return False
     tombstone = await tombstone_of(session, task.id, head)

@@ -253,7 +253,7 @@ class Transaction(Mutation[TransactionReadSet]):
             await self.session.run_in_background(gather(*(self._remove_own_intent(placed) for placed in left)))
 
     async def _remove_own_intent(self, placed: Pointer) -> None:
-        """Replaces an intent of an aborted attempt by the old state, at best effort."""
+        """Replaces an intent of an attempt without a commit by the old state, at best effort."""
         try:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=False), placed.version)
         except (StoreError, CommitStateUnknown) as error:  # the next process that reads it settles it too

@@ -171,7 +171,7 @@ class ManifestReader:
 
 
 def _avro_file(location: str, body: bytes, max_unpacked: int, taken: Allocation) -> AvroFile:
-    """Returns an Avro file with the limit of the unpacked bytes."""
+    """Returns an Avro file with the limit of the bytes that it may unpack to."""
     return AvroFile(location, body, min(max_unpacked, SPARE_BYTES + UNPACKED_WEIGHT * len(body)), taken)
 
 

@@ -17,7 +17,7 @@ def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
 
 
 def _write(session: Session, write: PlannedWrite) -> Write:
-    """Returns the write to the store that a planned write means."""
+    """Returns the write to the store for a write of a plan."""
     match write:
         case FileWrite(location, body, packed):
             return Write(location, partial(session.files.create, location, body, packed=packed))

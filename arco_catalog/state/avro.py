@@ -295,7 +295,7 @@ class _Parser(Generic[T]):
         return found
 
     def _read_text(self) -> bytes:
-        """Reads a text in the header. Raises `Unreadable`."""
+        """Reads a text in the header."""
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
             raise Unreadable(
@@ -361,7 +361,7 @@ class _Records(Generic[T]):
         self._open(data if count else b"")
 
     def _open(self, block: bytes) -> None:
-        """Starts an unpacked block."""
+        """Starts a block after unpacking it."""
         self._block, self._start = block, 0
         self._open_window()
 

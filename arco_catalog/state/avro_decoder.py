@@ -76,7 +76,7 @@ def _optional_reader(read_value: Read, otherwise: Read) -> Read:
 
 
 def _record_reader(schema: JsonObject, part: JsonObject, skippers: Skippers) -> Read:
-    """Returns the reader of a record, which reads the fields in `part` alone."""
+    """Returns the reader of a record, which reads only the fields in `part`."""
     parts = dict(named_fields(part))
     fields = named_fields(schema)
     readers = {name: reader_of(of, parts[name], skippers) for name, of in fields if name in parts}

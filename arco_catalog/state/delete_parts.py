@@ -104,7 +104,7 @@ class PartReader:
 
 
 def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
-    """Yields the rows of an unpacked part. Raises `InvalidPart`."""
+    """Yields the rows of a part. Raises `InvalidPart`."""
     _, _, packed = part.partition(b"\n")
     unpacker = zlib.decompressobj()
     left, rest = MAX_UNPACKED, b""

@@ -195,7 +195,7 @@ class _EntryDecoder:
         return taken
 
     def _file(self, position: int, partition: Partition, values: "_Values") -> ContentFile:
-        """Returns the file of an entry. Raises `Unreadable`."""
+        """Returns the file of an entry."""
         manifest = self._manifest
         status, content = values["status"], values.get("content") or DATA
         if not (0 <= status < len(_STATUSES) and 0 <= content < len(_CONTENTS)):
@@ -279,14 +279,14 @@ def _statistics(values: _Values) -> FileStatistics:
 
 
 def _number(value: int | None) -> int:
-    """Returns a number of at least zero. Raises `Unreadable`."""
+    """Returns a number of at least zero."""
     if value is None or not 0 <= value <= MAX_LONG:
         raise Unreadable("an entry of the manifest has a number below zero, or no sequence number")
     return value
 
 
 def _format(value: str) -> str:
-    """Returns the name of a file format in lower case. Raises `Unreadable`."""
+    """Returns the name of a file format in lower case."""
     if len(value) > MAX_FORMAT_LENGTH:
         raise Unreadable(f"an entry of the manifest has a format with a name of {len(value):,} characters")
     return value.lower()

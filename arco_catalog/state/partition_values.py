@@ -75,7 +75,7 @@ def _converter(type_name: str) -> Convert:
 
 
 def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
-    """Returns a function that accepts values of these Python types alone."""
+    """Returns a function that accepts only values of these Python types."""
 
     def convert(value: object) -> PartitionValue:
         if type(value) in types and isinstance(value, bool | int | float | str | bytes):
@@ -98,7 +98,7 @@ def _decimal_converter(scale: int) -> Convert:
 
 
 def _uuid(value: object) -> PartitionValue:
-    """Returns the bytes of a UUID. Raises `Unreadable`."""
+    """Returns the bytes of a UUID."""
     found = UUID(value).bytes if isinstance(value, str) else value  # text as some writers have it
     if not isinstance(found, bytes) or len(found) != UUID_BYTES:
         raise Unreadable("a partition of the manifest has no UUID where its spec has one")

@@ -258,7 +258,7 @@ class Worker:
             else:
                 await self._execute(execution, executor)
         except LeaseLost as lost:
-            _LOG.warning("%s is left to others: %s", name_in_log(task), lost)
+            _LOG.warning("%s is left to other workers: %s", name_in_log(task), lost)
         except asyncio.CancelledError:
             giving_back = asyncio.create_task(self._give_back(execution))
             await asyncio.wait([giving_back], timeout=GIVE_BACK_SECONDS)
@@ -280,7 +280,7 @@ class Worker:
             self.stats.given_back += 1
         except (LeaseLost, StoreError, CatalogError) as error:
             name = name_in_log(execution.task)
-            _LOG.warning("%s was not given back, and others wait for the lease's end: %s", name, error)
+            _LOG.warning("the lease of %s was not given back, so other workers wait until it ends: %s", name, error)
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
         """Executes a task in the lease, and records the result: success, failure, or when it runs again."""

@@ -180,7 +180,7 @@ class Importer:
         return table_registration(*place, location, overwrite=overwrite)
 
     async def _plan(self, table: SourceTable, prepared: Prepared) -> ImportResult:
-        """Returns what registering a table would do, after what is planned before it."""
+        """Returns what registering a table would do, after the tables before it."""
         location, name = file_of(table), (table.namespace, table.name)
         if isinstance(prepared, ImportResult):
             return prepared

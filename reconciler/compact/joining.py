@@ -133,8 +133,9 @@ class Join:
     def _histories(
         self, here: Sequence[RunEvent], batch: int | None, writing: Sequence[RunEvent], first_ms: int
     ) -> Mapping[RunKey, RunHistory]:
-        """Returns the histories of the runs of these events. If the START event of a run is missing, the events of the
-        run are read from `lineage_events`: those of batches before, or all if `batch` is None."""
+        """Returns the histories of the runs of these events. If the START event of a run in `writing` is missing, the
+        run's events since `first_ms` are read from `lineage_events`: those of batches before `batch`, or all if it is
+        None."""
         found = histories(here)
         lacking = {event.run for event in writing if found[run_key(event)].started_ms is None}
         if not lacking:

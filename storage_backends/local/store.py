@@ -289,7 +289,7 @@ class LocalStore:
         return None
 
     def _put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object under a condition; tries again if its folder is removed meanwhile."""
+        """Writes an object under a condition; tries again if its folder is removed."""
         for _ in range(WRITE_TRIES):
             with suppress(ParentRemoved):
                 return self._put_once(key, body, when)

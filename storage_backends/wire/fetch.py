@@ -72,7 +72,7 @@ def failure_of(what: str, response: Response) -> StoreError:
 
 
 def _is_graphic(text: str) -> bool:
-    """Whether a text has printable characters alone, and no space."""
+    """Whether a text has only printable characters, and no space."""
     return text.isprintable() and " " not in text
 
 

@@ -283,7 +283,7 @@ class TestHostileScrapes:
 
         assert answer.startswith(b"HTTP/1.1 500 ")
         assert b"secret" not in answer
-        assert "no page of metrics for a scrape" in caplog.text
+        assert "the page of metrics for a scrape could not be made" in caplog.text
 
 
 class TestFilesOfJobs:

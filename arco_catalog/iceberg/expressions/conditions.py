@@ -68,7 +68,7 @@ def decision(condition: Condition, type_name: str) -> Decision:
 
 
 def _met_by_null(operation: Operation) -> bool | None:
-    """Returns whether null meets the operation: False, or None if another test decides."""
+    """Returns whether null meets the operation: False, or None for other operations."""
     return False if operation in UNMET_BY_NULL else None
 
 

@@ -136,7 +136,7 @@ def _from_bytes(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _equal_types(kind: str) -> Callable[[Value, str, str], Bound | None]:
-    """Returns the conversion to one type alone, which changes nothing."""
+    """Returns the conversion to one type, which changes nothing."""
     return lambda value, base, type_name: value if base == kind else None
 
 

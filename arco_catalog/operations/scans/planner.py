@@ -128,7 +128,7 @@ class Planner:
         return self._plan_of_parts(parts)
 
     def _plan_of_parts(self, parts: Sequence[Range]) -> PartPlan:
-        """Returns a plan without files, of parts that are planned later."""
+        """Returns a plan without files, of parts that are left for later."""
         return PartPlan(self._answer(), parts, 0, self._pruned)
 
     def _answer(self) -> TaskAnswer:

@@ -151,7 +151,7 @@ def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObje
 
 
 def _relation(entry: RelationEntry, name: str, state: str, key: str) -> Relation:
-    """Returns the relation of an entry, for further examination."""
+    """Returns the relation of an entry, to examine it."""
     return Relation(entry.entity, entry.kind, name, state, key, entry.locations, entry.borrowed)
 
 
@@ -160,7 +160,7 @@ def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
     location that no entry reserves. A purge that has begun reserves the locations of its tombstone."""
     where = examination.paths.manifest
     missing = [
-        Finding(Code.PARENT_MISSING, where, f"{name} is in no namespace")
+        Finding(Code.PARENT_MISSING, where, f"the namespace of {name} does not exist")
         for parent, name in seen.parents.items()
         if parent not in seen.namespaces
     ]

@@ -209,7 +209,7 @@ async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding
     if claim not in set(Claim):
         return [Finding(Code.CLAIM_UNREADABLE, key, f"it has an unknown value {claim!r}")]
     return (
-        [] if key == examination.paths.metadata_claim(file) else [Finding(Code.CLAIM_FOREIGN, key, f"it is on {file}")]
+        [] if key == examination.paths.metadata_claim(file) else [Finding(Code.CLAIM_FOREIGN, key, f"it claims {file}")]
     )
 
 
@@ -241,7 +241,7 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
         if found is None:
             if await examination.read(f"{marker}/{max(numbers)}.json") is None:
                 break  # the collector is at it: slots go from the last to the first
-            findings.append(Finding(Code.MARKER_GAP, key, f"slot {max(numbers)} exists"))
+            findings.append(Finding(Code.MARKER_GAP, key, f"the later slot {max(numbers)} exists"))
             continue
         try:
             slot = Slot.parse(found, key)

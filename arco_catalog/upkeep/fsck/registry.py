@@ -183,8 +183,10 @@ async def _examine_intents(examination: Examination, index: Index) -> Findings:
         except InternalError:  # a finding of the examination of transactions
             return []
         if decision is None:
-            return [Finding(Code.TRANSACTION_MISSING, key, "a name waits for it")]
-        return [Finding(Code.INTENT_LEFT, key, f"it is {decision.status}", SettleNames(transaction))]
+            return [Finding(Code.TRANSACTION_MISSING, key, "a name has an intent of this transaction")]
+        return [
+            Finding(Code.INTENT_LEFT, key, f"{decision.status}, and a name has its intent", SettleNames(transaction))
+        ]
 
     async for finding in examination.each(pending_transactions(index), look):
         yield finding
@@ -207,7 +209,9 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
             yield Finding(Code.MANIFEST_OLDER, examination.paths.manifest, found)
         elif name < settled:
             examination.unconfirmed |= {str(operation.get("id")): name for operation in objects(commit, "operations")}
-            yield Finding(Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "it is a child of HEAD")
+            yield Finding(
+                Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "a child of HEAD, and may be newer"
+            )
 
 
 def _last_parent(built: Sequence[JsonObject], first: str) -> str:

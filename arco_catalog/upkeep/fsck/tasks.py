@@ -135,7 +135,7 @@ class _Look:
         )  # a collection may be deleting an ended task
         gaps = sorted({*range(first, numbers[-1])} - {*numbers})
         return found + [
-            Finding(Code.TASK_GAP, paths.task_version(self._task, gap), f"version {numbers[-1]} exists") for gap in gaps
+            Finding(Code.TASK_GAP, paths.task_version(self._task, gap), f"later version: {numbers[-1]}") for gap in gaps
         ], last
 
     def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:

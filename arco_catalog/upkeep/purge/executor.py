@@ -202,7 +202,7 @@ class _Purge:
         try:
             await _change(execution.session(), "begin-purge", tombstone, edit)
         except PendingTransaction as met:
-            raise NotYet(execution.taken_ms + WAIT_MS, f"transaction {met.transaction} is undecided") from met
+            raise NotYet(execution.taken_ms + WAIT_MS, f"it waits for transaction {met.transaction}") from met
         if self._anti_join is not None:
             await self._fence_borrowers(tombstone)
 

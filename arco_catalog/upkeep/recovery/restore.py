@@ -115,7 +115,8 @@ def _head_report(session: Session, state: str, search: HeadSearch, chosen: str |
 async def _restore_pointers(
     session: Session, registry: RegistryState, choices: Choices, *, dry: bool
 ) -> Sequence[JsonObject]:
-    """Examines all pointers, restores the lost or chosen ones, and returns a report for each of these."""
+    """Examines all pointers, restores the lost ones and those of the choices, and returns a report for each of
+    these."""
     lost: dict[str, tuple[LostPointer, str, Found | None]] = {}
     async for batch in _in_batches(session, registry):
         for each, (state, found) in zip(batch, await gather(*(_pointer(session, each) for each in batch)), strict=True):
