@@ -243,7 +243,7 @@ def check_part(config: CatalogConfig, max_manifests: int, tasks: Iterable[Task])
 
 
 async def _check_part(config: CatalogConfig, max_manifests: int, tasks: Sequence[Task]) -> list[TaskResult]:
-    """Checks tables, or manifests of tables, in an executor, and returns what was found."""
+    """Checks tables, or manifests of tables, in an executor, and returns the findings."""
     async with config.session() as session:
 
         async def check(task: Task) -> TaskResult:

@@ -183,7 +183,7 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
 
 
 def _describe_stray(stray: StrayCatalog) -> JsonObject:
-    """Returns what a dropped catalog's folder has, as JSON."""
+    """Returns the contents of a dropped catalog's folder as JSON."""
     recorded = stray.state.catalog or {}
     return {
         "folder": stray.root,

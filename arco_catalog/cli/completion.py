@@ -41,7 +41,7 @@ def script(shell: str, parser: Parser) -> str:
 
 
 def _commands(parser: Parser) -> Iterator[CompletedCommand]:
-    """Yields the commands of a parser, with what can be completed after each."""
+    """Yields the commands of a parser, with the words that can follow each."""
     for name, (summary, inner) in parser.commands.items():
         yield CompletedCommand(name, summary, [*_words(inner)], [*_arguments(inner)])
 

@@ -150,7 +150,7 @@ def _counts(report: CampaignReport) -> JsonObject:
 
 
 def _print_report(report: CampaignReport) -> None:
-    """Writes the outcomes of a campaign, and up to `MAX_FINDINGS` findings."""
+    """Writes the results of a campaign, and up to `MAX_FINDINGS` findings."""
     names = sorted({outcome.partition(" ")[0] for outcome in report.outcomes})
     rows = [[kind, *_numbers(report.outcomes, kind)] for kind in names]
     print(table(("OPERATION", *map(str.upper, OUTCOMES)), rows))

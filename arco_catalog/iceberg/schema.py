@@ -289,7 +289,7 @@ def _check_defaults(column: Column) -> None:
 
 
 def _version_problems(columns: Iterable[Column], format_version: int) -> Iterator[str]:
-    """Yields what columns have that a table of this format version can't have."""
+    """Yields the properties of columns that a table of this format version can't have."""
     for column in columns:
         if isinstance(column.type, str) and format_version < (since := primitives.minimum_version(column.type)):
             yield f"Invalid type for {column.name}: {column.type} is not supported until v{since}"

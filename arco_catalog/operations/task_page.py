@@ -102,7 +102,7 @@ def _items(state: State, page: Page) -> Sequence[_Item]:
 
 
 async def _read(session: Session, selection: TaskFilter, items: Sequence[_Item]) -> Sequence[JsonObject]:
-    """Reads the tasks, and returns the JSON of what are selected."""
+    """Reads the tasks, and returns the JSON of the selected ones."""
     found = await gather(*(_stored(session.state, item.task) for item in items))
     head = await session.state.head()
     shown = [

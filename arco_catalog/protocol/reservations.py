@@ -182,7 +182,7 @@ class Reservation:
         return {relation_key(self.namespace, self.name): entry.json}
 
     def _detail(self, locations: Iterable[str]) -> JsonObject:
-        """Returns what the registry's history records of a reservation."""
+        """Returns the entry about a reservation in the registry's history."""
         return {
             "namespace": [*self.namespace],
             "name": self.name,

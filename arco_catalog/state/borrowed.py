@@ -153,5 +153,5 @@ def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequenc
 
 
 def _borrowed_in(path: str) -> str:
-    """Returns the prefix of the keys for what is borrowed in a folder."""
+    """Returns the prefix of the keys of loans in a folder."""
     return f"borrowed\n{path.rstrip('/')}/"

@@ -177,7 +177,7 @@ def _hints(state: State, page: Page) -> list[Hint]:
 
 
 def _age(hint: Hint) -> tuple[int, str]:
-    """Returns the sort key of hints: what are due longest come first."""
+    """Returns the sort key of hints: the one that is due longest comes first."""
     return hint.not_before_ms, hint.task
 
 

@@ -92,7 +92,7 @@ class RequestCounts:
                 counter.inc(value)
 
     def _count_change(self, log: RequestLog) -> None:
-        """Counts conflicts, outcomes, vended credentials and files of scans."""
+        """Counts conflicts, results, vended credentials and files of scans."""
         stats = log.stats
         if stats.conflicts:
             self._conflicts.labels(log.operation).inc(stats.conflicts)

@@ -63,7 +63,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 async def _plan(parsed: argparse.Namespace) -> MaintenanceStats:
-    """Writes what is due, and changes nothing. Returns the numbers."""
+    """Writes the steps that are due, and changes nothing. Returns the numbers."""
     async with catalog_of(parsed).session() as session:
         maintenance = Maintenance(session, _rows(parsed), _budget(parsed), Report(_print))
         await maintenance.plan()

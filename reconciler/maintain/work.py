@@ -90,7 +90,7 @@ class MaintenanceExecutor:
         await self._write_rows(execution, table_of(execution.task.payload), progress)
 
     async def _write_rows(self, execution: Execution, table: TableRef, progress: Progress) -> None:
-        """Writes the rows about a task's outcomes, if it has any."""
+        """Writes the rows about the results of a task, if it has any."""
         rows = progress.rows(execution.task.id, table)
         if rows:
             execution.check()

@@ -82,7 +82,7 @@ async def _batches(
 
 
 async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
-    """Reads receipts, without what are gone or can't be read."""
+    """Reads receipts, without missing and corrupt ones."""
 
     async def parsed(each: Listed) -> Receipt | None:
         found = await run.read(each.key)

@@ -57,7 +57,7 @@ class Roles:
         yield from self._misfits_of_principals()
 
     def _misfits_of_principals(self) -> Iterator[str]:
-        """Yields what contradicts itself in the records of principals."""
+        """Yields the contradictions in the records of principals."""
         ids = {principal.entity for principal in self._principals.values()}
         for principal, role in sorted(self._sides["has-role"]):
             if principal not in ids or role not in self._roles:
