@@ -236,7 +236,7 @@ class _DataValues:
         return all(self._of(column).may_have_one_of(deleted) for column, deleted in deletes.values)
 
     def _of(self, column: Column) -> _Values:
-        """Returns the facts about the values of a column, read once."""
+        """Returns a summary of the values of a column, read once."""
         found = self._known.get(column.id)
         if found is None:
             found = self._known[column.id] = _Values.of(column, self._statistics)

@@ -40,13 +40,13 @@ class RequestTelemetry:
             await self._telemetry.export(log)
 
     def _observe(self, log: RequestLog, request: Request) -> None:
-        """Adds the known facts about the request to the log, and exports the log."""
+        """Adds the known fields of the request to the log, and exports the log."""
         _fill(log, request)
         self._telemetry.observe(log)
 
 
 def _request_summary(request: Request) -> RequestSummary:
-    """Returns the facts for logs and spans of a request before it is handled."""
+    """Returns the fields for logs and spans of a request before it is handled."""
     headers = request.headers
     return RequestSummary(
         method(request.method),

@@ -91,7 +91,7 @@ class Token:
         return self._texts(parts)
 
     def _texts(self, parts: Iterable[Range | None]) -> list[str]:
-        """Returns the texts of this token for several parts; for None that of the whole plan."""
+        """Returns the texts of this token for these parts; for None that of the whole plan."""
         is_null = self.snapshot_id is None
         head = _HEAD.pack(_VERSION, self.entity.encode(), self.issued_s, is_null, self.snapshot_id or 0)
         request = _STORED + hashlib.sha256(self.request).digest() if self.is_stored else _INLINE + self.request

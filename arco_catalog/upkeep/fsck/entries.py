@@ -89,7 +89,7 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
 
 
 def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObject) -> None:
-    """Adds what one entry of the index states to the facts about all."""
+    """Adds one entry of the index to the summary of all."""
     kind, _, rest = key.partition("\n")
     parent, _, name = rest.partition("\n")
     levels = tuple(parent.split("\t")) if parent else ()
