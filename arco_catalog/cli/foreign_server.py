@@ -1,5 +1,5 @@
 """Sends requests to the server of another catalog, over connections that are kept. What such a server sends is bounded:
-in the size of an answer, and in the number of requests and bytes of a command."""
+in the size of a response, and in the number of requests and bytes of a command."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

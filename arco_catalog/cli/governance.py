@@ -93,6 +93,6 @@ async def _changed(session: Session, arguments: GovernanceArguments, patch: Json
 
 
 def _body(answer: Answer) -> JsonObject:
-    """Returns the document of an answer."""
+    """Returns the document of a result."""
     assert isinstance(answer, Document)
     return answer.body or {}

@@ -27,7 +27,7 @@ from storage_backends import StoreError
 
 BASE = "/api/management/v1"
 MAX_ANSWER_BYTES = 64 << 20
-"""Maximum size of an answer in bytes: more than a list of a hundred thousand principals takes."""
+"""Maximum size of a response in bytes: more than a list of a hundred thousand principals takes."""
 SECONDS = 60.0
 """The time in which a server must answer."""
 NO_QUERY: Mapping[str, str] = {}

@@ -28,7 +28,7 @@ PREFIX = "arco-metrics-"
 GAUGES = ("gauge_livesum", "gauge_livemostrecent")
 """The files of facts about a living worker, as the client library names them."""
 FILE_BYTES = {"counter": 2 << 20, "histogram": 1 << 20, **dict.fromkeys(GAUGES, 1 << 16)}
-"""The size of each file of a worker, which has room for every label that there is."""
+"""The size of each file of a worker, which has space for every label that there is."""
 ROOM_BYTES = sum(FILE_BYTES.values())
 """What the files of a worker take."""
 
@@ -52,7 +52,7 @@ class WorkerMetrics(Collector):
 
     def reserve(self, places: Iterable[int]) -> None:
         """Creates the files of the workers at these places, with all the room that they can ever need. Raises
-        `CliError` if the system has no room for them."""
+        `CliError` if the system has no space for them."""
         chosen = [*places]
         try:
             for place in chosen:
@@ -68,7 +68,7 @@ class WorkerMetrics(Collector):
 
     def died(self, place: int, *, served: bool) -> None:
         """Counts the death of the worker at a place, and clears its gauges, such as that of its connections, whose
-        files keep their room. Its counters remain for the worker that takes its place."""
+        files keep their space. Its counters remain for the worker that takes its place."""
         self._info.deaths.inc()
         if served:
             self._info.workers.dec()
@@ -94,7 +94,7 @@ class WorkerMetrics(Collector):
 def metrics_directory(workers: int) -> Iterator[Path]:
     """Creates a directory for the files of these many workers, in memory if the system has a directory there with
     enough room, and removes it at the end. First removes the directories of supervisors that were killed. Raises
-    `CliError` if there is no directory with enough room."""
+    `CliError` if there is no directory with enough space."""
     parent = _directory_with_room(workers * ROOM_BYTES)
     for left in parent.glob(f"{PREFIX}*"):
         if (lock := _locked(left)) is not None:

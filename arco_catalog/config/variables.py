@@ -45,7 +45,7 @@ def _switch(name: str, help_: str, default: str = "false") -> Variable[bool]:
 
 
 def _listed(name: str, help_: str, metavar: str) -> Variable[tuple[str, ...]]:
-    """Returns a variable that has several texts, separated by commas."""
+    """Returns a variable that has a list of texts, separated by commas."""
     return Variable(name, help_, split_csv, "", metavar)
 
 

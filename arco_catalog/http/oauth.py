@@ -84,5 +84,5 @@ async def get_token(context: RequestContext) -> Response:
 
 
 def _response(answer: TokenAnswer) -> Response:
-    """Returns the HTTP response with an answer of the token endpoint."""
+    """Returns the HTTP response with a result of the token endpoint."""
     return Response(answer.status, dumps(answer.body), answer.headers)

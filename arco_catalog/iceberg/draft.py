@@ -167,7 +167,7 @@ class TableDraft:
             )
 
     def _check(self) -> None:
-        """Checks the finished metadata as a whole. Raises `BadRequest`."""
+        """Validates the finished metadata as a whole. Raises `BadRequest`."""
         if not self.metadata["location"]:
             raise BadRequest("Cannot write metadata without a location: add the update 'set-location' to the commit")
         version = self.metadata["format-version"]
@@ -197,7 +197,7 @@ class TableDraft:
         check_order(default_order(self.metadata), columns)
 
     def _check_snapshot_log(self) -> None:
-        """Checks the times in a changed snapshot log."""
+        """Validates the times in a changed snapshot log."""
         log = self.metadata["snapshot-log"]
         before = self.base["snapshot-log"] if self.base is not None else []
         if log != before:

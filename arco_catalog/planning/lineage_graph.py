@@ -209,7 +209,7 @@ class _Search:
                 self._add_edge(event, history, source, target, written)
 
     def _add_edge(self, event: RunEvent, history: History, source: str, target: str, written: DatasetRef) -> None:
-        """Adds the edges of a run from a source to a target; of several by one job the best stays."""
+        """Adds the edges of a run from a source to a target; of those by one job the best stays."""
         commits = self._query.commits.get(target, ())
         for match in edge_matches(event, written, history.started_ms, commits):
             self._graph.linked_runs.add(run_key(event))

@@ -1,4 +1,4 @@
-"""The content of an answer: its status, error, the state of its table, the names in a listing."""
+"""The content of a response: its status, error, the state of its table, the names in a listing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Answer:
 
 
 def table_in(answer: Answer) -> Base:
-    """Returns the table in an answer. Raises `ForeignAnswer` if there is none of this program."""
+    """Returns the table in a response. Raises `ForeignAnswer` if there is none of this program."""
     metadata = _object(_object(answer.body).get("metadata"))
     properties = _object(metadata.get("properties"))
     creator, commits = properties.get(CREATOR), properties.get(COMMITS, "")

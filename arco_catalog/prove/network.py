@@ -120,7 +120,7 @@ class Network:
 
 
 async def _value(answer: Answer | None) -> Answer | None:
-    """Returns the answer, as an awaitable."""
+    """Returns the value, as an awaitable."""
     return answer
 
 

@@ -157,7 +157,7 @@ class _Checker:
         return checked
 
     def _check_single(self, schema: JsonValue, space: str, depth: int) -> _Type:
-        """Checks a type that is not a union."""
+        """Validates a type that is not a union."""
         if isinstance(schema, str):
             if schema in _SIZES:
                 return _Type(schema, _SIZES[schema])
@@ -187,7 +187,7 @@ class _Checker:
                 return self._check_single(other if isinstance(other, str) else None, space, depth)
 
     def _check_union(self, branches: Sequence[JsonValue], space: str, depth: int) -> _Type:
-        """Checks a union."""
+        """Validates a union."""
         if not 0 < len(branches) <= MAX_BRANCHES:  # a value of none would take no bytes, and so any number of them
             raise Unreadable(f"the Avro schema has a union of {len(branches)} types, expected 1 to {MAX_BRANCHES}")
         return _Type(
@@ -196,7 +196,7 @@ class _Checker:
         )
 
     def _record(self, schema: JsonObject, space: str, depth: int) -> _Type:
-        """Checks a record and the fields."""
+        """Validates a record and the fields."""
         name, inner = self._name(schema, space)
         fields: list[JsonValue] = []
         smallest = 0
@@ -214,14 +214,14 @@ class _Checker:
         return _Type({"type": "record", "name": name, "fields": fields}, smallest)
 
     def _check_repeated(self, schema: JsonObject, of: str, space: str, depth: int) -> _Type:
-        """Checks an array or a map."""
+        """Validates an array or a map."""
         items = self.check(schema.get(of), space, depth + 1)
         if items.smallest == 0 and of == "items":
             raise Unreadable("the Avro schema has an array of items that take no bytes")
         return _Type({"type": "array" if of == "items" else "map", of: items.schema}, 1)
 
     def _check_fixed(self, schema: JsonObject, space: str) -> _Type:
-        """Checks a fixed type."""
+        """Validates a fixed type."""
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_FIXED_BYTES:
             raise Unreadable(f"the Avro schema has a fixed type whose size is not 0 to {MAX_FIXED_BYTES:,} bytes")

@@ -143,9 +143,9 @@ def session_name(principal: str) -> str:
 
 
 def read_answer(response: Response, role: str) -> SessionKeys:
-    """Reads the keys in an answer of AssumeRole; `role` is named in errors. Raises `CredentialsRefused` for an error
+    """Reads the keys in a response of AssumeRole; `role` is named in errors. Raises `CredentialsRefused` for an error
     and for anything else than the document that the API describes, `Unavailable` for a passing failure. Messages quote
-    nothing of an answer that may hold a secret."""
+    nothing of a response that may hold a secret."""
     root = _parsed(response.body)
     if response.status != 200:
         code, message = (_find(root, name) for name in ("Code", "Message"))

@@ -51,7 +51,7 @@ class BucketStore(Bucket, ABC):
     Versions are ETags, unless a cloud's store overrides the requests and responses that have them."""
 
     version_header = "etag"
-    """The header of an answer that has the object's version."""
+    """The header of a response that has the object's version."""
     version_called = "an ETag"
     """What messages call it."""
     range_header = "range"

@@ -17,7 +17,7 @@ from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.settings import MAX_ANSWER_BYTES
 
 MAX_HEAD_BYTES = 64 * 1024
-"""How long the headers of an answer may be: several times what any store sends."""
+"""How long the headers of a response may be: a multiple of what any store sends."""
 
 
 class NeverSent(Exception):

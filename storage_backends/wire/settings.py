@@ -3,7 +3,7 @@
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""The default limit of an answer's body: several times the largest metadata file."""
+"""The default limit of a response's body: a multiple of the largest metadata file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,7 +132,7 @@ def read_batch(context: DecodedRequest) -> Sequence[Check]:
 
 
 def _check_in(fields: Fields, separator: str) -> Check:
-    """Reads one question whether a principal, or the caller, has a privilege."""
+    """Reads one request to check whether a principal, or the caller, has a privilege."""
     body = _grant_in(fields, separator)
     privilege = Privilege(fields.required("privilege", one_of(*Privilege)))
     return Check(privilege, body.kind, body.securable, fields.optional("principal", NAME))

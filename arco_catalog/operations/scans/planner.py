@@ -132,7 +132,7 @@ class Planner:
         return PartPlan(self._answer(), parts, 0, self._pruned)
 
     def _answer(self) -> TaskAnswer:
-        """Returns an answer without files."""
+        """Returns a result without files."""
         return TaskAnswer(self._stats, self._types_of)
 
     @property

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from arco_catalog.operations.scans.tokens import Position, Range
 
 MAX_PARTS: Final = 64
-"""Maximum plan tasks in an answer. The parts of a large scan have parts of their own."""
+"""Maximum plan tasks in a response. The parts of a large scan have parts of their own."""
 MANIFEST_WEIGHT: Final = 40
 """The weight of a manifest besides its entries, which have 1 each: a read of the store takes as long as so many
 entries."""
