@@ -35,7 +35,7 @@ class LibraryMissing(Exception):
 
 
 class NotCollected(Exception):
-    """The table could not be read; the text is the reason."""
+    """The table `system.lineage` could not be read; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
