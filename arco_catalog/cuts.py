@@ -96,24 +96,25 @@ def read_cut(
 ) -> Cut:
     """Returns the snapshots that these tables have at one instant, by the catalog at `uri`. A name is a text with dots,
     or its levels. `headers` are sent with each request, such as `Authorization`. While the tables change too often, or
-    their states exceed one answer, it tries again, `tries` times in all. Raises `CutError` if the catalog gives no cut,
-    or does not know `consistent`; `LookupError` for a name without a table; and `OSError` if no catalog answers."""
+    their states exceed one response, it tries again, `tries` times in all. Raises `CutError` if the catalog gives no
+    cut, or does not know `consistent`; `LookupError` for a name without a table; and `OSError` if no catalog
+    responds."""
     endpoint = _Endpoint(f"{uri.rstrip('/')}/v1/{quote(warehouse, safe='')}/resolve", headers or {})
     wanted, known = [*map(_levels, names)], dict[Levels, _State]()
     for left in reversed(range(tries)):
         try:
-            answer = endpoint.send(_items(wanted, known), consistent=True)
+            response = endpoint.send(_items(wanted, known), consistent=True)
         except CutError as error:
             if not left or error.kind not in ("AnswerTooLargeException", "ServiceUnavailableException"):
                 raise
-            if error.kind == "AnswerTooLargeException":  # a state that is known already takes no room
+            if error.kind == "AnswerTooLargeException":  # a state that is known takes no bytes
                 known = endpoint.states(_items(wanted, known), known)
             else:
                 time.sleep(error.retry_after)
             continue
-        if answer.get("consistent") is not True:
-            raise CutError("The catalog answered without `consistent`: it makes no consistent cuts")
-        return Cut({levels: state.snapshot_id for levels, state in _states(answer, known).items()})
+        if response.get("consistent") is not True:
+            raise CutError("The response has no `consistent`: this catalog makes no consistent cuts")
+        return Cut({levels: state.snapshot_id for levels, state in _states(response, known).items()})
     raise ValueError("tries must be at least 1")
 
 
@@ -133,12 +134,12 @@ class _Endpoint:
     headers: Mapping[str, str]
 
     def send(self, items: Sequence[Json], *, consistent: bool = False) -> Json:
-        """Sends one request, and returns the body of the answer. Raises `CutError` for any status but 200."""
+        """Sends one request, and returns the body of the response. Raises `CutError` for any status but 200."""
         body = json.dumps({"relations": items, "consistent": consistent}).encode()
         request = Request(self.target, body, {"Content-Type": "application/json", **self.headers})
         try:
-            with urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-                found: Json = json.load(answer)
+            with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+                found: Json = json.load(response)
                 return found
         except HTTPError as error:
             with error:
@@ -148,9 +149,9 @@ class _Endpoint:
         """Loads the states of these items, each as it is at a moment of its own, by as many requests as that takes."""
         found: dict[Levels, _State] = {}
         while items:
-            answer = self.send(items)
-            found |= _states(answer, known)
-            items = answer.get("unprocessed", {}).get("relations", [])
+            response = self.send(items)
+            found |= _states(response, known)
+            items = response.get("unprocessed", {}).get("relations", [])
         return found
 
 
@@ -161,11 +162,11 @@ def _items(wanted: Sequence[Levels], known: Mapping[Levels, _State]) -> list[Jso
     ]
 
 
-def _states(answer: Json, known: Mapping[Levels, _State]) -> dict[Levels, _State]:
-    """Returns the states in an answer; of a table that has not changed the known one. Raises `LookupError` for a name
+def _states(response: Json, known: Mapping[Levels, _State]) -> dict[Levels, _State]:
+    """Returns the states in a response; of a table that has not changed the known one. Raises `LookupError` for a name
     without a table."""
     found: dict[Levels, _State] = {}
-    for each in answer["relations"]:
+    for each in response["relations"]:
         levels, status = tuple(each["identifier"]), each["status"]
         if status == "not-modified":
             found[levels] = known[levels]
@@ -182,7 +183,7 @@ def _refusal(error: HTTPError) -> CutError:
         described = json.load(error)["error"]
         message, kind = str(described["message"]), str(described["type"])
     except (ValueError, LookupError, TypeError):  # the error of a proxy, say
-        message, kind = f"The catalog answered with status {error.code}", ""
+        message, kind = f"The response has the status {error.code}", ""
     retry_after = error.headers.get("Retry-After", "")
     return CutError(message, kind, float(retry_after) if retry_after.isdigit() else 1.0)
 

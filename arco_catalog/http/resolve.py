@@ -115,8 +115,8 @@ async def _at_one_instant(context: RequestContext, session: Session, items: Sequ
             batch = rest[: 1 if outcomes.has_large else AT_ONCE]
             if outcomes.add(await gather(*(part(item) for item in batch))) < len(batch):
                 raise AnswerTooLarge(
-                    f"The states of these {len(items)} tables and views exceed one answer. Load them first without "
-                    "`consistent`, and send their ETags: states that have not changed take no room. Or send fewer items"
+                    f"The states of these {len(items)} tables and views exceed one response. Load them first without "
+                    "`consistent`, and send their ETags: unchanged states take no bytes. Or send fewer items"
                 )
             rest = rest[len(batch) :]
         return outcomes.response((), consistent=True)
@@ -191,7 +191,7 @@ class _Outcomes:
         self._is_text = limit is not None
         # Each item is in the response, with its outcome or as unprocessed.
         echoed = sum(self._charge(dumps(item.json)) for item in items)
-        self._room = min(MAX_RESPONSE_BYTES, MAX_RESPONSE_BYTES if limit is None else limit.room) - echoed
+        self._bytes_left = min(MAX_RESPONSE_BYTES, MAX_RESPONSE_BYTES if limit is None else limit.body_bytes) - echoed
         self.parts: list[bytes] = []
         self.has_large = False
 
@@ -201,14 +201,14 @@ class _Outcomes:
     def is_full(self, session: Session) -> bool:
         """Whether nothing more is loaded, as no bytes or too little time are left."""
         late = session.deadline.left_ms() < session.settings.request_ms // TIME_SHARE
-        return bool(self.parts) and (self._room <= 0 or late)
+        return bool(self.parts) and (self._bytes_left <= 0 or late)
 
     def add(self, parts: Sequence[bytes]) -> int:
         """Adds outcomes as far as they fit, and returns how many. The first always does: it may be as long as the
         response to a load."""
         for number, part in enumerate(parts):
-            self._room -= self._charge(part)
-            if self._room < 0 and self.parts:
+            self._bytes_left -= self._charge(part)
+            if self._bytes_left < 0 and self.parts:
                 return number
             self.has_large = self.has_large or len(part) > LARGE_BYTES
             self.parts.append(part)

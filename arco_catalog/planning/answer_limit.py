@@ -42,10 +42,10 @@ class AnswerLimit:
     def carries(self, body: bytes, *, text: bool) -> bool:
         """Whether an answer with these bytes is small enough for the host: escaped as `text`, or else in base64."""
         size = charge(body) if text else 4 * (len(body) + 2) // 3
-        return size <= self.room
+        return size <= self.body_bytes
 
     @property
-    def room(self) -> int:
+    def body_bytes(self) -> int:
         """The bytes that the body of an answer may take as it is sent."""
         return self.payload_bytes - ENVELOPE_BYTES
 

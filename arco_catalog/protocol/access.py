@@ -84,7 +84,7 @@ class Access(ABC):
 
     @abstractmethod
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
-        """Computes the error for a caller who lacks the privilege of one further requirement, besides those of the
+        """Computes the error for a caller without the privilege of one further requirement, besides those of the
         route and body, by the rights as last read: the error of `judge`. None for a caller who has the privilege."""
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
