@@ -147,7 +147,7 @@ def test_the_worker_alone_deletes_data_and_creates_none() -> None:
 
     assert "deletes}) OR (${local.metadata} OR ${local.in_proposals} OR ${local.in_probe})" in app
     assert "deletes}) OR (${local.among_table} OR ${local.in_hints} OR ${local.in_probe})" in worker
-    assert "creates} OR (${local.in_state} OR ${local.in_probe})" in worker
+    assert "creates} OR (${local.in_state} OR ${local.metadata} OR ${local.in_probe})" in worker
     assert "principal_id         = azurerm_user_assigned_identity.worker[each.key].principal_id" in TEXTS["worker.tf"]
     assert re.search(r'runs = "tasks",.* condition = local\.worker_condition', TEXTS["worker.tf"])
 
