@@ -103,6 +103,7 @@ class Recorder:
         marks = {entity: optional_text(mapping(each, "dropped"), "operation") for entity, each in live.items()}
         history.moments = [Moment(-1.0, self._shown(CatalogState(files=files, marks=marks)))]
         history.current += archived.chain_of(files)
+        history.deletions += archived.deletions
         history.collected_before += [each for each in archived.current if each[0] not in known]
 
     @property
