@@ -1,7 +1,9 @@
-"""Dataclasses that get their methods with the first instance.
+"""Dataclasses that get each method when it is first called.
 
 `dataclasses.dataclass` compiles the methods of a class when its module is imported, which takes half a millisecond. A
-cold start imports 150 such classes, and needs instances of a third of them (docs/decisions/0012-cold-start.md).
+cold start imports 150 such classes, needs instances of a third of them, and compares or prints hardly any
+(docs/decisions/0012-cold-start.md). So the first instance compiles the constructor alone, and the first call of any
+other method all of them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,14 +11,14 @@ from dataclasses import KW_ONLY, MISSING, Field, InitVar, fields
 from dataclasses import dataclass as complete_dataclass
 from operator import eq, ge, gt, le, lt
 from threading import RLock
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
 _LOCK = RLock()  # two threads may make the first instances of a class at once; a class may have to complete its bases
-_LAST = ("__init__", "__dataclass_fields__")
-"""What completes a class: from its constructor on, other threads make instances, which need all before it, and its
-fields show that it is complete."""
+_LAST = "__dataclass_fields__"
+"""What completes a class: its fields show that it has all methods."""
 
 
 class _Fields:
@@ -49,23 +51,33 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     before, names = {**vars(plain)}, [name for name, kind in plain.__annotations__.items() if not _is_no_field(kind)]
     metaclass: Callable[..., type[T]] = type(plain)
     _refuse(plain, names if slots else ())
-    begun = False
+    is_simple = _has_simple_constructor(plain, options)
+
+    def copied() -> type[T]:
+        """Returns a class for the decorator of the library, which changes it, even if an interrupt ends it."""
+        return metaclass(plain.__name__, plain.__bases__, _without_fields(before, ()))
 
     def complete() -> None:
-        nonlocal begun
         with _LOCK:
             if not isinstance(vars(lazy)["__dataclass_fields__"], _Fields):
                 return
-            # An interrupt may have left the first class incomplete.
-            source = metaclass(plain.__name__, plain.__bases__, _without_fields(before, ())) if begun else plain
-            begun = True
-            after = _without_fields(vars(complete_dataclass(**options)(source)), names)
-            for name in sorted(after, key=lambda each: _LAST.index(each) + 1 if each in _LAST else 0):
+            after = _without_fields(vars(complete_dataclass(**options)(copied())), names)
+            if is_simple:
+                del after["__init__"]
+            for name in sorted(after, key=lambda each: each == _LAST):
                 if after[name] is not before.get(name, MISSING):  # `__hash__` may become None
                     setattr(lazy, name, after[name])
 
     def initialize(self: T, *args: object, **kwargs: object) -> None:
-        complete()
+        with _LOCK:
+            if vars(lazy)["__init__"] is initialize:
+                if is_simple:
+                    shape = copied()
+                    constructor = _constructor(shape, lazy, options)
+                    lazy.__match_args__ = shape.__match_args__  # type: ignore[attr-defined, misc]
+                    lazy.__init__ = constructor  # type: ignore[method-assign]
+                else:
+                    complete()
         lazy.__init__(self, *args, **kwargs)
 
     body: dict[str, object] = {**_stand_ins(options), **_without_fields(before, names if slots else ())}
@@ -81,6 +93,51 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     )
     lazy.__qualname__ = plain.__qualname__
     return lazy
+
+
+def _has_simple_constructor(plain: type, options: Mapping[str, bool]) -> bool:
+    """Whether `_constructor` can make the constructor of a dataclass: there is one, no base is a dataclass, and all
+    arguments are fields."""
+    inherits = any("__dataclass_fields__" in vars(base) for base in plain.__mro__[1:])
+    return options.get("init", True) and not inherits and not any(map(_is_argument, plain.__annotations__.values()))
+
+
+def _is_argument(kind: object) -> bool:
+    """Whether an annotation is one of an argument of the constructor that is no field."""
+    return "InitVar" in kind if isinstance(kind, str) else kind is InitVar or isinstance(kind, InitVar)
+
+
+def _constructor(copied: type, lazy: type, options: Mapping[str, bool]) -> Callable[..., None]:
+    """Returns the constructor of a dataclass, by its fields, which the library finds in a copy of the class."""
+    found = fields(complete_dataclass(init=False, repr=False, eq=False, kw_only=options.get("kw_only", False))(copied))
+    known: dict[str, object] = {"_MISSING": MISSING, "_set": object.__setattr__}
+    positional, named, lines = ["_self"], ["*"], []
+    for each in found:
+        name, value, default = each.name, each.name, ""
+        if each.default_factory is not MISSING:
+            known[f"_make_{name}"], default = each.default_factory, "=_MISSING"
+            value = f"_make_{name}() if {name} is _MISSING else {name}" if each.init else f"_make_{name}()"
+        elif each.default is not MISSING:
+            known[f"_default_{name}"], default = each.default, f"=_default_{name}"
+        if each.init:
+            (named if each.kw_only else positional).append(f"{name}{default}")
+        elif each.default_factory is MISSING:
+            continue
+        slot = getattr(lazy, name, None)
+        if not options.get("frozen", False):
+            lines.append(f"_self.{name} = {value}")
+        elif isinstance(slot, MemberDescriptorType):
+            known[f"_set_{name}"] = slot.__set__
+            lines.append(f"_set_{name}(_self, {value})")
+        else:
+            lines.append(f"_set(_self, {name!r}, {value})")
+    if hasattr(copied, "__post_init__"):
+        lines.append("_self.__post_init__()")
+    arguments = ", ".join([*positional, *(named if len(named) > 1 else ())])
+    exec(f"def __init__({arguments}):\n " + "\n ".join(lines or ["pass"]), known)
+    constructor = cast(Callable[..., None], known["__init__"])
+    constructor.__qualname__ = f"{lazy.__qualname__}.__init__"
+    return constructor
 
 
 def _is_no_field(kind: object) -> bool:

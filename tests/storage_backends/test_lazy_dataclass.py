@@ -4,7 +4,7 @@ import ast
 import copy
 import dataclasses
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, InitVar, field, fields, replace
 from functools import cached_property
@@ -72,7 +72,7 @@ class Number:
     x: int
 
 
-def test_methods_are_made_with_the_first_instance() -> None:
+def test_each_method_is_made_when_it_is_first_called() -> None:
     @dataclass(frozen=True, slots=True)
     class Fresh:
         """Has no instance."""
@@ -80,7 +80,12 @@ def test_methods_are_made_with_the_first_instance() -> None:
         x: int = 0
 
     before = {name: vars(Fresh)[name] for name in ("__eq__", "__hash__", "__repr__", "__setattr__", "__init__")}
-    Fresh()
+    fresh = Fresh()
+    assert [name for name, method in before.items() if vars(Fresh)[name] is not method] == ["__init__"]
+    match fresh:
+        case Fresh(x):
+            assert x == 0
+    hash(fresh)
     assert all(vars(Fresh)[name] is not method for name, method in before.items())
 
 
@@ -110,6 +115,47 @@ def test_errors_are_those_of_a_dataclass() -> None:
         Point()  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
         Number(1).y = 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("slots", [True, False])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_constructors_are_as_those_of_the_library(slots: bool, frozen: bool) -> None:
+    def shape() -> type:
+        class Shape:
+            """With all forms of fields."""
+
+            x: int
+            y: int = 2
+            parts: list[int] = field(default_factory=list)
+            name: str = field(default="n", kw_only=True)
+            made: list[int] = field(default_factory=list, init=False)
+
+            def __post_init__(self) -> None:
+                self.made.append(self.y)
+
+        return Shape
+
+    lazy: type = dataclass(frozen=frozen, slots=slots)(shape())
+    complete: type = dataclasses.dataclass(frozen=frozen, slots=slots)(shape())
+    for arguments, named in (
+        ((1,), {}),
+        ((1, 3, [4]), {"name": "m"}),
+        ((), {"x": 1, "parts": [5]}),
+        ((), {}),
+        ((1, 2, [], "m"), {}),
+        ((1,), {"z": 1}),
+        ((1,), {"made": []}),
+    ):
+        assert _made(lazy, arguments, named) == _made(complete, arguments, named)
+
+
+def _made(shape: type, arguments: Sequence[object], named: Mapping[str, object]) -> object:
+    """Returns the fields of an instance with these arguments, or the error of the constructor."""
+    try:
+        instance = shape(*arguments, **named)
+    except TypeError as error:
+        return str(error)
+    return {name: getattr(instance, name) for name in ("x", "y", "parts", "name", "made")}
 
 
 def test_a_subclass_completes_its_base() -> None:
@@ -179,7 +225,7 @@ def test_an_instance_that_may_change_has_no_hash() -> None:
 
 @pytest.mark.parametrize("step", range(12))
 def test_an_interrupt_leaves_no_class_half_made(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each attribute that the first instance adds, or in the standard library's decorator."""
+    """At each attribute that is added with the methods."""
 
     @dataclass(frozen=True, slots=True, order=True)
     class Fresh:
@@ -201,7 +247,7 @@ def test_an_interrupt_leaves_no_class_half_made(step: int, monkeypatch: pytest.M
     with monkeypatch.context() as patch:
         patch.setattr(lazy_dataclass, "setattr", set_some, raising=False)
         with pytest.raises(KeyboardInterrupt):
-            Fresh(1)
+            fields(Fresh)
     assert [each.name for each in fields(Fresh)] == ["x", "tags", "y"]
     whole = Fresh(1)
     assert repr(whole) == f"{Fresh.__qualname__}(x=1, tags=[], y=2)"
