@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.dispatch import Dispatch
-from arco_catalog.http.middleware.cors import Cors
 from arco_catalog.http.middleware.delivery import Delivery
 from arco_catalog.http.middleware.encoding import Encoding
 from arco_catalog.http.middleware.errors import Errors
 from arco_catalog.http.middleware.telemetry import RequestTelemetry
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.route import Route
 from arco_catalog.http.router import Router
@@ -23,8 +21,9 @@ from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.memory import BODY_WEIGHT, Memory
 from arco_catalog.telemetry.telemetry import Telemetry
 
-if TYPE_CHECKING:  # importing them takes time, which a cold start without console and realms saves
+if TYPE_CHECKING:  # importing them takes time, which a cold start saves that needs none of them
     from arco_catalog.http.console.files import Console
+    from arco_catalog.http.rates import RequestRates
     from arco_catalog.http.realms import RealmService
     from arco_catalog.protocol.policy import Policy
 
@@ -39,7 +38,7 @@ def create_app(
     realms: "RealmService | None" = None,
     authentication: Authentication | None = None,
     guard: Callable[[Handle], Handle] | None = None,
-    rates: RequestRates | None = None,
+    rates: "RequestRates | None" = None,
     console: "Console | None" = None,
     policy: "Policy | None" = None,
 ) -> "App":
@@ -79,7 +78,7 @@ class App:
         realms: "RealmService | None" = None,
         authentication: Authentication | None = None,
         guard: Callable[[Handle], Handle] | None = None,
-        rates: RequestRates | None = None,
+        rates: "RequestRates | None" = None,
         console: "Console | None" = None,
         policy: "Policy | None" = None,
     ) -> None:
@@ -99,6 +98,8 @@ class App:
 
             handle = ConsoleHeaders(handle, console.headers, options.base_path).handle
         if options.allowed_origins:
+            from arco_catalog.http.middleware.cors import Cors  # few servers have pages of other origins
+
             handle = Cors(handle, options.allowed_origins).handle
         handle = Delivery(handle).handle
         if telemetry is not None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.browsers import check_media_type, check_page, is_navigation
 from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
-from arco_catalog.http.rates import RequestRates
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
@@ -27,7 +26,8 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.protocol.catalog import Catalog
 
-if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
+if TYPE_CHECKING:  # importing them takes time, which a cold start without realms and rates saves
+    from arco_catalog.http.rates import RequestRates
     from arco_catalog.operations.realms import Realm
 
 
@@ -38,7 +38,7 @@ CATALOG_APIS = (POLARIS_BASE + b"/v1/", POLARIS_BASE + b"/polaris/v1/")
 class Dispatch:
     """The innermost layer: authenticates each request, and passes it to the handler of its route."""
 
-    def __init__(self, service: Service, router: Router, rates: RequestRates | None = None) -> None:
+    def __init__(self, service: Service, router: Router, rates: "RequestRates | None" = None) -> None:
         self._service = service
         self._router = router
         self._rates = rates

@@ -9,11 +9,9 @@ from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess, 
 from arco_catalog.http.compression import WORTHWHILE_BYTES, is_compressed
 from arco_catalog.http.etag import Snapshots, labels_digest, none_match, table_etag
 from arco_catalog.http.loaded import load_response
-from arco_catalog.http.paging import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.shapes import check
-from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.planning_mode import planning_mode
 from arco_catalog.operations.table_forms import deflated_metadata, visible_snapshots
@@ -23,8 +21,11 @@ from arco_catalog.planning.answers import TableState
 async def list_(context: RequestContext) -> Response:
     """Returns a page of the tables of a namespace; with `deleted=true` a page of those that were dropped and have no
     finished purge, with details of each drop. Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
+    # Imported here: a cold start with a load saves the time.
+    from arco_catalog.http.paging import paging
+    from arco_catalog.operations.listing import list_relations
+
     if context.query.flag("deleted"):
-        # Imported here: a cold start with another request saves the time.
         from arco_catalog.operations.dropped import list_dropped
 
         dropped, details = await list_dropped(context.sessions.open(), context.namespace, paging(context))

@@ -45,7 +45,9 @@ async def connect(host: str, port: int) -> socket.socket:
 async def resolve(host: str, port: int) -> list[Address]:
     """Returns the addresses of a host, in the order in which the resolver prefers them. Raises `OSError` if it finds
     none."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # Python encodes text by rules for all languages, which take a cold start a millisecond to import.
+    name = host.encode() if host.isascii() else host
+    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
     return [(socket.AddressFamily(family), address) for family, _, _, _, address in found]
 
 
