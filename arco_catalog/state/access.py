@@ -153,8 +153,8 @@ class Caches:
         """Returns empty caches that take at most `limit` bytes together, without HEAD, whose size spilling bounds."""
         unit = limit // 68
         return cls(
-            ByteCache(24 * unit),
-            ByteCache(12 * unit),
+            ByteCache(16 * unit),  # segments of 60,000 tables, at 100 MB in all
+            ByteCache(20 * unit),  # pointers of 4,000
             ByteCache(4 * unit),
             ByteCache(4 * unit),
             ByteCache(12 * unit),
