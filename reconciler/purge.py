@@ -83,7 +83,7 @@ async def purge(
             if warehouse is not None and each.realm is not None and each.name != warehouse:
                 continue
             catalog = each.open()
-            if task is not None and not await _is_ready(catalog, task):
+            if task is not None and not await _find_or_resubmit(catalog, task):
                 continue
             found = True
             config = CatalogConfig.from_environment(environment, each)
@@ -94,8 +94,8 @@ async def purge(
         raise NotFound(f"Catalog does not exist: {warehouse}" if task is None else f"Task does not exist: {task}")
 
 
-async def _is_ready(catalog: Catalog, task: str) -> bool:
-    """Whether a catalog has a task with this id. If the task has failed, resubmits it, to be executed by the
+async def _find_or_resubmit(catalog: Catalog, task: str) -> bool:
+    """Returns whether a catalog has a task with this id. If the task has failed, resubmits it, to be executed by the
     anti-join."""
     session = task_session(catalog, task, catalog.runtime.now_ms() + CALLS_MS)
     found = await find_task(session, task)

@@ -76,8 +76,8 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def read(self, freshness: Freshness, rank: str) -> V:
-        """Resolves the name, and reads the object to change, at a version. `rank` is that of the request
-        (`Attempt.rank`)."""
+        """Resolves the name, and reads the object to change with its version, from the caches as far as `freshness`
+        allows. `rank` is that of the request (`Attempt.rank`)."""
 
     @abstractmethod
     def needs_base(self, read_set: V) -> bool:

@@ -159,7 +159,8 @@ class _Page:
 
     @property
     def _flags(self) -> Sequence[bool]:
-        """Whether a principal runs the pipeline, for each case that makes a difference."""
+        """The values of whether a principal runs the pipeline for which privileges are computed: both if a privilege is
+        reserved for the pipeline here, else False alone."""
         reserved = any(is_reserved(each, self.query.on.namespace) for each in self.query.privileges)
         return (False, True) if reserved else (False,)
 
