@@ -45,6 +45,11 @@ def test_each_filter_keeps_its_share_of_the_files() -> None:
         assert [planner.plan(case.filter).files for case in place.cases()] == [2, 2, 200, 200, 2_000, 2_000]
 
 
+def test_filters_that_leave_too_many_entries_are_left_out() -> None:
+    with site(Shape(4, 500)) as place:
+        assert [case.name for case in place.cases(500)] == ["0.1 % by partition", "10 % by partition"]
+
+
 def test_manifests_of_a_large_table_are_copies_of_each_other() -> None:
     shape = Shape(30, 10_000)
 
