@@ -149,7 +149,7 @@ class _Reader:
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             selected = (each for each in operations if each.get("kind") not in OWN and self.selection.selects(each))
-            found = [Requirement(each) for each in sorted(READS)]
+            found: list[Requirement] = []
             for operation in islice(selected, MAX_ROWS):
                 found.append((yield from requirement_of(index, operation)))
                 if operation.get("kind") in DROPS:
@@ -162,7 +162,7 @@ class _Reader:
         """Whether the caller may see an operation."""
         session, head = self.session, self.head
         if self.sees_all is None:
-            self.sees_all = await session.held(head, READS, Securable()) >= READS
+            self.sees_all = session.access.inherits and await session.held(head, READS, Securable()) >= READS
         if self.sees_all:
             return True
         required = await carry_out(session.state, head.index, requirement_of(head.index, operation))

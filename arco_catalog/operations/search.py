@@ -103,6 +103,11 @@ class _Object:
     namespace: Namespace
     name: str | None
 
+    @property
+    def securable(self) -> Securable:
+        """The object as a securable."""
+        return Securable(self.namespace) if self.kind == "namespace" else Securable(self.namespace, self.name, self.kind)
+
 
 def _object(key: str, entry: JsonObject) -> _Object | None:
     """Returns the object with an entry; None if this version of the program does not know its type."""
@@ -126,25 +131,21 @@ class _Judge:
         """Prepares `may_list` of these objects, if that saves calls."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
-            whole = [Requirement(LISTS[each.kind], Securable(each.namespace)) for each in found]
-            single = [
-                Requirement(LISTS[each.kind], Securable(each.namespace, each.name, each.kind))
-                for each in found
-                if each.kind != "namespace"
-            ]
-            return immediately([*whole, *single])
+            return immediately([Requirement(LISTS[each.kind], each.securable) for each in found])
 
         await self.session.access.prepare(self.session.state, self.head, required)
 
     async def may_list(self, found: _Object) -> bool:
-        """Whether the caller may list an object: it has the privilege on the namespace, and so on all that is in it,
-        or on the object itself."""
+        """Whether the caller may list an object: it has the privilege on the object itself, or on the namespace, and so
+        on all that is in it."""
         kind, namespace = found.kind, found.namespace
+        if not self.session.access.inherits:
+            return await self._holds(LISTS[kind], found.securable)
         if (kind, namespace) not in self.known:
             self.known[kind, namespace] = await self._holds(LISTS[kind], Securable(namespace))
         if kind == "namespace" or self.known[kind, namespace]:
             return self.known[kind, namespace]
-        return await self._holds(LISTS[kind], Securable(namespace, found.name, kind))
+        return await self._holds(LISTS[kind], found.securable)
 
     async def _holds(self, privilege: Privilege, on: Securable) -> bool:
         """Whether the caller has a privilege on a securable."""

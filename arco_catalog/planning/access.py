@@ -40,16 +40,21 @@ SecurableKind = Kind | Literal["table-like", "policy"]
 
 @dataclass(frozen=True, slots=True)
 class Securable:
-    """The object on which a privilege is needed: the catalog, a namespace, an object with a `name` in that, or with an
-    `entity` a dropped table or view, which has no name any more."""
+    """The object on which a privilege is needed: the catalog, a namespace, or an object in that: by its `name`, by the
+    id of its `entity` and the name that it has now, or by the id alone if it was dropped and has no name any more."""
 
     namespace: Namespace = ()
     name: str | None = None
     kind: SecurableKind = "table"
     entity: str | None = None
 
+    @property
+    def is_dropped(self) -> bool:
+        """Whether this is a dropped table or view."""
+        return self.name is None and self.entity is not None
+
     def __str__(self) -> str:
-        if self.entity is not None:
+        if self.is_dropped:
             return f"a dropped {called(self.kind)} of namespace {dotted(self.namespace)}"
         if self.name is not None:
             return f"{called(self.kind)} {dotted(self.namespace, self.name)}"
@@ -374,10 +379,10 @@ _KINDS: Mapping[str, Sequence[str]] = {
 
 def find_chain(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
     """Returns two things: the ids of a securable and of all that contain it, outermost first and up to the first that
-    does not exist, and whether all exist. A dropped table or view, given by an id, counts as existing."""
+    does not exist, and whether all exist. A table or view that is given by its id counts as existing."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
     keys = [namespace_key(namespace) for namespace in namespaces]
-    if securable.name is not None:
+    if securable.name is not None and securable.entity is None:
         key = policy_key if securable.kind == "policy" else relation_key
         keys.append(key(securable.namespace, securable.name))
     yield Needs(keys=keys)
@@ -387,11 +392,11 @@ def find_chain(index: Index, securable: Securable) -> Steps[tuple[Sequence[str],
         if entry is None:
             return chain, False
         chain.append(entry.entity)
-    if securable.name is not None:
+    if securable.entity is not None:
+        chain.append(securable.entity)
+    elif securable.name is not None:
         entity = find_securable(index, securable)
         if entity is None:
             return chain, False
         chain.append(entity)
-    elif securable.entity is not None:
-        chain.append(securable.entity)
     return chain, True

@@ -95,7 +95,8 @@ def _check_holders(context: Context, index: Index, path: Location, entity: str, 
         if transaction is not None:
             raise PendingTransaction(transaction)
         if hold.get("state") == "live":
-            on = Securable(texts(hold, "name")[:-1], entity=holder)
+            name = texts(hold, "name")
+            on = Securable(name[:-1], name[-1] if name else None, entity=holder)
         else:
             on = yield from securable_of(index, FormerHolder.of(hold))
         if not (yield from context.may(index, Requirement(Privilege.TABLE_WRITE_DATA, on))):

@@ -76,7 +76,7 @@ def _present(index: Index, kind: str, namespace: Namespace, name: str | None, en
     yield Needs(keys=[relation_key(namespace, name), tombstone_key(namespace, name, entity)])
     relation = find_relation(index, namespace, name)
     if relation is not None and relation.entity == entity:
-        return Securable(namespace, kind="view" if relation.kind == "view" else "table", entity=entity)
+        return Securable(namespace, name, "view" if relation.kind == "view" else "table", entity)
     stored = index.get(tombstone_key(namespace, name, entity))
     if stored is None or not (yield from is_dropped_from(index, namespace, Tombstone(stored).namespace_entity)):
         return None

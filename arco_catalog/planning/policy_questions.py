@@ -103,8 +103,8 @@ def questions_of(index: Index, catalog: str, requirements: Iterable[Requirement]
                 privilege = required.on_view
         if PIPELINE in (*on.namespace[:1], *required.writes_to[:1]):
             found[system_question(catalog)] = None
-        name = on.name if on.entity is None else on.entity
-        found[Question(privilege.value, _TYPES[kind], catalog, on.namespace, name, on.entity is not None)] = None
+        name = on.entity if on.is_dropped else on.name
+        found[Question(privilege.value, _TYPES[kind], catalog, on.namespace, name, on.is_dropped)] = None
     return [*found]
 
 

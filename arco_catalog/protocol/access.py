@@ -28,6 +28,8 @@ class Access(ABC):
 
     is_restricted: ClassVar[bool] = True
     """Whether there is anything to check. Where there is not, no method reads or refuses."""
+    inherits: ClassVar[bool] = True
+    """Whether a privilege on a catalog or namespace applies to everything in it. Otherwise each object is checked."""
     standing: Standing | None = None
     """The caller's rights in the realm, as last read; None if there are none, or no grants are checked."""
 
@@ -35,6 +37,11 @@ class Access(ABC):
     def checks_grants(self) -> bool:
         """Whether the caller needs grants."""
         return self.is_restricted
+
+    @property
+    def of_grants(self) -> "Access":
+        """The part of this access that checks grants, if anything does."""
+        return self
 
     async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
         """Finds out at once what `held` and `holds` are about to be called for, if that saves calls: does nothing by

@@ -41,6 +41,8 @@ class PolicyAccess(Access):
     are what the request's route and body require, in the catalog with the name `catalog`, or in the realm itself if
     that is None. `actor` is the caller where `inner` checks no grants."""
 
+    inherits = False
+
     def __init__(
         self,
         inner: Access,
@@ -64,6 +66,10 @@ class PolicyAccess(Access):
     @property
     def checks_grants(self) -> bool:
         return self.inner.checks_grants
+
+    @property
+    def of_grants(self) -> Access:
+        return self.inner
 
     @property
     def is_fresh(self) -> bool:

@@ -67,7 +67,7 @@ async def describe_caller(session: Session) -> JsonObject:
     """Returns the name of the principal that makes a request, None if rights are not checked, and the names of the
     principal roles that its token activates, sorted. Raises the errors of `Session.head`, and `Forbidden` for a
     principal that must rotate its credentials."""
-    access = session.access
+    access = session.access.of_grants
     if not isinstance(access, RealmAccess):
         return {"principal": None, "principalRoles": []}
     identity = access.identity

@@ -82,8 +82,7 @@ class _Batch:
     async def subjects(self, principals: Collection[str | None]) -> Mapping[str | None, _Subject | None]:
         """Returns the subjects by the names of their principals, that of the caller under None. None for a principal
         that does not exist, and for a caller without access control."""
-        own = self.session.access
-        own = own.inner if isinstance(own, PolicyAccess) else own
+        own = self.session.access.of_grants
         caller = self._subject_of(own.standing) if isinstance(own, CatalogAccess) else None
         names = sorted(name for name in principals if name is not None)
         await load(self.registry, self.realm_head.index, Needs(keys=[*map(principal_key, names)]))
