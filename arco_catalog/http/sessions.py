@@ -18,6 +18,7 @@ from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.paths import REALM_FOLDER
+from arco_catalog.state.runtime import Deadline
 from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
@@ -234,7 +235,8 @@ class Sessions:
         registry = self.required_realm.registry if catalog is None else catalog
         name = None if catalog is None else catalog.settings.warehouse
         page_key = None if access.is_restricted else partial(self._page_key, registry)
-        return PolicyAccess(access, policy, actor, name, self.requirements(), registry.runtime.now_ms, page_key)
+        deadline = Deadline.after(registry.runtime, registry.settings.request_ms)
+        return PolicyAccess(access, policy, actor, name, self.requirements(), deadline, page_key)
 
     async def _page_key(self, catalog: Catalog) -> bytes:
         """Returns the key that seals page tokens of a catalog where no grants are checked, and a policy hides names."""

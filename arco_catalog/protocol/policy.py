@@ -1,10 +1,11 @@
 """Queries a policy outside of the catalog whether a request is allowed, besides the grants, wherever these are judged
 (docs/design/access.md#a-policy-outside-of-the-catalog)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
-from arco_catalog.iceberg.errors import Forbidden, Refusal
+from arco_catalog.iceberg.errors import Forbidden, Refusal, Unavailable
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.policy_questions import Actor, Question, questions_of, realm_questions
 from arco_catalog.planning.privileges import Privilege
@@ -16,6 +17,7 @@ from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.reads import recorded
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.runtime import Deadline
 
 MAX_AGE_MS = 5_000
 """How long a decision that allows something may be used, after the policy was queried."""
@@ -39,7 +41,8 @@ class Policy(Protocol):
 class PolicyAccess(Access):
     """The access of one request that needs the rights that `inner` checks, and the consent of a policy. `requirements`
     are what the request's route and body require, in the catalog with the name `catalog`, or in the realm itself if
-    that is None. `actor` is the caller where `inner` checks no grants."""
+    that is None. `actor` is the caller where `inner` checks no grants. The policy is awaited until the request's
+    `deadline`, however many calls its answers take."""
 
     inherits = False
 
@@ -50,7 +53,7 @@ class PolicyAccess(Access):
         actor: Actor,
         catalog: str | None,
         requirements: Sequence[Requirement],
-        now_ms: Callable[[], int],
+        deadline: Deadline,
         page_key: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
         self.inner = inner
@@ -58,7 +61,7 @@ class PolicyAccess(Access):
         self._actor = actor
         self._catalog = catalog
         self._requirements = requirements
-        self._now_ms = now_ms
+        self._deadline = deadline
         self._page_key = page_key
         self._decisions: dict[Question, int | None] = {}
         """The decisions of the policy since the request was judged last."""
@@ -101,7 +104,7 @@ class PolicyAccess(Access):
         else:
             steps = questions_of(index, self._catalog, self._requirements)
             questions = carry_out_loaded(index, recorded(steps, lookups))
-        now_ms = self._now_ms()
+        now_ms = self._deadline.runtime.now_ms()
         times = [None] if questions is None else [self._decisions.get(question) for question in questions]
         return all(queried_ms is not None and 0 <= now_ms - queried_ms <= MAX_AGE_MS for queried_ms in times)
 
@@ -143,7 +146,7 @@ class PolicyAccess(Access):
         grants there are."""
         by_item = [await carry_out(state, head.index, self._questions(head.index, [each])) for each in required]
         distinct = [*dict.fromkeys(question for questions in by_item for question in questions)]
-        decisions = dict(zip(distinct, await self._policy.decide(actor, distinct), strict=True))
+        decisions = dict(zip(distinct, await self._decide(actor, distinct), strict=True))
         return [all(decisions[question] is not None for question in questions) for questions in by_item]
 
     @property
@@ -178,5 +181,13 @@ class PolicyAccess(Access):
         """Queries the policy about the questions that it has not decided since the request was judged last."""
         unknown = [question for question in dict.fromkeys(questions) if question not in self._decisions]
         if unknown:
-            decisions = await self._policy.decide(self.actor, unknown)
+            decisions = await self._decide(self.actor, unknown)
             self._decisions.update(zip(unknown, decisions, strict=True))
+
+    async def _decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
+        """Queries the policy, and returns what `Policy.decide` returns. Raises `Unavailable` also at the deadline."""
+        try:
+            async with asyncio.timeout(max(0, self._deadline.left_ms()) / 1_000):
+                return await self._policy.decide(actor, questions)
+        except TimeoutError as late:
+            raise Unavailable("The deadline of this request came before the policy had answered") from late

@@ -1,5 +1,6 @@
 """Open Policy Agent must allow each request, besides the grants: denied is 403, no answer is 503."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -323,3 +324,16 @@ async def test_a_server_without_a_policy_queries_nothing(first: Lake) -> None:
     lake = first.copy()
 
     assert (await lake.manager.get(T)).status == 200
+
+
+async def test_a_policy_is_awaited_no_longer_than_the_request_has(first: Lake) -> None:
+    policed = PolicyServer(first)
+    policed.stub.hangs = True
+    hasty = replace(policed.served, settings=replace(policed.app.settings, request_ms=50))
+    hasty.ids, hasty.clear = policed.app.ids, policed.app.clear
+    client = policed.app.client("manager", app=hasty.serve())
+
+    async with asyncio.timeout(60):
+        answers = [await client.get(T), await client.post(T, COMMIT), await client.get("/v1/lake/search?q=t")]
+
+    assert [each.status for each in answers] == [503, 503, 503]

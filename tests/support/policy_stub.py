@@ -24,13 +24,14 @@ def everything(principal: str, action: str, kind: str, name: str) -> bool:
 
 @dataclass
 class PolicyStub:
-    """Answers questions by `allows`; while it is `silent`, not at all, and while it has an `answer`, by that. `calls`
-    are the inputs that it was sent, by URL."""
+    """Answers questions by `allows`; while it is `silent`, it cannot be reached, while it `hangs`, it does not answer,
+    and while it has an `answer`, it answers by that. `calls` are the inputs that it was sent, by URL."""
 
     allows: Allows = everything
     allows_id: Callable[[str], bool] = bool
     """Whether a principal with an id may do anything at all."""
     silent: bool = False
+    hangs: bool = False
     answer: Response | None = None
     calls: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -41,6 +42,8 @@ class PolicyStub:
         given: Any = document["input"]
         self.calls.append((url, given))
         await asyncio.sleep(0)
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.silent:
             raise StoreUnavailable("nothing answers")
         if self.answer is not None:
