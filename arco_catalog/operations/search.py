@@ -106,7 +106,9 @@ class _Object:
     @property
     def securable(self) -> Securable:
         """The object as a securable."""
-        return Securable(self.namespace) if self.kind == "namespace" else Securable(self.namespace, self.name, self.kind)
+        return (
+            Securable(self.namespace) if self.kind == "namespace" else Securable(self.namespace, self.name, self.kind)
+        )
 
 
 def _object(key: str, entry: JsonObject) -> _Object | None:

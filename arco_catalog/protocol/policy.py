@@ -190,4 +190,4 @@ class PolicyAccess(Access):
             async with asyncio.timeout(max(0, self._deadline.left_ms()) / 1_000):
                 return await self._policy.decide(actor, questions)
         except TimeoutError as late:
-            raise Unavailable("The deadline of this request came before the policy had answered") from late
+            raise Unavailable("The deadline of this request has passed, and the policy has not answered") from late

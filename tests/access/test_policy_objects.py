@@ -1,5 +1,5 @@
-"""A policy decides about each object by the object's own name, whatever it allows on the namespace and the catalog around:
-unlike grants, its rules are not inherited."""
+"""A policy decides about each object by the object's own name, whatever it allows on the namespace and the catalog
+around it: unlike grants, its rules are not inherited."""
 
 from dataclasses import replace
 
@@ -47,13 +47,13 @@ async def test_the_history_names_tables_that_exist_to_the_policy(first: Lake) ->
 
     await seen(policed.manager)
 
-    asked = {
+    targets = {
         (target["type"], target["name"], target.get("dropped", False))
         for _, given in policed.stub.calls
         for each in given.get("requests", [given])
         for target in each["resource"]["targets"]
     }
-    assert {("TABLE", "t", False), ("TABLE", "u", False), ("VIEW", "v", False)} <= asked
+    assert {("TABLE", "t", False), ("TABLE", "u", False), ("VIEW", "v", False)} <= targets
 
 
 async def test_a_caller_learns_its_own_name_and_roles(first: Lake) -> None:
