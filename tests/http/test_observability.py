@@ -788,7 +788,7 @@ class TestNames:
         assert {name: ids[name] for name in OPERATIONS if name in ids} == {
             name: operation
             for name, operation in OPERATIONS.items()
-            if not name.endswith(("/health", "/undrop", "/lineage", "/openapi.json", "/governance"))
+            if not name.endswith(("/health", "/undrop", "/lineage", "/openapi.json", "/governance", "/resolve"))
             and not any(part in name for part in ("/timeline", "/compare"))
             and name not in DISCOVERED
             and name not in DELEGATED
