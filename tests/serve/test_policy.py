@@ -104,6 +104,12 @@ async def test_opa_decides_by_the_policy_on_the_page(opa: str, issuer: Issuer, t
         assert [each["name"] for each in tables["identifiers"]] == ["orders"]
         assert len((await listed(server, TABLES, admin))["identifiers"]) == 2
         assert (await listed(server, NAMESPACES, analyst))["namespaces"] == [["sales"], ["staff"]]
+        assert await status(server, "DELETE", f"{TABLES}/secret_orders", admin) == 204
+        assert await status(server, "POST", NAMESPACES, admin, {"namespace": ["staff", "sales"]}) == 200
+        assert await status(server, "GET", f"{NAMESPACES}/staff%1Fsales/tables", analyst) == 403
+        dropped = f"{TABLES}?deleted=true"
+        assert len((await listed(server, dropped, admin))["identifiers"]) == 1
+        assert (await listed(server, dropped, analyst))["identifiers"] == []
 
 
 @pytest.mark.slow
