@@ -75,7 +75,7 @@ async def _batch(records: list[Record], context: Context) -> list[str]:
 
 @asynccontextmanager
 async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
-    """Yields the needs of jobs: the opened catalogs, the request and the time limit of this invocation."""
+    """Yields what jobs need: the opened catalogs, the request and the time limit of this invocation."""
     runtime, invocation = SystemRuntime(), Invocation.start(context)
     namespace = metrics_namespace(os.environ)
 

@@ -89,7 +89,8 @@ def parse_keys(body: bytes) -> Sequence[PublicKey]:
 
 
 def _verifies(jwk: JsonObject) -> bool:
-    """Whether a published key may verify signatures here: its type, its use and the size are allowed."""
+    """Whether a published key may verify signatures here: it has an id and no private part, and its type, use and size
+    are allowed."""
     kind, operations = jwk.get("kty"), jwk.get("key_ops", ["verify"])
     return (
         isinstance(jwk.get("kid"), str)
@@ -195,12 +196,13 @@ class IssuerKeys:
         return [key for key in self._keys if key.id == id]
 
     def _age(self) -> int:
-        """Returns for how many milliseconds the keys have been in use since they were fetched."""
+        """Returns how many milliseconds ago the keys were fetched; `REFRESH_MS` if the clock was set back since."""
         age = self._now_ms() - self._fetched_ms
         return age if age >= 0 else REFRESH_MS  # the clock was set back
 
     def _since_attempt(self) -> int:
-        """Returns how many milliseconds ago the last attempt to fetch the keys was made."""
+        """Returns how many milliseconds ago the last attempt to fetch the keys was made; enough for another attempt if
+        there was none, or the clock was set back."""
         if self._attempted_ms is None or self._now_ms() < self._attempted_ms:
             return max(RETRY_MS, BACKGROUND_RETRY_MS)
         return self._now_ms() - self._attempted_ms

@@ -198,7 +198,7 @@ def _by_realm(variable: Variable[tuple[str, ...]], environment: Mapping[str, str
 
 
 def _required(variable: Variable[tuple[str, ...]], environment: Mapping[str, str]) -> Sequence[str]:
-    """Returns the values of a list of texts. Raises `ValueError` for an empty one."""
+    """Returns the texts that a variable lists. Raises `ValueError` if it lists none."""
     values = variable.read(environment)
     if not values:
         raise ValueError(f"{variable.name} is not set, and one of the kinds in {AUTH.name} needs it")

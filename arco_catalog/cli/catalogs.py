@@ -183,7 +183,8 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
 
 
 def _describe_stray(stray: StrayCatalog) -> JsonObject:
-    """Returns the contents of a dropped catalog's folder as JSON."""
+    """Returns a dropped catalog as JSON: its folder, name and last change, and its properties and storage
+    configuration."""
     recorded = stray.state.catalog or {}
     return {
         "folder": stray.root,
@@ -288,7 +289,7 @@ def _columns(shown: JsonObject) -> tuple[str, ...]:
 
 
 def _stray_columns(shown: JsonObject) -> tuple[str, ...]:
-    """Returns a dropped catalog's row in the list of these."""
+    """Returns a dropped catalog's row in the list of dropped catalogs."""
     base = mapping(shown, "properties").get(BASE_LOCATION)
     name = format_text(shown.get("name"))
     return text(shown, "folder"), name, format_time(shown.get("lastChange")), format_text(base)

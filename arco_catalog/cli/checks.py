@@ -108,7 +108,8 @@ class Checks:
         return Check("credentials", Status.OK, f"access key {keys.access_key[:4]}..., {where}")
 
     async def _check_store(self, session: Session) -> None:
-        """Records whether the store can be listed and HEAD can be read, and how long that took."""
+        """Records whether the store can be listed and HEAD can be read, and if so the checks that need this: the clock,
+        the realm or catalog, conditional writes and the allowed locations."""
         store = session.state.store
         missing = missing_folder(self._options.store)
         if missing is not None:

@@ -149,5 +149,6 @@ def _day(task: "FileScanTask") -> int:
 
 
 def _rank(row: Row) -> tuple[bool, str]:
-    """Returns the sort key of an edge: verified edges come last, of others the later ones."""
+    """Returns the rank of an edge among the edges of one key: a verified edge is above others, then a later one above
+    earlier ones."""
     return row["lineage_confidence"] == "Verified", str(row["happened_at"])

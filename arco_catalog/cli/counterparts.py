@@ -142,7 +142,8 @@ def _normal(properties: JsonObject, storage: JsonObject) -> JsonObject:
 
 
 def _grant(source: RealmObject) -> Counterpart:
-    """Returns the counterpart of a grant. Raises `BadRequest` for a kind or privilege that is not here."""
+    """Returns the counterpart of a grant. Raises `BadRequest` for a kind or privilege that is not here, and if the
+    names are not those of an object of the kind."""
     _, _, kind, privilege, *levels = source.names
     grantable = GRANTABLE.get(kind)
     if grantable is None:

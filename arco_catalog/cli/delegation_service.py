@@ -64,7 +64,7 @@ class DelegationOptions(ServerOptions):
 
     @classmethod
     def _renamed(cls, parsed: argparse.Namespace) -> dict[str, Any]:
-        """Returns the options of which fields have other names than the parsed arguments."""
+        """Returns the options whose names are not those of the parsed arguments."""
         return {
             **ServerOptions._renamed(parsed),
             "delegation_locations": parsed.delegation_location,

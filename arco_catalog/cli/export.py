@@ -106,8 +106,8 @@ class _Runner:
         return Result.EQUAL, None
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
-        """Registers a table or view in the target unless its current metadata file is there. Returns the result and the
-        reason."""
+        """Registers a table or view in the target if it is not there, or with `replace` if the same one is there with
+        another metadata file. Returns the result and the reason."""
         namespace = ("namespaces", self._target.joined(entry.namespace))
         register = (*namespace, "register" if entry.kind == "table" else "register-view")
         body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}

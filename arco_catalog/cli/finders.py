@@ -168,7 +168,8 @@ async def find_deployment(store: OpenStore) -> DeploymentSessions:
 
 
 async def _require_head(session: Session, store: OpenStore) -> None:
-    """Raises `NotThere` if the catalog has no HEAD or its store can't be read."""
+    """Raises `NotThere` if the catalog has no HEAD or its store can't be read, and `StoreDenied` if the store denies
+    that."""
     try:
         head = await session.state.head()
     except StoreDenied:

@@ -104,7 +104,8 @@ def _sections(results: CollectedCatalogs, *, delete: bool) -> Iterator[str]:
 
 
 def _heading(each: DeployedCatalog, *, alone: bool) -> str:
-    """Returns the heading over a catalog's text; none if it is `alone`."""
+    """Returns the heading over the text of a catalog, of a realm's registry or of the delegation service; empty for a
+    catalog that is `alone`."""
     match each.owner:
         case Owner.CATALOG:
             return "" if alone else escaped(f"Catalog {each.name}:\n")

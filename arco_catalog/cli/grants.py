@@ -62,7 +62,6 @@ def run_list(options: ManagementOptions, role: str | None, *, as_json: bool) -> 
 
 
 def _as_table(found: Sequence[JsonObject]) -> str:
-    """Formats a table of grants."""
     lines = [(text(each, "catalogRole"), text(each, "privilege"), format_securable(each)) for each in found]
     return table(HEADINGS, lines) if found else "There are no grants."
 

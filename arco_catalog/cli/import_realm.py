@@ -106,7 +106,7 @@ async def _work(
 
 
 async def _read_here(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
-    """Returns the objects in this realm's catalogs that have the names of `catalogs`."""
+    """Returns the objects of this realm, with those of its catalogs that have the names of `catalogs`."""
     names = {item.names for item in catalogs}
     return await read_realm(api, [item for item in await read_catalogs(api, ()) if item.names in names])
 

@@ -45,7 +45,7 @@ class ListSource:
             yield table
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns no properties: a list has none of the namespaces."""
+        """Returns no properties: a list has none of a namespace."""
         return {}
 
 
@@ -101,7 +101,7 @@ class FolderSource:
             yield await self._table(path, folders[path])
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns no properties: a folder has none of the namespaces."""
+        """Returns no properties: a folder has none of a namespace."""
         return {}
 
     async def _folders(self) -> Mapping[str, _Folder]:

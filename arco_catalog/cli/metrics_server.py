@@ -85,7 +85,6 @@ class _Scrapes:
 def _response(
     status: str, body: bytes, *headers: str, content_type: str = "text/plain; charset=utf-8", with_body: bool = True
 ) -> bytes:
-    """Returns the bytes of a response."""
     lines = (
         f"HTTP/1.1 {status}",
         f"Content-Type: {content_type}",

@@ -169,7 +169,8 @@ async def _poll(
 
 
 def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = None) -> int:
-    """Returns a number of seconds in a response, from 1 to `limit`; the default for any other value."""
+    """Returns the number of seconds in a field of a response, at least 1 and at most `limit`. Without a whole number it
+    is the default, or else `limit`."""
     value = _whole(answer.get(field))
     return max(1, min(default or limit if value is None else value, limit))
 

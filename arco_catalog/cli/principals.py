@@ -97,7 +97,7 @@ def _as_text(action: str, shown: JsonObject) -> str:
 
 
 def _credentials(what: str, credentials: JsonObject) -> str:
-    """Formats new credentials, with `what` they are of."""
+    """Formats new credentials below a line that begins with `what`."""
     lines = [("  client id", text(credentials, "clientId")), ("  client secret", text(credentials, "clientSecret"))]
     return f"{escaped(what)}. The secret is shown this once:\n{facts(lines)}"
 

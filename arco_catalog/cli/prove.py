@@ -130,7 +130,7 @@ async def _repeat(campaign: Campaign, replay: Replay) -> int:
 
 
 def _show_progress(report: CampaignReport) -> None:
-    """Writes the counts of programs and operations over the last ones, on a terminal only."""
+    """Writes the counts of programs and operations in place of those before, on a terminal only."""
     if sys.stderr.isatty():
         print(f"\r{report.programs:,} programs, {report.operations:,} operations", end="", file=sys.stderr)
 

@@ -74,8 +74,8 @@ class RealmCopy:
                 await gather(*(self._copy_object(item, known) for item in objects[start : start + step]))
 
     async def _copy_object(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
-        """Compares one object with the counterpart here, or makes this, unless an object that it needs is absent. Adds
-        the results to the report."""
+        """Compares one object with its counterpart here, or makes the counterpart if there is none, unless an object
+        that it needs is absent. Adds the results to the report."""
         for key in _needed(source):
             if key in self._absent:
                 self._report.add(source.kind, str(source), Result.SKIPPED, self._absent[key])
@@ -132,7 +132,7 @@ class RealmCopy:
         )
 
     async def _send(self, there: RealmObject) -> None:
-        """Makes an object here, by requests to this realm's management API."""
+        """Makes an object here: a catalog directly, any other by a request to this realm's management API."""
         api, names, name = self._place.api, there.names, there.names[-1]
         entity: JsonObject = {"name": name, **there.document}
         match there.kind:

@@ -98,8 +98,8 @@ async def read_realm(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequenc
 
 
 async def _read(api: ApiClient, catalogs: Sequence[RealmObject]) -> AsyncIterator[RealmObject]:
-    """Yields principals, principal roles and assignments of a realm, and over these catalogs with their roles, users
-    and grants."""
+    """Yields the principals, principal roles and assignments of a realm, then these catalogs with their roles, the
+    principal roles that have those, and their grants."""
     principals = _named(await api.send("GET", "principals", has="principals"), "principals", Kind.PRINCIPAL)
     roles = _named(await api.send("GET", "principal-roles", has="roles"), "roles", Kind.PRINCIPAL_ROLE)
     for item in (*principals, *roles):
@@ -119,7 +119,7 @@ async def _read(api: ApiClient, catalogs: Sequence[RealmObject]) -> AsyncIterato
 
 
 async def _read_roles(api: ApiClient, catalog: str) -> AsyncIterator[RealmObject]:
-    """Yields the roles of a catalog, over the principal roles that have these, and over their grants."""
+    """Yields the roles of a catalog, then the principal roles that have them, then their grants."""
     path = ("catalogs", catalog, "catalog-roles")
     listed = _named(await api.send("GET", *path, has="roles"), "roles", Kind.CATALOG_ROLE, catalog)
     for item in listed:

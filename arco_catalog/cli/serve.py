@@ -449,7 +449,6 @@ async def followed(certificate: Certificate | None) -> AsyncIterator[None]:
 
 
 async def _open(options: ServeOptions) -> Catalog:
-    """Opens the catalog with the options of the server."""
     settings = Settings(
         options.warehouse,
         allow_location_overlap=options.allow_location_overlap,

@@ -44,7 +44,7 @@ class ServeOptions(ServerOptions):
 
     @classmethod
     def _renamed(cls, parsed: argparse.Namespace) -> dict[str, Any]:
-        """Returns the options of which fields have other names than the parsed arguments."""
+        """Returns the options whose names or values are not those of the parsed arguments."""
         return {
             **ServerOptions._renamed(parsed),
             "allow_location_overlap": parsed.allow_location_overlap or parsed.allow_table_location_overlap,

@@ -92,9 +92,9 @@ class WorkerMetrics(Collector):
 
 @contextmanager
 def metrics_directory(workers: int) -> Iterator[Path]:
-    """Creates a directory for the files of these many workers, in memory if the system has a directory there with
-    enough room, and removes it at the end. First removes the directories of supervisors that were killed. Raises
-    `CliError` if there is no directory with enough space."""
+    """Creates a directory for the files of this many workers, in memory if the system has a directory there with enough
+    room, and removes it at the end. First removes the directories of supervisors that were killed. Raises `CliError` if
+    there is no directory with enough space."""
     parent = _directory_with_room(workers * ROOM_BYTES)
     for left in parent.glob(f"{PREFIX}*"):
         if (lock := _locked(left)) is not None:
@@ -110,7 +110,8 @@ def metrics_directory(workers: int) -> Iterator[Path]:
 
 
 def _directory_with_room(needed: int) -> Path:
-    """Returns a directory with so many bytes of space: in memory if it can be. Raises `CliError`."""
+    """Returns a directory with `needed` bytes of space: in memory if there is enough. Raises `CliError` if there is
+    none."""
     if _has_room(IN_MEMORY, needed):
         return IN_MEMORY
     with suppress(FileNotFoundError):  # no directory for temporary files can be written to

@@ -149,8 +149,8 @@ async def _access(context: RequestContext, session: Session) -> Access | None:
 async def _delegated(
     context: RequestContext, session: Session, name: str, access: Access | None, staged: Sequence[str] = ()
 ) -> DelegatedAccess:
-    """Returns the access to files that the client's header prefers and the grants allow: vended credentials, or signed
-    requests."""
+    """Returns the access to files that the grants allow, in a way that the client's header lists: vended credentials,
+    or else signed requests. Returns `NOT_DELEGATED` if there is no such way."""
     vending, ways = _vending(context), requested_ways(context.headers)
     if vending is None or access is None:
         return NOT_DELEGATED

@@ -187,7 +187,7 @@ Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 def _object(data: bytes, options: HttpOptions) -> JsonObject:
-    """Reads the body as an object in JSON."""
+    """Reads the body as a JSON object. Raises `BadRequest` for any other body, and for one with too many levels."""
     if not data.strip():
         raise BadRequest("The request body is empty: expected a JSON object")
     try:

@@ -177,7 +177,8 @@ def report(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def _updates(change: JsonObject, on: Securable) -> Sequence[Requirement]:
-    """Returns the privileges that the updates of a commit to a table require."""
+    """Returns the privileges that the updates of a commit to a table require; for a commit that creates the table, the
+    privilege to create tables in the namespace."""
     if creates(change):
         return (Requirement(Privilege.TABLE_CREATE, Securable(on.namespace)),)
     updates = change.get("updates")

@@ -99,7 +99,6 @@ class Router:
 
 
 def _first(paths: Iterable[_Path], segments: Sequence[str]) -> Match | None:
-    """Returns the first match of a path with these segments."""
     return next((match for path in paths if (match := path.match(segments)) is not None), None)
 
 

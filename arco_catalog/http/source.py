@@ -70,14 +70,14 @@ def _claim(headers: Mapping[str, str]) -> JsonObject:
 
 
 def _ulid(what: str, text: str) -> str:
-    """Returns the ULID in a header in upper case."""
+    """Returns the ULID in a header in upper case. Raises `BadRequest` for any other text."""
     if not (text.isascii() and is_ulid(text.upper())):
         raise BadRequest(f"X-Arco-Servo-{what}-Id must be a ULID, not {text[:64]!r}")
     return text.upper()
 
 
 def _user(text: str) -> str:
-    """Checks the id of an administrator in a header."""
+    """Returns the id of an administrator in a header. Raises `BadRequest` for an invalid one."""
     if not 1 <= len(text) <= MAX_TEXT:
         raise BadRequest(f"X-Arco-Admin-User must have 1 to {MAX_TEXT} characters")
     if CONTROL.search(text):

@@ -37,7 +37,8 @@ class Answer:
 
 
 def table_in(answer: Answer) -> Base:
-    """Returns the table in a response. Raises `ForeignAnswer` if there is none of this program."""
+    """Returns the table in a response. Raises `ForeignAnswer` if there is none, if `arco prove` did not make it, or if
+    a field is not of the type that the specification requires."""
     metadata = _object(_object(answer.body).get("metadata"))
     properties = _object(metadata.get("properties"))
     creator, commits = properties.get(CREATOR), properties.get(COMMITS, "")

@@ -62,7 +62,7 @@ def _joined(observations: Sequence[Observation]) -> list[tuple[str, ...]]:
 
 
 def _search(names: Sequence[str], observations: Sequence[Observation]) -> SearchResult:
-    """Searches an order of the operations on these names that explains what was observed."""
+    """Searches for an order of the operations on these names that explains what was observed."""
     places = {name: place for place, name in enumerate(names)}
     events = [event for observation in observations for event in _events(observation, places)]
     return search(sorted(events, key=lambda event: event.invoked), (None,) * len(names))
@@ -119,17 +119,17 @@ def _creator(place: int, creator: str) -> Effect:
 
 
 def _creation(place: int, creator: str) -> Effect:
-    """Returns the effect of a creation."""
+    """Returns the effect of a creation: possible only if the name is free."""
     return lambda state: None if state[place] is not None else _with(state, place, creator)
 
 
 def _drop(place: int) -> Effect:
-    """Returns the effect of a drop."""
+    """Returns the effect of a drop: possible only if the name is taken."""
     return lambda state: None if state[place] is None else _with(state, place, None)
 
 
 def _rename(source: int, target: int) -> Effect:
-    """Returns the effect of a rename."""
+    """Returns the effect of a rename: possible only if the source is taken and the target is free."""
 
     def apply(state: Names) -> Names | None:
         if state[source] is None or state[target] is not None:
@@ -140,7 +140,7 @@ def _rename(source: int, target: int) -> Effect:
 
 
 def _listing(observation: Observation, places: dict[str, int]) -> Effect:
-    """Returns the effect of a listing."""
+    """Returns the effect of a listing: possible only if it has exactly the names that are taken."""
 
     def apply(state: Names) -> Names | None:
         shown = all((state[place] is not None) == (name in observation.listed) for name, place in places.items())

@@ -75,7 +75,7 @@ def _step(step: Step) -> Mapping[str, object]:
 
 
 def _step_of(document: Mapping[str, object]) -> Step:
-    """Reads a step."""
+    """Reads a step. Raises `KeyError`, `TypeError` or `ValueError` for an invalid one."""
     names = document["names"]
     if not isinstance(names, list):
         raise TypeError("names is no list")

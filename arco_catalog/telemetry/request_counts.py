@@ -92,7 +92,8 @@ class RequestCounts:
                 counter.inc(value)
 
     def _count_change(self, log: RequestLog) -> None:
-        """Counts conflicts, results, vended credentials and files of scans."""
+        """Counts conflicts, outcomes of changes, dropped writes, vended credentials, and files and manifests of
+        scans."""
         stats = log.stats
         if stats.conflicts:
             self._conflicts.labels(log.operation).inc(stats.conflicts)

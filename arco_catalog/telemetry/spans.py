@@ -138,7 +138,8 @@ def open_spans(exporter: str, *, flush: bool) -> Spans:
 
 
 def _exporter(name: str) -> SpanExporter:
-    """Returns the exporter of spans with this name."""
+    """Returns the exporter `console`, which writes spans on standard output; for any other name the exporter for
+    OTLP."""
     if name == "console":
         return ConsoleSpanExporter()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

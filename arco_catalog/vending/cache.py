@@ -49,7 +49,7 @@ class CredentialCache:
         return await asyncio.shield(pending)  # a cancelled caller must not cancel the request of the others
 
     async def _ask(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
-        """Has credentials issued, and keeps them for half of their lifetime."""
+        """Has credentials issued, and keeps them for half of their lifetime, or for a fixed time if there are none."""
         began_ms = self._now_ms()
         try:
             credentials = await issue()

@@ -51,7 +51,7 @@ def configured_vending(
 
 
 def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
-    """Returns the server's own AWS credentials; None without any."""
+    """Returns the source of the server's own AWS credentials; None if only one key of the pair is set."""
     try:
         return credentials_of(S3Config.from_environment(environment).credentials)
     except StoreDenied:  # half a pair of keys: a server that needs them for its store does not start

@@ -197,7 +197,8 @@ class Vending:
         return issued
 
     async def _ask(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
-        """Has credentials issued by the issuer for this kind of storage; none without one."""
+        """Has credentials issued by the issuer for this kind of storage. Returns none without one, or if the operator's
+        policy does not allow the configuration."""
         issuers = self._issuers
         if not self._allows(config):
             return ()

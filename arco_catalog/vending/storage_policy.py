@@ -106,7 +106,7 @@ def _amazons(region: str) -> frozenset[str]:
 
 
 def _is_one_of(url: str, endpoints: frozenset[str]) -> bool:
-    """Whether a URL is one of these endpoints."""
+    """Whether the normal form of a URL is one of these endpoints. An invalid URL is none."""
     try:
         return _normal(url) in endpoints
     except ValueError:

@@ -172,7 +172,7 @@ def read_answer(response: Response, role: str) -> SessionKeys:
 
 
 def _credential(config: AwsStorage, group: Sequence[Location], keys: SessionKeys, expires_ms: int) -> StorageCredential:
-    """Returns the keys of a session with the properties for clients."""
+    """Returns the credential for clients: the keys of a session, with the properties of the storage."""
     properties = {
         **config.client_properties,
         "s3.access-key-id": keys.access_key,

@@ -265,7 +265,7 @@ class Compaction:
             self.progress(self.stats)
 
     async def _add_tasks(self) -> None:
-        """Adds new versions of tasks to `system.tasks`."""
+        """Adds the newest versions of tasks to `system.tasks`, unless they are there."""
         table = self.system.open(tables.TASKS)
         paths = self.session.state.paths
         newest: dict[str, int] = {}

@@ -54,7 +54,7 @@ def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
 
 
 def _table_row(version: Version, document: Metadata) -> Row:
-    """Returns the row of a table's version."""
+    """Returns the row of a table's version: without metadata only what its commit states."""
     if isinstance(document, MissingMetadata):
         return {
             **version.columns,
@@ -92,7 +92,7 @@ def _default_fields(document: JsonObject, many: str, field: str, default: str) -
 
 
 def _view_row(version: Version, document: Metadata) -> Row:
-    """Returns the row of a view's version."""
+    """Returns the row of a view's version: without metadata only what its commit states."""
     if isinstance(document, MissingMetadata):
         return {**version.columns, "view_uuid": version.uuid, "metadata_gone": document.value}
     current = document.get("current-version-id")
@@ -112,7 +112,7 @@ def _view_row(version: Version, document: Metadata) -> Row:
 
 
 def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    """Yields the rows of snapshots that a version has added."""
+    """Yields the rows of snapshots that a version has added: without metadata only their ids."""
     shared = version.commit_columns
     if isinstance(document, MissingMetadata):
         for snapshot in version.added_snapshot_ids:
@@ -150,7 +150,7 @@ def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]
 
 
 def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    """Yields the rows of refs that a version has."""
+    """Yields the rows of refs that a version has; none without metadata."""
     if isinstance(document, MissingMetadata):
         return
     found: Mapping[str, JsonObject] = {
@@ -166,7 +166,7 @@ def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
-    """Yields the rows of columns that a version has."""
+    """Yields the rows of the columns in a version's schema."""
     schema = _current_schema(version, document)
     shared: Row = {
         **version.columns,

@@ -80,8 +80,8 @@ async def reset(context: RequestContext) -> Response:
 async def _with_new_credentials(
     context: RequestContext, session: Session, client_id: str | None, secret: str | None, *, rotate: bool
 ) -> Response:
-    """Changes the credentials of the principal in the path, and returns the response with them. A client id or secret
-    of None is generated or, for the client id, stays."""
+    """Changes the credentials of the principal in the path, and returns the response with them. Without a `secret` a
+    new one is generated; without a `client_id` the present one stays."""
     service = context.sessions.realm_service
     await session.head()  # rights first: the hash of a secret costs much time
     if client_id is not None:
