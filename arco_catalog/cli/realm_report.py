@@ -132,11 +132,12 @@ def _next(report: RealmReport) -> Sequence[str]:
         moved = "When commits at the source have ended, run again with --apply --refresh, in place of --compare."
         return [moved] if report.count(Result.DIFFERENT, Result.MISSING) else []
     if report.compared:
-        return ["All that has a counterpart is here, and equal."]
+        ahead = report.count(Result.COMMITTED_HERE)
+        return [f"All that has a counterpart is here, and equal{', but for what was committed here' if ahead else ''}."]
     if not report.apply and report.count(Result.WOULD_MAKE, Result.WOULD_REPLACE):
         return ["Nothing was written. To make it, add --apply."]
     if report.apply and report.count(Result.FAILED):
-        return ["Run the same command again to retry what failed."]
+        return ["Do what the reasons above name, then run the same command again: it retries what failed."]
     return []
 
 
