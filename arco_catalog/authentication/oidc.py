@@ -93,8 +93,8 @@ class OidcAuthenticator:
             await trusted.keys.close()
 
     async def _verify(self, token: str, unverified: UnverifiedToken, trusted: _TrustedIssuer) -> AuthenticationResult:
-        """Verifies the signature and the claims of an issuer's token, keeps the result and returns it. Raises
-        `NotAuthorized` and `Unavailable`."""
+        """Verifies the signature and the claims of an issuer's token, puts the result into the cache and returns it.
+        Raises `NotAuthorized` and `Unavailable`."""
         issuer, algorithm = trusted.issuer, unverified.header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in issuer.algorithms:
             raise NotAuthorized("The token is signed by an algorithm that is not allowed for its issuer")

@@ -79,7 +79,7 @@ def run(options: DelegationOptions) -> int:
 
 
 async def _serve(options: DelegationOptions) -> None:
-    """Serves purges until the process is stopped."""
+    """Runs the delegation service until the process is stopped."""
     hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
     certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
     metrics = metrics_of(options)

@@ -70,8 +70,8 @@ def run(catalog: CatalogOptions, options: RealmOptions) -> int:
 async def _work(
     catalog: CatalogOptions, options: RealmOptions, report: RealmReport, keep: Callable[[NewSecret], None]
 ) -> None:
-    """Compares or imports the realm: first what is of the whole realm, then of the catalogs. `keep` stores each new
-    secret."""
+    """Compares or imports the realm: first what belongs to the whole realm, then what belongs to its catalogs. `keep`
+    stores each new secret."""
     async with (
         open_session(catalog, "import", find_realm, DAY_MS, writes=options.apply) as (realm, session),
         open_foreign_server(options.url, options.token_file, catalog.environment) as server,

@@ -96,8 +96,8 @@ async def _at_server(url: str, options: ManagementOptions, query: LineageArgumen
 
 
 async def _with_collected(graph: JsonObject, source: Source, query: LineageArguments) -> JsonObject:
-    """Returns the graph with the edges of `system.lineage` that it has not; without them, and with a note, if they
-    can't be read."""
+    """Returns the graph with the edges of `system.lineage` that are not in it; if these can't be read, the graph as it
+    is, with a note."""
     entity = text(objects(graph, "nodes")[0], "entity")
     try:
         found = await asyncio.to_thread(read_collected, source, entity, query.direction, query.depth)

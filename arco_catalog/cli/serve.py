@@ -233,8 +233,8 @@ def _working(
 
 
 def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:
-    """Returns the delegation service that carries out purges; None without one. Raises `CliError` for invalid
-    variables."""
+    """Returns what hands purges to a delegation service; None if workers purge by themselves. Raises `CliError` for
+    invalid variables."""
     try:
         return delegate_from_env(options.environment, runtime)
     except ValueError as error:

@@ -122,7 +122,7 @@ def _directory_with_room(needed: int) -> Path:
 
 
 def _no_room(needed: int, where: str) -> CliError:
-    """Returns the error for a lack of space for metrics."""
+    """Returns the error for too little space for metrics."""
     return CliError(
         f"the metrics of these workers need {ceil(needed / (1 << 20))} MB in {where}; leave --metrics-port out, or "
         "start fewer --workers"

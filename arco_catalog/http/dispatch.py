@@ -193,7 +193,7 @@ class Dispatch:
         return catalog
 
     async def _read_body(self, context: RequestContext, route: Route, request: Request) -> None:
-        """Reads the JSON object in the body into the context. Raises the error of a body that is too slow."""
+        """Reads the JSON object in the body into the context. Raises the error for a body that arrives too slowly."""
         try:
             context.body, context.body_bytes = await request.json_object(context.options, optional=route.optional_json)
         except SlowBody as slow:

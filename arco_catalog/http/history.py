@@ -18,7 +18,7 @@ async def list_(context: RequestContext) -> Response:
 
 
 def _selection(context: RequestContext) -> HistoryFilter:
-    """Returns which operations the query selects."""
+    """Returns which operations the query selects. Raises `BadRequest` for an invalid query."""
     joined, name = context.query.one("namespace"), context.query.one("table")
     if not joined:
         if name is not None:

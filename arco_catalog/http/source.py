@@ -56,7 +56,8 @@ def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collectio
 
 
 def _claim(headers: Mapping[str, str]) -> JsonObject:
-    """Returns the source of a change that the headers state."""
+    """Returns the source of a change that the headers state. Raises `BadRequest` for incomplete, contradictory or
+    malformed ones."""
     run, task, user = (headers.get(name) for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER))
     if user is None:
         if run is None or task is None:

@@ -49,7 +49,7 @@ class TextFormatter(logging.Formatter):
     it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Formats a record as a line, and the lines of the exception."""
+        """Formats a record as a line, followed by the lines about its exception."""
         line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
         return "\n".join([line, *(f"  {_safe(line)}" for line in _exception_lines(record))])
 

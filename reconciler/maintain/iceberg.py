@@ -35,7 +35,7 @@ def check_version(version: str | None) -> None:
 
 
 def _version(spark: SparkContext) -> str | None:
-    """Returns the version of Iceberg in Spark's JVM; None if it has no version."""
+    """Returns the version of Iceberg in Spark's JVM; None if the JVM has no Iceberg."""
     jvm = spark._jvm
     assert jvm is not None
     build = jvm.org.apache.iceberg.IcebergBuild

@@ -101,7 +101,7 @@ def read_grant(context: DecodedRequest) -> GrantBody:
 
 
 def _grant_in(fields: Fields, separator: str) -> GrantBody:
-    """Reads a grant: privilege and securable."""
+    """Reads a grant: privilege and securable. Raises `BadRequest` for an invalid one."""
     at = fields.at
     kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
     if kind == "catalog":
