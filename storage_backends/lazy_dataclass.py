@@ -3,7 +3,7 @@
 `dataclasses.dataclass` compiles the methods of a class when its module is imported, which takes half a millisecond. A
 cold start imports 150 such classes, needs instances of a third of them, and compares or prints hardly any
 (docs/decisions/0012-cold-start.md). So the first instance compiles the constructor alone, and the first call of any
-other method all of them.
+other method compiles all of them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -54,7 +54,7 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     is_simple = _has_simple_constructor(plain, options)
 
     def copied() -> type[T]:
-        """Returns a class for the decorator of the library, which changes it, even if an interrupt ends it."""
+        """Returns a copy of the class: the library's decorator changes it, and may be interrupted."""
         return metaclass(plain.__name__, plain.__bases__, _without_fields(before, ()))
 
     def complete() -> None:

@@ -127,7 +127,7 @@ def _azure_token(domain: str) -> str:
 
 
 def _failed(kind: type[StoreError], why: str) -> StoreError:
-    """Returns the error for a lack of an access token."""
+    """Returns the error for a missing access token."""
     return kind(f"the secret cannot be read, because the library of its cloud got no access token: {why}")
 
 

@@ -107,7 +107,8 @@ def kept_snapshots(
 
 
 def _is_kept(name: str, ref: SnapshotRef, snapshots: Mapping[int, Snapshot], retention: Retention, now_ms: int) -> bool:
-    """Whether a ref is not too old by its own or the table's retention; main never is."""
+    """Whether a ref is kept: it is main, or its snapshot exists and is not too old by the ref's or the table's
+    retention."""
     if name == MAIN:
         return True
     snapshot = snapshots.get(ref["snapshot-id"])

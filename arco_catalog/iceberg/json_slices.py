@@ -100,7 +100,8 @@ class _Reader:
         return self._parse_part(data)
 
     def _begin(self, start: int) -> None:
-        """Opens a container at the bracket. Raises `ValueError` if it nests too deep."""
+        """Opens a container at the bracket. Raises `ValueError` if it nests too deep, or if other content is before the
+        first one."""
         if not self._open and self._data[:start].strip(_BLANK):
             raise ValueError(f"unexpected content before the first bracket of the JSON document, at position {start}")
         if len(self._open) == MAX_DEPTH:

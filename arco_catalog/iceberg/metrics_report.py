@@ -61,7 +61,7 @@ def _predicate(value: JsonValue) -> JsonValue:
 
 
 def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue:
-    """Validates a value by the check for the `type`."""
+    """Validates a value by the check for the `type` that it names."""
     kind = record(dict[str, Any], {"type": STRING})(value)["type"]
     if kind not in shapes:
         raise ShapeError(f"unknown expression {quoted(kind)}").inside("type")

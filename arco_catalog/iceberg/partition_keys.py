@@ -83,5 +83,5 @@ def dropped_columns(schemas: Mapping[int, Schema]) -> frozenset[int]:
 
 
 def _comparable(value: PartitionValue) -> Hashable:
-    """Returns a value by which equal partitions have equal keys: a float by the text, as NaN equals nothing."""
+    """Returns a value by which equal partitions have equal keys: a float as text, because NaN equals nothing."""
     return repr(value) if isinstance(value, float) else value

@@ -87,7 +87,7 @@ def _integer(bits: int) -> Callable[[str, JsonValue], bool]:
 
 
 def _float(_: str, value: JsonValue) -> bool:
-    """Whether a default is a float."""
+    """Whether a default is a number in the range of a float."""
     return isinstance(value, float) and abs(value) <= _MAX_FLOAT
 
 

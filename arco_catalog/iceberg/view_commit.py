@@ -256,7 +256,7 @@ class ViewDraft:
         return cast(JsonObject, self.metadata)
 
     def _refuse_lost_dialects(self) -> None:
-        """Rejects the request if the new version has no SQL dialect of the previous one, unless a property allows
+        """Rejects the request if the new version lacks an SQL dialect of the previous one, unless a property allows
         that."""
         if is_true(self.metadata["properties"], DROP_DIALECT_ALLOWED):
             return

@@ -79,7 +79,7 @@ async def _time_of(session: Session, listing: CommitRecord, commit: str, sequenc
 
 
 async def _past_head(session: Session, commit: str, sequence: int) -> RegistryState:
-    """Reads a past commit as HEAD. Raises `HistoryCollected` if it no longer exists."""
+    """Reads a past commit as HEAD. Raises `HistoryCollected` if it was collected, and `InternalError` if it is lost."""
     try:
         return await past_head(session.state, commit, session.hold)
     except (CommitStateUnknown, InternalError) as error:
@@ -215,7 +215,7 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
 
 
 def _collected(gone: SegmentGone) -> HistoryCollected:
-    """Returns the error for a time of which segments were deleted."""
+    """Returns the error for a time whose segments of the index were deleted."""
     return HistoryCollected(
         "The registry's history of the requested time no longer exists, as old segments of its index are "
         f"deleted: give a later time ({gone.message})"

@@ -118,7 +118,7 @@ def _service(catalog: Catalog) -> DeployedCatalog:
 
 
 def _registry(realm: Realm) -> DeployedCatalog:
-    """Returns a realm's registry as if it was a catalog."""
+    """Returns a realm's registry in the form of a catalog."""
     return DeployedCatalog(realm.registry.paths.state, lambda: realm.registry, realm.name, Owner.REALM)
 
 

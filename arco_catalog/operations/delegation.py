@@ -167,7 +167,7 @@ def _principal(session: Session) -> str:
 
 
 async def _head(session: Session) -> RegistryState:
-    """Returns HEAD of the catalog after the caller's rights are evaluated."""
+    """Returns HEAD of the catalog, and reads the caller's rights concurrently."""
     return await session.with_rights(session.state.head())
 
 

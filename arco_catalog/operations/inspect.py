@@ -106,7 +106,7 @@ async def _description(session: Session, entry: RelationEntry) -> JsonObject:
 
 
 def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, str]:
-    """Returns the entry of the name and the state; without one the newest tombstone. Raises `NoSuchTable`."""
+    """Returns the entry of a name, or else its newest tombstone, and the state. Raises `NoSuchTable` without either."""
     entry = find_relation(index, namespace, name)
     if entry is not None:
         return entry.json, "live" if entry.transaction is None else "in a transaction"
@@ -163,7 +163,7 @@ async def _last_slots(session: Session) -> tuple[Sequence[Listed], bool]:
 
 
 async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | None:
-    """Returns the JSON of a marker without a final slot that names the entity; None for any other."""
+    """Returns the JSON of a marker whose last slot, at `key`, is not final and names the entity; None for any other."""
     found = await session.state.read(key)
     if found is None:
         return None
@@ -181,7 +181,7 @@ async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | 
 
 
 async def _names(session: Session, slot: Slot, entity: str) -> bool:
-    """Whether the write set of a slot includes the entity, also by a transaction."""
+    """Whether the write set of a slot, or the transaction that it commits, includes the entity."""
     write_set = slot.write_set
     if entity in write_set.pointers or entity in write_set.marks:
         return True

@@ -104,7 +104,8 @@ class EventReader:
         return found
 
     def _within_limits(self, chosen: Sequence[EventEntry]) -> list[EventEntry]:
-        """Returns the first of these events that fit within the limits of number and bytes."""
+        """Returns the events up to the first that exceeds the limits of number and bytes, and leaves out any that is
+        too large by itself."""
         taken: list[EventEntry] = []
         for event in chosen:
             if event.stored.size > MAX_EVENT_BYTES:
@@ -164,7 +165,7 @@ async def _list_day(session: Session, day: date, pages: int) -> tuple[list[Event
 
 
 def _entry(stored: Listed, day: date) -> EventEntry:
-    """Returns an event by the stored object, with the tags in the object's name."""
+    """Returns the entry of a stored event, with the tags in its name."""
     name = stored.key.rpartition("/")[2].removesuffix(".json")
     return EventEntry(stored, name, tags_in(name), day)
 
@@ -207,7 +208,7 @@ def _grouped(events: Sequence[EventEntry], key: Callable[[EventEntry], object]) 
 
 
 def _ordered(of_day: list[EventEntry], times: Mapping[date, Sequence[int]]) -> list[EventEntry]:
-    """Orders the events of a day by how near they are to one of the times."""
+    """Returns the events of a day in order: the nearest to a time of that day first; without times the newest."""
     near = times.get(of_day[0].day, ())
 
     def distance(event: EventEntry) -> int:

@@ -200,7 +200,8 @@ class _DroppedLevel(_Level):
     __slots__ = ()
 
     async def visible(self, session: Session, head: RegistryState) -> _Level:
-        """Returns the level with only the entries that the caller may see."""
+        """Returns this listing without the tombstones of former namespaces, unless the caller may list the catalog's
+        tables."""
         if not session.is_restricted:
             return self
         lists = Privilege.TABLE_LIST

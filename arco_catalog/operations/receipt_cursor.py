@@ -82,8 +82,8 @@ class ReceiptCursor:
         return PastCommit(file, found)
 
     async def _read(self, file: MetadataFile) -> JsonObject | None:
-        """Returns the receipt for a metadata file, committed or else pending; None without one. Reads some in
-        advance."""
+        """Returns the receipt for a metadata file, committed or else pending; None without one. Reads the committed
+        receipts of the next files in advance."""
         if file.location not in self._committed:
             files = self._next_files(file)
             self._count(len(files))

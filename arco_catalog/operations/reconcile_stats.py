@@ -89,5 +89,5 @@ class ReconcileStats:
 
 
 def _cut(text: str) -> str:
-    """Returns a text up to `MAX_TEXT_LENGTH` characters."""
+    """Returns a text, cut after `MAX_TEXT_LENGTH` characters."""
     return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}..."

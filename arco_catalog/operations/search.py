@@ -138,8 +138,8 @@ class _Judge:
         await self.session.access.prepare(self.session.state, self.head, required)
 
     async def may_list(self, found: _Object) -> bool:
-        """Whether the caller may list an object: it has the privilege on the object itself, or on the namespace, and so
-        on all that is in it."""
+        """Whether the caller may list an object: it has the privilege on the object itself, or on its namespace if
+        privileges are inherited."""
         kind, namespace = found.kind, found.namespace
         if not self.session.access.inherits:
             return await self._holds(LISTS[kind], found.securable)

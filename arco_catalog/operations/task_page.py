@@ -186,6 +186,6 @@ def shown_task(listed: ListedTask) -> JsonObject:
 
 
 def _with_details(listed: ListedTask) -> JsonObject:
-    """Returns the JSON of a task with the payload and the details of the result."""
+    """Returns the JSON of a task, with the payload and the details of the result."""
     details = optional_text(listed.task.document, "result_extended")
     return {**shown_task(listed), "result-details": details, "payload": listed.task.payload}

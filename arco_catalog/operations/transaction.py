@@ -242,7 +242,7 @@ class Transaction(Mutation[TransactionReadSet]):
     # Cleaning up.
 
     async def _settle_lapsed(self) -> None:
-        """Settles intents of transactions of which the lease has ended."""
+        """Settles the intents of decided and lapsed transactions, of at most `CROWDED`."""
         await settle_lapsed(self.session, CROWDED)
 
     async def remove_own_intents(self) -> None:

@@ -40,8 +40,9 @@ SecurableKind = Kind | Literal["table-like", "policy"]
 
 @dataclass(frozen=True, slots=True)
 class Securable:
-    """The object on which a privilege is needed: the catalog, a namespace, or an object in that: by its `name`, by the
-    id of its `entity` and the name that it has now, or by the id alone if it was dropped and has no name any more."""
+    """The object on which a privilege is needed: the catalog, a namespace, or an object in a namespace. An object is
+    given by its `name`, by its id (`entity`) and the name that it has now, or by the id alone if it was dropped and has
+    no name any more."""
 
     namespace: Namespace = ()
     name: str | None = None

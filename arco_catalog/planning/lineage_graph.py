@@ -209,7 +209,8 @@ class _Search:
                 self._add_edge(event, history, source, target, written)
 
     def _add_edge(self, event: RunEvent, history: History, source: str, target: str, written: DatasetRef) -> None:
-        """Adds the edges of a run from a source to a target; of those by one job the best stays."""
+        """Adds the edges of a run from a source to a target. Of several by one job, a proven one stays, or else the
+        newest."""
         commits = self._query.commits.get(target, ())
         for match in edge_matches(event, written, history.started_ms, commits):
             self._graph.linked_runs.add(run_key(event))
@@ -270,7 +271,7 @@ def find_table(index: Index, dataset: DatasetRef, catalogs: Collection[str]) -> 
 
 
 def _table_at(index: Index, locations: Iterable[str]) -> Steps[GraphTable | None]:
-    """Returns the table that has one of these locations; None without one."""
+    """Returns the table or view that has one of these locations; None without one."""
     for location in dict.fromkeys(normal for each in locations if (normal := _normal(each)) is not None):
         yield Needs(holds=[location])
         for _, hold in [*index.holds_on(location)]:

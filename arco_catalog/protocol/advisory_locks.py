@@ -8,7 +8,6 @@ TIMEOUT_SECONDS = 5.0
 
 
 def _always() -> bool:
-    """Returns True."""
     return True
 
 

@@ -215,7 +215,7 @@ class CatalogAccess(RestrictedAccess):
         return found
 
     def _computed_standing(self, index: Index) -> Steps[RealmStanding]:
-        """Returns the caller's standing and the catalog's entity and version, or None."""
+        """Returns the caller's standing, and the catalog's entity and version; None for either that does not exist."""
         yield Needs(keys=[catalog_key(self._catalog)])
         catalog = find_catalog(index, self._catalog)
         standing = yield from standing_of(index, self.identity)

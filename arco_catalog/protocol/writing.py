@@ -32,7 +32,6 @@ def _write(session: Session, write: PlannedWrite) -> Write:
 
 
 async def _create(session: Session, key: str, body: bytes) -> None:
-    """Creates a record."""
     await session.state.create(key, body)
 
 

@@ -53,8 +53,6 @@ def reader_of(schema: JsonValue, part: JsonValue = None, skippers: Skippers | No
 
 
 def _union_reader(branches: Sequence[Read]) -> Read:
-    """Returns the reader of a union."""
-
     def read(data: bytes, place: int) -> tuple[object, int]:
         branch, start = read_branch(data, place)
         return branches[branch](data, start)
@@ -112,8 +110,6 @@ def _skipping_reader(skip: Skip) -> Read:
 
 
 def _array_reader(read_item: Read) -> Read:
-    """Returns the reader of an array."""
-
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: list[object] = []
         count, place = read_count(data, place)
@@ -128,8 +124,6 @@ def _array_reader(read_item: Read) -> Read:
 
 
 def _map_reader(read_value: Read) -> Read:
-    """Returns the reader of a map."""
-
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[str, object] = {}
         total = 0

@@ -185,8 +185,6 @@ def _sequence_skipper(skips: Sequence[Skip]) -> Skip:
 
 
 def _union_skipper(branches: Sequence[Skip]) -> Skip:
-    """Returns the skipper of a union."""
-
     def skip(data: bytes, place: int) -> int:
         branch, start = read_branch(data, place)
         return branches[branch](data, start)

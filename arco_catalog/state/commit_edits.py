@@ -155,7 +155,7 @@ def item_id(item: JsonValue) -> str | None:
 
 
 def _first_key(ref: JsonValue) -> str:
-    """Returns the first key of a segment by the reference."""
+    """Returns the first key in a reference to a segment. Raises `InternalError`."""
     match ref:
         case [_, str(first), *_]:
             return first

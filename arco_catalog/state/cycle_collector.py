@@ -47,7 +47,7 @@ class CycleCollector:
             gc.unfreeze()  # to the oldest generation, without a traversal
 
     def _freeze(self) -> None:
-        """Excludes all present objects from collections of cycles."""
+        """Excludes all present objects from collections of cycles; after `MAX_FREEZES` times it includes all again."""
         gc.freeze()  # moves all objects to a generation that is not traversed
         self.frozen += 1
         if self.frozen > MAX_FREEZES:

@@ -124,7 +124,7 @@ def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
 
 
 def _hash(key: str) -> bytes:
-    """Returns the stored form of a key."""
+    """Returns the hash of a key, as it is stored."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest().encode()
 
 

@@ -116,7 +116,7 @@ def _row(file: ContentFile, partition_types: Sequence[str]) -> tuple[object, ...
 
 
 def _file(row: Sequence[Any], partition: Partition, statistics: FileStatistics, sizes: Any) -> ContentFile:
-    """Returns a file from the packed row."""
+    """Unpacks a file from a row."""
     content, path, form, spec_id, size, number, file_number, status, snapshot_id, position, *others = row
     return ContentFile(
         _CONTENTS[content],

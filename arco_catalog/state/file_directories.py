@@ -230,7 +230,7 @@ def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]
 
 
 def _is_later(found: Found) -> bool:
-    """Whether the object is of a later version of the program."""
+    """Whether a later version of the program wrote the object."""
     try:
         document = loads(found.body)
     except MalformedJson:

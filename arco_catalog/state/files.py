@@ -141,7 +141,8 @@ class Files:
         return self._find_at(_parsed(location))
 
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
-        """Returns the store of a parsed location, and the key there. Rejects a location in no store of the catalog."""
+        """Returns the store of a parsed location, and the key there. Rejects a location in no store of the catalog, or
+        with an empty level, '.' or '..'."""
         if wanted.collapsed:
             raise BadRequest(
                 "The location of a file has an empty level, '.' or '..', and the catalog uses no such object: copy it "
@@ -283,7 +284,7 @@ class Files:
                 raise _no_such(location)
 
     async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Allocation) -> bytes:
-        """Unpacks a file and keeps it that was read, and returns its body. Raises `MetadataTooLarge`."""
+        """Unpacks a file that was read, keeps it in the cache, and returns its body. Raises `MetadataTooLarge`."""
         if len(raw) > self._max_bytes:
             raise self._too_large(location)
         body = raw

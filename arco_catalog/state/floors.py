@@ -64,7 +64,7 @@ def _without(gone: Floors, stored: Floors) -> Floors | None:
 
 
 async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | None]) -> None:
-    """Changes the floors of one object until the write is applied."""
+    """Changes the floors of one object, and tries again until the write is applied."""
     key = state.paths.floors(shard)
     await update_until_applied(state, key, partial(parse_floors, key), mutate, _encoded)
 

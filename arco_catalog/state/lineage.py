@@ -125,7 +125,7 @@ def _datasets(fields: Fields, field: str) -> tuple[Dataset, ...]:
 
 
 def _dataset(fields: Fields) -> Dataset:
-    """Reads a dataset, with the other names and the version."""
+    """Reads a dataset: the name, other names, and the version."""
     symlinks, version = _facet(fields, "symlinks"), _facet(fields, "version")
     identifiers = symlinks.optional("identifiers", list_of(OBJECT)) or []
     _refuse_more(f"{symlinks.at}.identifiers", len(identifiers), MAX_IDENTIFIERS)

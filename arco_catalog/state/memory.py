@@ -122,7 +122,7 @@ class _Share:
             raise
 
     def give_back(self, size: int, owner: str | None) -> None:
-        """Gives memory back, and grants it to the waiters that wait."""
+        """Gives memory back, and grants it to waiters. Unfreezes the cycle collector once no large share is in use."""
         self._add(-size, owner)
         if CYCLE_COLLECTOR.frozen and not any(share.used for share in _LARGE_SHARES):
             CYCLE_COLLECTOR.unfreeze()

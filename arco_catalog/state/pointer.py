@@ -165,7 +165,7 @@ class Pointer:
         return False if self.sequence - since <= len(recent) else None
 
     def _moved(self, move: str, changes: JsonObject) -> "Pointer":
-        """Returns the pointer after a move with this id, which is added to `recent`."""
+        """Returns the pointer after a move with this id, which is added to `recent`. A turn in it ends."""
         recent: list[JsonValue] = [move, *sequence(self.document, "recent")[: RECENT_MOVES - 1]]
         kept = {field: value for field, value in self.document.items() if field != "turn"}
         return Pointer({**kept, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}, None)

@@ -182,6 +182,6 @@ def _age(hint: Hint) -> tuple[int, str]:
 
 
 def _number(key: str) -> int:
-    """Returns the number of a task's version by the key; 0 for any other key."""
+    """Returns the number of a task's version in its key; 0 for any other key."""
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() else 0

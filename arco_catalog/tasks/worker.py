@@ -283,7 +283,7 @@ class Worker:
             _LOG.warning("the lease of %s was not given back, so other workers wait until it ends: %s", name, error)
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
-        """Executes a task in the lease, and records the result: success, failure, or when it runs again."""
+        """Executes a task within its lease, and records the result: success, failure, or when it runs again."""
         try:
             finished = await _while_leased(execution, executor.execute(execution))
         except LeaseLost:
@@ -347,7 +347,7 @@ class Worker:
             await self._remove_hint(task)
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
-        """Records that the task has failed for good."""
+        """Has the executor abandon the task, and records that it has failed for good."""
         _LOG.error("%s has failed, and no worker retries it: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)

@@ -66,8 +66,8 @@ class Importer:
             yield imported
 
     async def _import_batch(self, batch: Sequence[SourceTable]) -> Sequence[ImportResult]:
-        """Imports or plans some tables, and returns the results. Raises the last error if all failed by the catalog or
-        the store."""
+        """Imports or plans some tables, and returns the results. Raises the last error if all failed, and none by a
+        refusal."""
         if not batch:
             return ()
         done: Sequence[tuple[ImportResult, CatalogError | StoreError | None]]
@@ -94,7 +94,7 @@ class Importer:
             return ImportResult(table, Outcome.FAILED, str(failure)), failure
 
     async def _register(self, table: SourceTable) -> ImportResult:
-        """Registers a table under its name here, with the namespaces, unless it is here."""
+        """Registers a table or view under its name here, with its namespaces, unless it is registered already."""
         location = file_of(table)
         known, again = await self._find_here(table)
         if known is not None:

@@ -47,7 +47,7 @@ class S3Transport:
         return await exchange_bytes(self._pool, request.method, head, request.body)
 
     def _sign_read(self, credentials: Credentials, at_ms: int, key: str, headers: tuple[tuple[str, str], ...]) -> bytes:
-        """Signs a GET, of which signatures are cached."""
+        """Returns the signed head of a GET, which `_head_of_read` caches."""
         return self._sign(credentials, at_ms, Request("GET", key, dict(headers)))
 
     def _sign(self, credentials: Credentials, at_ms: int, request: Request) -> bytes:

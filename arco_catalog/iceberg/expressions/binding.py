@@ -89,7 +89,7 @@ class Binder:
         return _joined(sides, is_all=isinstance(expression, And))
 
     def _bind_predicate(self, predicate: Predicate) -> BoundFilter:
-        """Binds a predicate to the column; a constant if the result does not depend on values."""
+        """Binds a predicate to its column. Returns a constant if the result does not depend on values."""
         column = self._column(predicate.term)
         of_column, transform = type_name(column.type), predicate.term.transform
         if transform_name(transform) == "void":
@@ -184,7 +184,8 @@ def _joined(sides: tuple[BoundFilter, BoundFilter], *, is_all: bool) -> BoundFil
 
 
 def _unary(operation: Operation, column: Column, transform: str, of_term: str) -> Condition | Constant:
-    """Returns the condition of IS NULL, NOT NULL, IS NAN or NOT NAN; a constant if it is decided."""
+    """Returns the condition of IS NULL, NOT NULL, IS NAN or NOT NAN; a constant if all values have one result. Rejects
+    the last two for a type without NaN."""
     if operation in (Operation.IS_NAN, Operation.NOT_NAN):
         if not is_floating(of_term):
             raise BadRequest(f"{operation} cannot be used with the column {column.name[:200]!r}, which has no NaN")

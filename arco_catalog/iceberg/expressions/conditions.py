@@ -68,7 +68,7 @@ def decision(condition: Condition, type_name: str) -> Decision:
 
 
 def _met_by_null(operation: Operation) -> bool | None:
-    """Returns whether null meets the operation: False, or None for other operations."""
+    """Returns False for an operation that null does not meet, and None where engines differ."""
     return False if operation in UNMET_BY_NULL else None
 
 

@@ -63,7 +63,6 @@ def expression_json(expression: Expression) -> JsonValue:
 
 
 def _predicate_json(predicate: Predicate) -> JsonObject:
-    """Returns the JSON of a predicate."""
     written: JsonObject = {"type": predicate.operation.value, _TERM: _term_json(predicate.term)}
     if predicate.operation in SETS:
         written[_VALUES] = [literal.value for literal in predicate.literals]

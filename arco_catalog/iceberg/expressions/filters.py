@@ -67,11 +67,12 @@ class SpecFilter:
 
     @cached_property
     def _summaries_test(self) -> SummariesTest | bool:
-        """Returns a test whether a manifest may have matching files, by the summaries; True if every one may."""
+        """Returns a test whether the summaries of a manifest allow matching files; a constant if all have one
+        result."""
         return folded(self._tested, self._of_summaries, _all_or_any)
 
     def _of_summaries(self, predicate: BoundPredicate) -> SummariesTest | bool:
-        """Returns the test of summaries for one predicate."""
+        """Returns the test of summaries for one predicate; True if they have nothing about it."""
         tests = [*self._fields.summary_tests(predicate)]
         return _all_or_any(tests, True) if len(tests) > 1 else tests[0] if tests else True
 

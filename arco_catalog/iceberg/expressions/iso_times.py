@@ -96,7 +96,7 @@ def _offset_seconds(offset: str, text: str) -> int:
 
 
 def _match(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
-    """Matches a whole text. Raises `BadRequest`, which names `what` was expected."""
+    """Matches a whole text. Raises `BadRequest` that names the expected type, `what`."""
     found = pattern.fullmatch(text) if len(text) <= 64 else None
     if found is None:
         raise BadRequest(f"Cannot parse {text[:40]!r} as a {what}: expected ISO-8601")

@@ -62,7 +62,7 @@ def convert(literal: Literal, type_name: str) -> Bound:
 
 
 def _never(value: Value, base: str, type_name: str) -> None:
-    """Returns None: a literal of this type has no value of another."""
+    """Returns None: literals of this type have no conversion."""
     return None
 
 
@@ -136,7 +136,7 @@ def _from_bytes(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _equal_types(kind: str) -> Callable[[Value, str, str], Bound | None]:
-    """Returns the conversion to one type, which changes nothing."""
+    """Returns the conversion of a type to itself, which returns None for any other type."""
     return lambda value, base, type_name: value if base == kind else None
 
 

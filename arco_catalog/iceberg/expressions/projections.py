@@ -48,7 +48,7 @@ class Projections:
 
 
 def _weight(value: Value) -> int:
-    """Returns how many literals a value counts for by the length."""
+    """Returns how many literals a value counts for: more if it is long."""
     return 1 + len(value) // LITERAL_LENGTH if isinstance(value, str | bytes) else 1
 
 

@@ -113,7 +113,7 @@ def wrapped_value(transform: str, source_type: str) -> int | None:
 
 
 def _truncated_decimal(number: int, width: int, scale: int) -> Decimal:
-    """Returns a decimal, given by the unscaled number, truncated to a multiple of `width`."""
+    """Returns the decimal with this unscaled number, truncated to a multiple of `width`."""
     return Decimal(number - number % width).scaleb(-scale, EXACT)
 
 
@@ -133,7 +133,7 @@ def _time_transform(name: str, base: str) -> Transform:
 
 
 def _of_days(name: str, days: int) -> int:
-    """Returns the year, month or day since 1970 of a number of days."""
+    """Returns the years, months or days since 1970 of a number of days."""
     if name == "day":
         return days
     year, month, _ = year_month_day(days)

@@ -106,7 +106,7 @@ class _End(PurgeCancellation):
         self._statuses |= zip(tasks, await gather(*map(self._status, tasks)), strict=True)
 
     def _unread(self, index: Index) -> list[str]:
-        """Returns the ids of tasks of unfinished purges whose status was not read yet."""
+        """Returns the ids of tasks whose status was not read yet, of the first `MAX_NAMED` unfinished purges."""
         named = unfinished_purges(index)[:MAX_NAMED]
         return [str(each.task) for each in named if each.task not in self._statuses]
 
@@ -146,7 +146,7 @@ class _End(PurgeCancellation):
         )
 
     def _describe(self, tombstone: Tombstone) -> str:
-        """Describes an unfinished purge."""
+        """Returns the state of an unfinished purge in words."""
         table, task = dotted(tombstone.namespace, tombstone.name), tombstone.task
         if self._statuses.get(str(task)) is Status.FAILURE:
             again = f"arco tasks retry {task} --warehouse {self.entry.name}"

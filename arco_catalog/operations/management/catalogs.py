@@ -109,7 +109,7 @@ async def find_entry(session: Session, name: str, entity: str | None = None) -> 
 
 
 def _same_catalog(index: Index, name: str, entity: str) -> CatalogEntry:
-    """Returns the entry of a catalog. Raises `CatalogChanged` if the name belongs to another one now."""
+    """Returns the entry of a catalog. Raises `CatalogChanged` if no catalog or another one has the name now."""
     found = find_catalog(index, name)
     if found is None or found.entity != entity:
         raise CatalogChanged(f"Catalog {name} was removed or replaced just now: try again")

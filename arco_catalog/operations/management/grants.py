@@ -54,7 +54,7 @@ async def list_grants(session: Session, role: str) -> JsonObject:
 
 
 def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
-    """Returns the grants under a prefix, without those on dropped securables."""
+    """Returns the listing of the grants under a prefix, without those on dropped securables."""
     yield Needs(scans=[Scan(granted)])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted)]
     keys = [_key(each.kind)(each.namespace, each.name) for each in grants if each.name is not None]

@@ -75,8 +75,8 @@ async def describe_caller(session: Session) -> JsonObject:
 
 
 def _caller(index: Index, identity: Identity) -> Steps[JsonObject]:
-    """Returns the caller's principal and the roles that its token activates. Raises the errors of a principal without
-    rights."""
+    """Returns the JSON of the caller's principal and the roles that its token activates. Raises `UnknownPrincipal`, and
+    `Forbidden` for a principal that must rotate its credentials first."""
     standing = yield from standing_of(index, identity)
     if standing is None:
         raise no_such_principal()

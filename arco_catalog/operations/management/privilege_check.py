@@ -89,7 +89,7 @@ class _Batch:
         return {None: caller, **{name: await self._subject(name) for name in names}}
 
     async def _subject(self, name: str) -> _Subject | None:
-        """Returns the principal of this name with the roles and grants; None if it does not exist."""
+        """Returns the principal of this name, and the roles and grants that it has; None if it does not exist."""
         principal, entry = find_principal(self.realm_head.index, name), self.session.catalog.entry
         if principal is None or entry is None:
             return None

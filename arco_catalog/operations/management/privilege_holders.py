@@ -159,8 +159,8 @@ class _Page:
 
     @property
     def _flags(self) -> Sequence[bool]:
-        """The values of whether a principal runs the pipeline for which privileges are computed: both if a privilege is
-        reserved for the pipeline here, else False alone."""
+        """The values of `runs_pipeline` for which privileges are computed: both if a privilege is reserved for the
+        pipeline here, else False alone."""
         reserved = any(is_reserved(each, self.query.on.namespace) for each in self.query.privileges)
         return (False, True) if reserved else (False,)
 

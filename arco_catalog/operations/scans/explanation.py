@@ -95,7 +95,7 @@ def _refuse_number(predicate: BoundPredicate) -> None:
 
 
 def _count_manifest(counts: FileCounts, manifest: ManifestFile, matches: bool) -> None:
-    """Counts a manifest and the files, by whether it matches the filter."""
+    """Counts a manifest and the files in it, by whether it matches the filter."""
     live = manifest.live_files_count
     counts.manifests += 1
     counts.manifests_read += matches and live > 0
@@ -133,7 +133,7 @@ async def _count(
 
 
 def _may_match(filters: ScanFilter, manifest: ManifestFile) -> bool:
-    """Whether a manifest may have matching files, by the summaries. Raises `BadRequest` for an unknown spec."""
+    """Whether the summaries of a manifest allow matching files. Raises `BadRequest` for an unknown spec."""
     try:
         return filters.for_spec(manifest.partition_spec_id).manifest_may_match(manifest.partitions)
     except KeyError:

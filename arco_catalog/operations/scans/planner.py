@@ -105,8 +105,9 @@ class Planner:
                 self._deletes = None  # it refers to this object, and large cycles may not be collected for a while
 
     async def _plan(self, part: Range) -> PartPlan:
-        """Plans a part of the scan: reads its manifests, or only divides it if it is too large for one response. Raises
-        `InvalidToken` for a part that the scan does not have."""
+        """Plans a part of the scan: reads its manifests, or only divides it if it is too large for one response. Of a
+        whole scan with `min_rows`, it reads the first of these parts, too. Raises `InvalidToken` for a part that the
+        scan does not have."""
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
         lists = range(part.start.list, min(end, len(self._table.snapshots)))
         if not lists and part != WHOLE:
@@ -137,7 +138,8 @@ class Planner:
 
     @property
     def _part_weight(self) -> int:
-        """Returns how many bytes of manifests one part may have, by the length of the files' JSON."""
+        """Returns about how many entries of manifests one part may have: the fewer, the longer the JSON of a file
+        is."""
         task_bytes = TASK_BYTES + STATISTICS_BYTES * len(self._stats)
         return min(PART_WEIGHT, max(MIN_PART_WEIGHT, MAX_BYTES // task_bytes))
 
@@ -317,7 +319,7 @@ class Planner:
         return self._filter.for_spec(spec_id).partition_types
 
     def _may_match(self, file: ContentFile) -> bool:
-        """Whether a file may have matching rows, by the statistics."""
+        """Whether the statistics of a file allow matching rows."""
         return self._filter.for_spec(file.spec_id).file_may_match(file.statistics)
 
 

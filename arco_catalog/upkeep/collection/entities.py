@@ -110,8 +110,8 @@ class Entities:
         return walked
 
     async def _walk(self, entity: str, written_ms: int) -> WalkedEntity | None:
-        """Walks the commits of an entity, after moves that were sent before are fenced. None if it has none, or is not
-        named."""
+        """Walks the commits of an entity, after fencing moves that were sent before. Returns None if it has no pointer
+        or name, if a transaction creates it, and if the walk is not complete."""
         run = self._run
         key = run.paths.pointer(entity)
         found = await run.read(key)

@@ -75,7 +75,7 @@ class _OldestSlot:
     ms: int | None = None
 
     def add(self, ms: int) -> None:
-        """Notes the time of a slot that stays."""
+        """Notes the time of a slot that stays, if it is the oldest of them."""
         self.ms = ms if self.ms is None else min(self.ms, ms)
 
 

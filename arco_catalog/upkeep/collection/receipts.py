@@ -146,7 +146,7 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
 
 
 async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Collects committed receipts that are old enough, after raising the floor of each entity."""
+    """Collects the committed receipts that may be deleted, after raising the floor of each entity."""
     stored = await _read(run, batch)
     await _walk(run, entities, stored)
     may_go = await run.each(stored, lambda each: run.unless_unreadable(each.listed.key, _may_go(run, entities, each)))

@@ -50,7 +50,7 @@ async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -
 
 
 async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
-    """Whether a tombstone may go: the table is purged, or all its commits have receipts."""
+    """Whether a tombstone may be removed: the table is purged, all its commits have receipts, or it has no pointer."""
     if tombstone.state == PURGED:
         return True
     entity = tombstone.entity

@@ -71,7 +71,7 @@ class _Files:
             self.names[location] = ReachedFile(name, size)
 
     def remove(self, name: str) -> None:
-        """Removes a file by the name, if it is the table's own."""
+        """Removes the file with this name, if it is the table's own."""
         location = self.own(name)
         if location is not None:
             self.names.pop(location, None)

@@ -46,7 +46,7 @@ class PolicyReader:
         return policy if policy is not None and policy.enabled else None
 
     async def _policy(self, attached: AttachedPolicy, key: str) -> Policy | None:
-        """Returns an attached policy with the content; None if it no longer exists."""
+        """Reads an attached policy and the content; None if it no longer exists."""
         await load(self._sessions.session().state, self._index, Needs(keys=[key]))
         entry = find_policy(self._index, attached.namespace, attached.name)
         if entry is None:

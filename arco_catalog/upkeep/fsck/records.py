@@ -114,7 +114,8 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
 
 
 async def _examine_receipt(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks a receipt: its form, its key, and that no pending one names the current base."""
+    """Checks the form and the key of a receipt. Of a committed one, checks that the metadata file that it replaced is
+    not current, and has a receipt."""
     if examination.paths.is_lineage_event(key):
         return await _examine_lineage_event(examination, key)
     found = await examination.read(key)
@@ -144,7 +145,7 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
 
 
 async def _examine_lineage_event(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks that a lineage event can be read and has the name of the contents."""
+    """Checks that a lineage event can be read, and that its name is that of its contents."""
     found = await examination.read(key)
     if found is None:
         return []
@@ -197,7 +198,7 @@ async def _examine_transaction(examination: Examination, key: str) -> Sequence[F
 
 
 async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks the claim of a metadata file."""
+    """Checks the form and the key of the claim of a metadata file."""
     found = await examination.read(key)
     if found is None:
         return []

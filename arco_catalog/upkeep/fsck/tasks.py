@@ -172,7 +172,7 @@ class _Look:
         return []
 
     async def _examine_end(self, task: Task) -> Sequence[Finding]:
-        """Checks that the tombstone of an ended purge has ended with it."""
+        """Checks that an ended purge did not fail after its start, and that its tombstone ended with it."""
         tombstone = self._tombstone
         if tombstone is None or (task.status is Status.FAILURE and tombstone.state != PURGING):
             return []

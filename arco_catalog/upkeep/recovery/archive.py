@@ -130,7 +130,7 @@ class Archive:
 
     @classmethod
     def _checked(cls, file: Path) -> "Archive":
-        """Reads a whole archive, and compares it with the checksum."""
+        """Reads a whole archive, and compares it with the checksum in it. Rejects a corrupt one."""
         digest, objects, last = hashlib.sha256(), 0, b""
         members = _members(file)
         name, body, _ = next(members, ("", b"", 0))

@@ -160,7 +160,7 @@ async def _newest(session: Session, names: Sequence[str]) -> tuple[list[_Node], 
 
 
 async def _read(session: Session, name: str) -> tuple[str, _Node | None]:
-    """Reads a registry commit. Returns its key, and None if it is missing or corrupt."""
+    """Reads a registry commit. Returns its key and its node; None as the node if it is missing or corrupt."""
     key = session.state.paths.registry_commit(name)
     body = await session.state.read(key)
     try:
