@@ -283,25 +283,28 @@ HEAD = """\
 
 <!-- Made by `python -m tools.bounds`: do not edit. -->
 
-The table lists each format that the catalog reads from outside, who writes it, and how much of it is read before it is
-refused. An operator can change a limit by the variable in brackets behind it. The other limits of requests and answers
-are in [Operating](operating.md#limits).
+The table below lists each format that the catalog reads from outside, who writes it, and how much of it is read before
+it is refused. An operator can change a limit by the variable in brackets behind it. The other limits of requests and
+answers are in [Operating](operating.md#limits).
 
 | what | who writes it | bytes | values or records | depth | time |
 | --- | --- | --- | --- | --- | --- |
 """
 TAIL = f"""
-CloudEvents, notifications of buckets and files of Java properties are not read.
+The catalog does not read CloudEvents, notifications of buckets, and files of Java properties.
 
 ## What a process takes at most
 
-- **Values** are counted before a document is parsed, by its commas and opening brackets: {memory.VALUE_BYTES} bytes of
-  memory are taken for each, or by weight of its bytes if that is more ([memory](operating.md#memory-and-connections)).
-- **Requests** have {size_of(memory.REQUEST_MEMORY_BYTES)} together (`ARCO_REQUEST_MEMORY`), of which those of one
-  principal begin to use one part in {memory.OWNER_SHARE}. Tasks, collections and commands have
-  {size_of(memory.BACKGROUND_MEMORY_BYTES)}. Caches have {size_of(memory.CACHE_MEMORY_BYTES)} (`ARCO_CACHE_MEMORY`).
-- **One document that weighs more than its account** goes alone, with up to 400 MB beyond it. So the sum with the
-  defaults is 60 MB at rest, 420 MB of the accounts, and 400 MB for each account in which such a document is.
+- **Values of documents** are counted before a document is parsed, by its commas and opening brackets:
+  {memory.VALUE_BYTES} bytes of memory are taken for each, or by weight of its bytes if that is more
+  ([memory](operating.md#memory-and-connections)).
+- **All requests of a process** have {size_of(memory.REQUEST_MEMORY_BYTES)} of memory together
+  (`ARCO_REQUEST_MEMORY`), of which those of one principal begin to use at most
+  one part in {memory.OWNER_SHARE}. Tasks, collections and commands have
+  {size_of(memory.BACKGROUND_MEMORY_BYTES)} of memory. Caches have {size_of(memory.CACHE_MEMORY_BYTES)} (`ARCO_CACHE_MEMORY`).
+- **A document that weighs more than the whole memory of requests, or of tasks,** is read alone, with up to 400 MB
+  beyond it. So the sum with the defaults is 60 MB at rest, 420 MB for requests, tasks and caches, and 400 MB for each
+  of requests and tasks while such a document is read.
 - **The event loop** parses up to 64 KB itself; two threads parse all that is longer, in slices of
   {size_of(json_slices.SLICE_BYTES)} where a document has more than {json.MAX_CALL_VALUES:,} values or
   {size_of(json.MAX_CALL_BYTES)}. No string in such a document may be longer than
@@ -310,13 +313,14 @@ CloudEvents, notifications of buckets and files of Java properties are not read.
   as long as a request has memory for one.
   Python runs one thread at a time, and the loop waits for its turn more than once for each request: for
   {worker_threads.SWITCH_S * 1e3:.0f} ms, where Python's default is 5, and until the present call of a thread ends.
-- **A hostile table fails its own task**: what can't be read ends that with its reason, and other purges go on. They
-  read what tables name that have changed since the last purge: some 15 µs of CPU for each record. A version of a file
-  that can't be read is read once in a process. How much the readable files of one table name has no bound.
+- **A hostile table fails its own task**: an object that can't be read ends the purge of its table with a reason, and
+  other purges go on. These read the records of the tables that have changed since the last purge, which takes some
+  15 µs of CPU for each record. A version of a file that can't be read is read once in a process. How many files the
+  readable manifests of one table name has no bound.
 
-`make bench-hostile` sends the worst of each to a real server. It prints how long `/health` waits meanwhile, the longest
-step of the event loop in CPU time, by how much the loop was late, and the peak of memory. It fails where a step takes
-more than 100 ms, or the delay, the memory or an answer breaks its bound.
+`make bench-hostile` sends the worst document of each format to a real server. It prints how long `/health` waits
+meanwhile, the longest step of the event loop in CPU time, by how much the loop was late, and the peak of memory. The
+bench fails where a step takes more than 100 ms, or the delay, the memory or an answer breaks its bound.
 """
 
 

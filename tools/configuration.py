@@ -34,13 +34,13 @@ from the usual `AZURE_*` variables (see [Stores](stores.md)), for GCS stores the
 FUNCTIONS_HEAD = """\
 A function on Lambda has no options. It reads {shared} as `arco serve` does, with two exceptions: `ARCO_WAREHOUSE` must
 be set, and without `ARCO_METRICS_NAMESPACE` its metrics are in CloudWatch's namespace `ArcoCatalog` (if the variable is
-set and empty, there are none). It also reads these variables:"""
+set and empty, there are none). A function also reads these variables:"""
 STORES_HEAD = """
 ## Stores
 
-Every process that opens a store reads these variables. For S3 it also reads the usual `AWS_*` variables, and
-`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. With `AWS_REQUEST_CHECKSUM_CALCULATION=when_required` it sends
-no checksum with the objects that it writes to S3.
+Every process that opens a store reads these variables. For a store on S3 such a process also reads the
+usual `AWS_*` variables, and `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. With
+`AWS_REQUEST_CHECKSUM_CALCULATION=when_required` the process sends no checksum with the objects that it writes to S3.
 
 | variable | default | meaning |
 | --- | --- | --- |
@@ -48,7 +48,8 @@ no checksum with the objects that it writes to S3.
 AUTHENTICATION_HEAD = """
 ## Authentication
 
-The server and the functions read these. At most one of the variables with keys may be set.
+The server and the functions read these variables to authenticate callers. At most one of the variables with keys that
+sign tokens may be set.
 
 | variable | default | meaning |
 | --- | --- | --- |
@@ -56,7 +57,8 @@ The server and the functions read these. At most one of the variables with keys 
 VENDING_HEAD = """
 ## Credentials for engines
 
-The server and the functions read these ([Operating](locations.md#credentials-for-engines)).
+The server and the functions read these variables to give engines access to files
+([credentials for engines](locations.md#credentials-for-engines)).
 
 | variable | default | meaning |
 | --- | --- | --- |
@@ -64,7 +66,7 @@ The server and the functions read these ([Operating](locations.md#credentials-fo
 POLICY_HEAD = """
 ## Open Policy Agent
 
-The server and the functions read these ([Open Policy Agent](opa.md)).
+The server and the functions read these variables for a policy in [Open Policy Agent](opa.md).
 
 | variable | default | meaning |
 | --- | --- | --- |
@@ -72,7 +74,7 @@ The server and the functions read these ([Open Policy Agent](opa.md)).
 DELEGATION_HEAD = """
 ## Delegation
 
-Whatever works on tasks reads the first of these, and `arco delegation-service` the last three
+Every process that works on tasks reads the first six of these variables, and `arco delegation-service` the last four
 ([Delegation](delegation.md)).
 
 | variable | default | meaning |
