@@ -301,7 +301,8 @@ The catalog does not read CloudEvents, notifications of buckets, and files of Ja
 - **All requests of a process** have {size_of(memory.REQUEST_MEMORY_BYTES)} of memory together
   (`ARCO_REQUEST_MEMORY`), of which those of one principal begin to use at most
   one part in {memory.OWNER_SHARE}. Tasks, collections and commands have
-  {size_of(memory.BACKGROUND_MEMORY_BYTES)} of memory. Caches have {size_of(memory.CACHE_MEMORY_BYTES)} (`ARCO_CACHE_MEMORY`).
+  {size_of(memory.BACKGROUND_MEMORY_BYTES)} of memory. Caches have
+  {size_of(memory.CACHE_MEMORY_BYTES)} (`ARCO_CACHE_MEMORY`).
 - **A document that weighs more than the whole memory of requests, or of tasks,** is read alone, with up to 400 MB
   beyond it. So the sum with the defaults is 60 MB at rest, 420 MB for requests, tasks and caches, and 400 MB for each
   of requests and tasks while such a document is read.
