@@ -97,13 +97,22 @@ class _Runner:
         self._report.add(entry.kind, entry.label, result, reason)
 
     async def _namespace(self, entry: Entry) -> tuple[Result, str | None]:
-        """Makes a namespace in the target unless it is there. Returns the result and the reason."""
+        """Makes a namespace in the target if it is not there, or with `replace` sets the properties that differ from
+        the ones here. Others there may be the target's own, and remain. Returns the result and the reason."""
+        path = ("namespaces", self._target.joined(entry.namespace))
         try:
-            await self._api.get("namespaces", self._target.joined(entry.namespace))
+            there = mapping(await self._api.get(*path), "properties")
         except NotThere:
             body: JsonObject = {"namespace": [*entry.namespace], "properties": {**entry.properties}}
             return await self._make("namespaces", has="namespace", body=body), None
-        return Result.EQUAL, None
+        unequal = {name: value for name, value in entry.properties.items() if there.get(name) != value}
+        if not unequal:
+            return Result.EQUAL, None
+        names = ", ".join(f"property {name}" for name in sorted(unequal))
+        if not self._options.replace:
+            return Result.DIFFERENT, f"there differ, until --replace sets them: {names}"
+        made = await self._make(*path, "properties", has="updated", body={"removals": [], "updates": {**unequal}})
+        return self._replaced(made), names
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
         """Registers a table or view in the target if it is not there, or with `replace` if the same one is there with
@@ -124,7 +133,12 @@ class _Runner:
             more = "the same table, which --replace registers again" if same else "another table"
             return Result.DIFFERENT, f"{more}: there with the metadata file {location}, here {entry.metadata_location}"
         made = await self._make(*register, has="metadata", body={**body, "overwrite": True})
-        return Result.REPLACED if made is Result.MADE else Result.WOULD_REPLACE, None
+        return self._replaced(made), None
+
+    @staticmethod
+    def _replaced(made: Result) -> Result:
+        """Returns the result of a replacement, from that of its request."""
+        return Result.REPLACED if made is Result.MADE else Result.WOULD_REPLACE
 
     async def _make(self, *path: str, has: str, body: JsonObject) -> Result:
         """Sends the request that makes an object; without `apply` sends nothing. Returns the result."""

@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="of --to: register again what is there with another metadata file; what was committed there is lost",
+        help="of --to: register again what is there with another metadata file, where what was committed is lost, and "
+        "set the properties of namespaces that differ",
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="of --to: show this many lines of a kind")
     add_json(parser, "of --to: the report, as a JSON object")

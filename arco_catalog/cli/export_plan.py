@@ -7,15 +7,14 @@ from arco_catalog.cli.ls import all_items, entries_below
 from arco_catalog.cli.session import another
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.properties import may_be_set
 from arco_catalog.operations.listing import list_policies
-from arco_catalog.operations.namespaces import LOCATION, namespace_properties
+from arco_catalog.operations.namespaces import namespace_properties
 from arco_catalog.planning.names import format_identifier
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import relation_entry
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Namespace
-from arco_catalog.upkeep.source_tables import files_of
+from arco_catalog.upkeep.source_tables import copied_properties, files_of
 
 SYSTEM = ("system",)
 LEFT_OUT = "left-out"
@@ -69,10 +68,8 @@ async def _entries(session: Session, kind: str, levels: Namespace) -> AsyncItera
     match kind:
         case "namespace":
             found = await namespace_properties(session, levels)
-            properties = {name: value for name, value in found.items() if isinstance(value, str)}
-            kept = {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
-            yield Entry(kind, levels, properties=kept)
-            if any(name.startswith("arco.") for name in properties):
+            yield Entry(kind, levels, properties=copied_properties(found))
+            if any(name.startswith("arco.") for name in found):
                 yield Entry("governance", levels, reason=_GOVERNANCE)
             async for item in all_items(lambda paging: list_policies(session, levels, None, paging)):
                 if isinstance(item, dict):

@@ -79,13 +79,15 @@ def _add_realm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--secrets",
         metavar="FILE",
-        help="of a realm: add new secrets to this file, which you alone may read, rather than print them",
+        help="of a realm: add new secrets to this file, which you alone may read, rather than print them; the report "
+        "names principals without a line in it",
     )
     parser.add_argument("--compare", action="store_true", help="of a realm: change nothing, and show the differences")
     parser.add_argument(
         "--refresh",
         action="store_true",
-        help="of a realm: register tables again to which the source has committed since, and this catalog has not",
+        help="of a realm: take over later changes of the source: tables and views, unless this catalog has "
+        "committed to them, and properties of namespaces",
     )
 
 
@@ -121,8 +123,8 @@ def _run_realm(parsed: argparse.Namespace) -> int:
         parsed.parser.error("import realm takes --from URL, and no SOURCE")
     if parsed.properties or parsed.only or parsed.into:
         parsed.parser.error("-P, --only and --into are not for a realm, whose names remain as they are")
-    if parsed.compare and (parsed.apply or parsed.secrets or parsed.refresh):
-        parsed.parser.error("--compare changes nothing: leave out --apply, --refresh and --secrets")
+    if parsed.compare and (parsed.apply or parsed.refresh):
+        parsed.parser.error("--compare changes nothing: leave out --apply and --refresh")
     from arco_catalog.cli import import_realm
 
     options = import_realm.RealmOptions(

@@ -16,7 +16,7 @@ from arco_catalog.cli.realm_objects import Kind, RealmObject, read_catalogs, rea
 from arco_catalog.cli.realm_report import NewSecret, RealmReport, as_document, as_text
 from arco_catalog.cli.realm_tables import TableCopy, compare_tables, copy_tables
 from arco_catalog.cli.rest_source import RestSource
-from arco_catalog.cli.secrets_file import SecretsFile
+from arco_catalog.cli.secrets_file import SecretsFile, principals_in
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.upkeep.pace import Pace
 
@@ -28,7 +28,8 @@ FOREIGN = "the answer is none of Polaris's management API: does --from name the 
 class RealmOptions:
     """The options of `arco import realm`: the `url` of the source, a file with its token, the `catalogs` to import (all
     if empty), a file for secrets; whether to `apply` the plan, only to `compare`, and to `refresh` tables to which the
-    source has committed since; the `limit` of printed lines of one result."""
+    source has committed since; the `limit` of printed lines of one result. Without `apply` the file for secrets is only
+    read."""
 
     url: str
     token_file: str | None
@@ -81,10 +82,11 @@ async def _work(
         there = await read_realm(source, catalogs)
         here = await _read_here(api, catalogs)
         place = Destination(realm, session, api, catalog.environment)
-        copy = RealmCopy(place, report, keep, apply=options.apply, compare=options.compare)
+        kept = None if options.secrets is None else principals_in(options.secrets)
+        copy = RealmCopy(place, report, keep, kept, apply=options.apply, compare=options.compare)
         await copy.go_over([item for item in there if item.kind not in IN_CATALOGS], here)
         # A new catalog has a role already, with grants.
-        here = await _read_here(api, catalogs) if options.apply else here
+        here = await _read_here(api, catalogs) if options.apply else [*here, *copy.planned]
         await copy.go_over([item for item in there if item.kind in (Kind.CATALOG_ROLE, Kind.USE)], here)
         pace = Pace(session.runtime.now_ms)
 

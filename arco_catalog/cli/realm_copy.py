@@ -1,10 +1,11 @@
 """Makes the objects of a foreign realm in a realm here: principals, roles, catalogs and grants. What is here already is
 left as it is, so a run that was stopped is begun again by the same command."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from arco_catalog.authentication.secrets import Secrets, new_client_id, new_secret
 from arco_catalog.cli.counterparts import counterpart, differences
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.management import ApiClient
@@ -15,17 +16,20 @@ from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.environment import key_policy_from_env
 from arco_catalog.operations.management.catalogs import (
+    ADMIN_PRIVILEGES,
     CatalogRequest,
     list_catalogs,
     locations_of,
     overlaps,
 )
+from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, create_principal
 from arco_catalog.operations.realms import Realm, make_catalog
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.fields import mapping, string_map, text
-from arco_catalog.state.realm import EXTERNAL
+from arco_catalog.state.realm import CATALOG_ADMIN, EXTERNAL, SERVICE_ADMIN
+from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.vending.storage_config import parse_storage_config
 from arco_catalog.vending.storage_policy import StoragePolicy
 
@@ -43,19 +47,20 @@ class Destination:
 
 
 class RealmCopy:
-    """One run of an import of a realm, which adds its results to a report. `keep` takes the secret of a
-    principal that is made."""
+    """One run of an import of a realm, which adds its results to a report. `keep` takes the secret of a principal
+    before that is made. `kept` are the principals with secrets in the user's file, None without a file."""
 
     def __init__(
         self,
         place: Destination,
         report: RealmReport,
         keep: Callable[[NewSecret], None],
+        kept: Collection[str] | None,
         *,
         apply: bool,
         compare: bool,
     ) -> None:
-        self._place, self._report, self._keep = place, report, keep
+        self._place, self._report, self._keep, self._kept = place, report, keep, kept
         self._apply, self._compare = apply, compare
         self._absent: dict[Key, str] = {}
         """What will not be here, with the reason."""
@@ -63,6 +68,8 @@ class RealmCopy:
         """The securables that were not imported, by the catalog, the type and the levels of its name."""
         self.seen: set[tuple[str, ...]] = set()
         """The securables that the source has."""
+        self.planned: list[RealmObject] = []
+        """The first objects of the catalogs that a plan would make."""
 
     async def go_over(self, there: Sequence[RealmObject], here: Sequence[RealmObject]) -> None:
         """Compares objects of the source with what is here, and makes what is missing; or plans that."""
@@ -100,8 +107,12 @@ class RealmCopy:
         unequal = [*differences(there, ours)] if there.kind in _DESCRIBED else []
         if "type" in unequal:
             self._absent[there.kind, there.names] = f"the catalog {there} here is of another type"
+        reasons = [f"here differ: {', '.join(unequal)}"] if unequal else []
+        [name, *_] = there.names
+        if there.kind is Kind.PRINCIPAL and self._kept is not None and name not in {*self._kept, ROOT_PRINCIPAL}:
+            reasons.append(f"the file has no secret of it: if it is lost, `arco principals reset {name}` makes another")
         result = Result.DIFFERENT if unequal else Result.EQUAL
-        self._report.add(there.kind, str(there), result, f"here differ: {', '.join(unequal)}" if unequal else None)
+        self._report.add(there.kind, str(there), result, "; ".join(reasons) or None)
 
     async def _make(self, there: RealmObject) -> None:
         """Makes an object, or only checks, as far as that is possible without making it, that it can be made."""
@@ -118,6 +129,8 @@ class RealmCopy:
             return
         result = Result.MADE if self._apply else Result.WOULD_MAKE
         self._report.add(there.kind, str(there), result, None if self._apply else reason)
+        if there.kind is Kind.CATALOG:
+            self.planned += _first_objects(there.names[0])
 
     def _check_securable(self, grant: RealmObject) -> str | None:
         """Returns a doubt about a grant: the source does not list its securable. Raises `CliError` if the securable was
@@ -132,14 +145,13 @@ class RealmCopy:
         )
 
     async def _send(self, there: RealmObject) -> None:
-        """Makes an object here: a catalog directly, any other by a request to this realm's management API."""
+        """Makes an object here: a principal or catalog directly, any other by a request to this realm's management
+        API."""
         api, names, name = self._place.api, there.names, there.names[-1]
         entity: JsonObject = {"name": name, **there.document}
         match there.kind:
             case Kind.PRINCIPAL:
-                made = await api.send("POST", "principals", has="credentials", body={"principal": entity})
-                secret = mapping(made, "credentials")
-                self._keep(NewSecret(name, text(secret, "clientId"), text(secret, "clientSecret")))
+                await self._make_principal(there)
             case Kind.PRINCIPAL_ROLE:
                 await api.send("POST", "principal-roles", has="name", body={"principalRole": entity})
             case Kind.ASSIGNMENT:
@@ -157,6 +169,16 @@ class RealmCopy:
             case Kind.GRANT:
                 grants = ("catalogs", names[0], "catalog-roles", names[1], "grants")
                 await api.change("PUT", *grants, body={"grant": there.document})
+
+    async def _make_principal(self, there: RealmObject) -> None:
+        """Makes a principal after its secret is kept: a run that is killed in between leaves a secret without a
+        principal, for which the next run makes another, and no principal without a secret."""
+        entropy = SystemRuntime().entropy
+        client_id, secret = new_client_id(entropy), new_secret(entropy)
+        self._keep(NewSecret(there.names[0], client_id, secret))
+        credentials = NewCredentials(client_id, await Secrets(entropy).keep(secret))
+        session, properties = another(self._place.session), string_map(there.document, "properties")
+        await create_principal(session, there.names[0], properties, credentials, must_rotate=False)
 
     async def _check_catalog(self, there: RealmObject) -> None:
         """Raises `CatalogError` for a catalog that this realm may not have: by the operator's policy, by the locations
@@ -204,6 +226,15 @@ class RealmCopy:
 
 
 _DESCRIBED = (Kind.PRINCIPAL, Kind.PRINCIPAL_ROLE, Kind.CATALOG, Kind.CATALOG_ROLE)
+
+
+def _first_objects(catalog: str) -> Iterator[RealmObject]:
+    """Yields the first objects of a new catalog: the role that manages it, its use and its grants."""
+    yield RealmObject(Kind.CATALOG_ROLE, (catalog, CATALOG_ADMIN), {"properties": {}})
+    yield RealmObject(Kind.USE, (catalog, CATALOG_ADMIN, SERVICE_ADMIN))
+    for privilege in ADMIN_PRIVILEGES:
+        grant: JsonObject = {"type": "catalog", "privilege": privilege}
+        yield RealmObject(Kind.GRANT, (catalog, CATALOG_ADMIN, "catalog", privilege), grant)
 
 
 def _needed(source: RealmObject) -> Iterator[Key]:

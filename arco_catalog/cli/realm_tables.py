@@ -1,6 +1,6 @@
 """Imports, or compares, the namespaces, tables and views of one catalog for `arco import realm`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.cli.errors import CliError
@@ -9,13 +9,14 @@ from arco_catalog.cli.realm_report import RealmReport, Result
 from arco_catalog.cli.rest_source import RestSource
 from arco_catalog.cli.session import another
 from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.namespaces import namespace_properties, update_properties
 from arco_catalog.planning.names import format_identifier
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import namespace_entry
 from arco_catalog.state.index import Namespace
 from arco_catalog.upkeep.comparing import Standing, compare
 from arco_catalog.upkeep.importing import Importer
-from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable
+from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable, copied_properties
 
 OUTCOMES = {
     Outcome.REGISTERED: Result.MADE,
@@ -29,6 +30,7 @@ STANDINGS = {
     Standing.EQUAL: Result.EQUAL,
     Standing.AHEAD_HERE: Result.COMMITTED_HERE,
     Standing.MOVED: Result.DIFFERENT,
+    Standing.MADE_ANEW: Result.DIFFERENT,
     Standing.DIVERGED: Result.DIFFERENT,
     Standing.OTHER: Result.DIFFERENT,
     Standing.MISSING: Result.MISSING,
@@ -39,8 +41,8 @@ COMPARED = ("namespace", "table", "view")
 
 @dataclass(slots=True)
 class TableCopy:
-    """The import of what is in the catalog `name`, from `source`: whether to `apply` the plan, and to `refresh` tables
-    to which the source has committed since. It adds to `seen` what the source has, and to `failed` what was not
+    """The import of what is in the catalog `name`, from `source`: whether to `apply` the plan, and to `refresh`
+    objects that the source has changed since. It adds to `seen` what the source has, and to `failed` what was not
     imported, by the catalog, the type and the levels of its name."""
 
     name: str
@@ -63,7 +65,7 @@ async def copy_tables(session: Session, work: TableCopy, report: RealmReport, pr
     importer = Importer(lambda: another(session), work.source.properties_of, apply=work.apply, refresh=work.refresh)
     try:
         async for namespace in work.source.namespaces():
-            made = await _copy_namespace(importer, namespace, work, report)
+            made = await _copy_namespace(session, importer, namespace, work, report)
             work.note("namespace", namespace, failed=not made)
             progress()
         async for imported in importer.run(work.source.tables()):
@@ -75,17 +77,55 @@ async def copy_tables(session: Session, work: TableCopy, report: RealmReport, pr
         report.add("tables", format_identifier((work.name,)), Result.FAILED, str(error))
 
 
-async def _copy_namespace(importer: Importer, namespace: Namespace, work: TableCopy, report: RealmReport) -> bool:
-    """Makes a namespace, or plans it, and returns whether that can be."""
+async def _copy_namespace(
+    session: Session, importer: Importer, namespace: Namespace, work: TableCopy, report: RealmReport
+) -> bool:
+    """Makes a namespace, or gives one that is here the properties of the source if the work refreshes; or plans that.
+    Returns whether the namespace is, or would be, here."""
     name, made = format_identifier((work.name, *namespace)), len(importer.namespaces)
     try:
         await importer.import_namespace(namespace)
     except CatalogError as error:
         report.add("namespace", name, Result.FAILED, str(error))
         return False
-    new = Result.MADE if work.apply else Result.WOULD_MAKE
-    report.add("namespace", name, new if len(importer.namespaces) > made else Result.EQUAL)
+    if len(importer.namespaces) > made:
+        report.add("namespace", name, Result.MADE if work.apply else Result.WOULD_MAKE)
+        return True
+    try:
+        there = copied_properties(await work.source.properties_of(namespace))
+        result, reason = await _properties(session, namespace, there, work)
+    except CatalogError as error:
+        result, reason = Result.FAILED, str(error)
+    report.add("namespace", name, result, reason)
     return True
+
+
+async def _properties(
+    session: Session, namespace: Namespace, there: Mapping[str, str], work: TableCopy
+) -> tuple[Result, str | None]:
+    """Gives a namespace the properties that it has at the source, if the work refreshes; or plans that. Returns the
+    result and the reason."""
+    unequal = await _unequal(session, namespace, there)
+    if not unequal:
+        return Result.EQUAL, None
+    if not work.refresh:
+        return Result.DIFFERENT, f"{_differ(unequal)}; --refresh takes them over"
+    if work.apply:
+        removals = [name for name in unequal if name not in there]
+        updates = {name: there[name] for name in unequal if name in there}
+        await update_properties(another(session), namespace, removals, updates)
+    return Result.REPLACED if work.apply else Result.WOULD_REPLACE, f"properties: {', '.join(unequal)}"
+
+
+async def _unequal(session: Session, namespace: Namespace, there: Mapping[str, str]) -> Sequence[str]:
+    """Returns the names of the properties in which a namespace differs from that of the source, which has the
+    properties `there`; sorted."""
+    here = copied_properties(await namespace_properties(another(session), namespace))
+    return sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+
+
+def _differ(properties: Sequence[str]) -> str:
+    return f"here differ: {', '.join(f'property {name}' for name in properties)}"
 
 
 def _add(imported: ImportResult, catalog: str, report: RealmReport) -> None:
@@ -109,11 +149,8 @@ async def compare_tables(
     try:
         async for namespace in source.namespaces():
             there.add(("namespace", namespace))
-            known = another(session)
-            head = await known.state.head()
-            found = await namespace_entry(known.state, head.index, namespace)
-            result = Result.MISSING if found is None else Result.EQUAL
-            report.add("namespace", format_identifier((name, *namespace)), result)
+            result, reason = await _compare_namespace(session, namespace, source)
+            report.add("namespace", format_identifier((name, *namespace)), result, reason)
         async for table in source.tables():
             there.add((table.kind, (*table.namespace, table.name)))
             compared = await compare(another(session), table)
@@ -128,3 +165,13 @@ async def compare_tables(
     async for kind, levels in entries_below(session):
         if kind in COMPARED and (kind, levels) not in there:
             report.add(kind, format_identifier((name, *levels)), Result.ONLY_HERE)
+
+
+async def _compare_namespace(session: Session, namespace: Namespace, source: RestSource) -> tuple[Result, str | None]:
+    """Compares a namespace of the source with the one here, and returns the result and the reason."""
+    known = another(session)
+    head = await known.state.head()
+    if await namespace_entry(known.state, head.index, namespace) is None:
+        return Result.MISSING, None
+    unequal = await _unequal(session, namespace, copied_properties(await source.properties_of(namespace)))
+    return (Result.DIFFERENT, _differ(unequal)) if unequal else (Result.EQUAL, None)

@@ -2,10 +2,13 @@
 
 import os
 import stat
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
 
 from arco_catalog.cli.errors import CliError, describe_os_error
 from arco_catalog.cli.realm_report import NewSecret
-from arco_catalog.iceberg.json import dumps
+from arco_catalog.iceberg.json import dumps, loads
 
 
 class SecretsFile:
@@ -35,3 +38,21 @@ class SecretsFile:
     def close(self) -> None:
         """Closes the file."""
         os.close(self._descriptor)
+
+
+def principals_in(path: str) -> Collection[str]:
+    """Returns the principals whose credentials a file has; none without a file. Raises `CliError` if it can't be
+    read."""
+    try:
+        lines = Path(path).read_bytes().splitlines()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise CliError(f"the file with secrets was not read: {describe_os_error(error)}") from error
+    found: set[str] = set()
+    for line in lines:
+        with suppress(ValueError):  # a part of a line, of a run that was stopped
+            document = loads(line)
+            if isinstance(document, dict) and isinstance(name := document.get("principal"), str):
+                found.add(name)
+    return found

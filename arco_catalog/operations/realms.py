@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # a server whose catalogs vend nothing must not import it
 
 MAX_OPEN = 256
 """Maximum number of open catalogs of a realm in a process; one more replaces the one that was opened first."""
-_ALLOWING = "the operator allows others by --allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
+_ALLOWING = "the operator allows others by --allowed-location of the server or command, or ARCO_ALLOWED_LOCATIONS"
 
 
 @dataclass(frozen=True, slots=True)

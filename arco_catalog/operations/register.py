@@ -37,6 +37,9 @@ from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile, Pointer
 
+_SAME = "rename that one if it is the same under its old name (`arco rename`), else drop it first"
+"""The advice if another relation has the location of the one to register, which can't be chosen."""
+
 
 async def register_table(
     session: Session, namespace: Namespace, name: str, metadata_location: str, overwrite: bool
@@ -58,15 +61,19 @@ def table_registration(
     return _Register(session, TABLES, namespace, name, metadata_location, overwrite)
 
 
-async def register_view(session: Session, namespace: Namespace, name: str, metadata_location: str) -> Answer:
-    """Registers a view, as a new entity, with an existing metadata file, and returns the view's state. Raises the
-    errors of `register_table` without `overwrite`."""
-    return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))
+async def register_view(
+    session: Session, namespace: Namespace, name: str, metadata_location: str, overwrite: bool = False
+) -> Answer:
+    """Registers a view, as a new entity, with an existing metadata file, and returns the view's state. With `overwrite`
+    the same commit drops a view that has the name. Raises the errors of `register_table`."""
+    return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite))
 
 
-def view_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> NamedChange:
+def view_registration(
+    session: Session, namespace: Namespace, name: str, metadata_location: str, *, overwrite: bool = False
+) -> NamedChange:
     """Returns `register_view` as a mutation that can be planned without a write, as `table_registration`."""
-    return _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False)
+    return _Register(session, VIEWS, namespace, name, metadata_location, overwrite)
 
 
 class _Register(NamedChange):
@@ -117,8 +124,8 @@ class _Register(NamedChange):
         )
 
     def _replaced(self, index: Index) -> RelationEntry | None:
-        """Returns the entry of the table that this register replaces; None without `overwrite`, or if no table has the
-        name."""
+        """Returns the entry of the table or view that this register replaces; None without `overwrite`, or if none of
+        the kind has the name."""
         return find_kind(index, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
@@ -180,7 +187,7 @@ class _Register(NamedChange):
         locations = {(place := allowed.check(location)).normal: place for location in named}
         but = [] if replaced is None else [replaced.entity]
         yield from check_choice(self.context, index, [*locations.values()], self.namespace)
-        yield from refuse_overlap(self.context, index, locations.values(), but=but)
+        yield from refuse_overlap(self.context, index, locations.values(), but=but, advice=_SAME)
         yield from refuse_folders(self.context, index, locations.values(), self.namespace)
         return [*locations.values()]
 

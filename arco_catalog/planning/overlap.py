@@ -38,10 +38,12 @@ def refuse_overlap(
     *,
     but: Sequence[str] = (),
     fresh: str | None = None,
+    advice: str = "choose another location",
 ) -> Steps[None]:
-    """Raises `BadRequest` if an entity that is not in `but` holds a location that equals, contains or is inside one of
-    these, and `PendingTransaction` if that hold is an intent. If the operator allows overlaps, only dropped tables that
-    are being purged count. `fresh` is an entity id that this request generated (see `overlapping`)."""
+    """Raises `BadRequest`, with `advice`, if an entity that is not in `but` holds a location that equals,
+    contains or is inside one of these, and `PendingTransaction` if that hold is an intent. If the operator allows
+    overlaps, only dropped tables that are being purged count. `fresh` is an entity id that this request generated (see
+    `overlapping`)."""
     purging_only = context.allow_location_overlap
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh, purging_only=purging_only)
@@ -54,7 +56,7 @@ def refuse_overlap(
             holding = yield from _described(context, index, holder)
             raise BadRequest(
                 f"Location {location.uri} overlaps the location of {holding}: tables and views may not share a "
-                "folder, so choose another location"
+                f"folder, so {advice}"
             )
 
 

@@ -267,7 +267,7 @@ class AllowedLocations:
 
     prefixes: Sequence[Location]
     forbidden: Sequence[Location]
-    advice: str = "set --allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
+    advice: str = "set --allowed-location of the server or command, or ARCO_ALLOWED_LOCATIONS"
 
     def check(self, text: str) -> Location:
         """Reads a location, and returns it if a table may have it. Raises `BadRequest` otherwise."""

@@ -16,6 +16,7 @@ class Standing(StrEnum):
     EQUAL = "equal"
     AHEAD_HERE = "committed here"
     MOVED = "moved at the source"
+    MADE_ANEW = "made anew at the source"
     DIVERGED = "diverged"
     MISSING = "missing"
     OTHER = "another table"
@@ -56,8 +57,13 @@ async def compare(session: Session, table: SourceTable) -> Comparison:
         return found(Standing.EQUAL)
     if location == registered:
         return found(Standing.AHEAD_HERE, "this catalog has committed to it since the import")
-    if registered is None or (table.uuid is not None and entry.uuid is not None and table.uuid != entry.uuid):
+    if registered is None:
         return found(Standing.OTHER, "the one here was not imported from the source")
+    if table.uuid is not None and entry.uuid is not None and table.uuid != entry.uuid:
+        anew = f"at the source another {table.kind} has the name now, as after a drop and a create"
+        if current == registered:
+            return found(Standing.MADE_ANEW, anew)
+        return found(Standing.DIVERGED, f"{anew}, and this catalog has committed to the one here")
     if current == registered:
         return found(Standing.MOVED, "the source has committed to it since the import")
     return found(Standing.DIVERGED, "both catalogs have committed to it since the import")

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import suppress
 
 from arco_catalog.iceberg.errors import AlreadyExists, CatalogError, Refusal
-from arco_catalog.iceberg.properties import may_be_set
 from arco_catalog.operations.named_change import NamedChange
-from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
+from arco_catalog.operations.namespaces import create_namespace, namespace_creation
 from arco_catalog.operations.register import register_table, register_view, table_registration, view_registration
 from arco_catalog.planning.names import Identifier, dotted
 from arco_catalog.protocol.catalog import Session
@@ -19,23 +18,29 @@ from arco_catalog.state.index import Namespace
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.upkeep.comparing import Standing, compare
 from arco_catalog.upkeep.rehearsal import Rehearsal
-from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable, file_of
+from arco_catalog.upkeep.source_tables import ImportResult, Outcome, SourceTable, copied_properties, file_of
 from storage_backends import StoreError
 
 AT_ONCE = 8
 """Tables that are read and registered concurrently. Their commits to the registry are grouped."""
 
 PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
-Prepared = ImportResult | tuple[Rehearsal, bool] | CatalogError | StoreError
+Prepared = ImportResult | tuple[Rehearsal, str | None] | CatalogError | StoreError
 """What a plan has found about a table: its result, if it is here already; else the rehearsal of its registration, and
-whether that replaces the table that is here; or the error by which it can't be registered."""
+the reason if that replaces the table that is here; or the error by which it can't be registered."""
+
+_LOSING = "to take the source's, drop the one here without purge, which loses the commits made here; then import again"
+_AGAIN = "`arco import realm --refresh` replaces the one here; else drop it without purge, then import again"
+ADVICE = {Standing.DIVERGED: _LOSING, Standing.MOVED: _AGAIN, Standing.MADE_ANEW: _AGAIN}
+"""The advice about a table that is not as at the source."""
 
 
 class Importer:
     """One run of an import. `session` returns a new session for each step. `properties_of` returns the properties that
     a namespace to create has in the source. Its location is left out, so that tables created in it later lie in this
-    catalog's own folder. With `refresh` a table to which the source has committed since its import, and this catalog
-    has not, is registered again from its present metadata file, as a new table."""
+    catalog's own folder. With `refresh` a table or view to which the source has committed since its import, or which it
+    has made anew, and to which this catalog has not committed, is registered again from its present metadata file, as a
+    new one."""
 
     def __init__(
         self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool, refresh: bool = False
@@ -103,16 +108,14 @@ class Importer:
             if table.namespace not in self._known_namespaces:
                 await self._rehearse(table)
                 await self._create_namespaces(table.namespace)
-            if table.view:
-                await register_view(self._session(), table.namespace, table.name, location)
-            else:
-                await register_table(self._session(), table.namespace, table.name, location, overwrite=again)
+            register = register_view if table.view else register_table
+            await register(self._session(), table.namespace, table.name, location, overwrite=again is not None)
         except AlreadyExists:
             known, _ = await self._find_here(table)
             if known is None:
                 raise
             return known
-        return ImportResult(table, Outcome.REGISTERED_AGAIN if again else Outcome.REGISTERED)
+        return ImportResult(table, Outcome.REGISTERED if again is None else Outcome.REGISTERED_AGAIN, again)
 
     async def import_namespace(self, namespace: Namespace) -> None:
         """Creates a namespace with those around it, or only plans that without `apply`, as for a table in it. Raises
@@ -148,10 +151,8 @@ class Importer:
                 self.namespaces.append(namespace)
 
     async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns the properties that a namespace has in the source catalog, as far as users may set them. The location
-        and governance properties are left out: they are this catalog's own."""
-        properties = await self._properties_of(namespace)
-        return {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
+        """Returns the properties of a namespace of the source that its copy has."""
+        return copied_properties(await self._properties_of(namespace))
 
     # The same without `apply`: planned, not written.
 
@@ -164,7 +165,7 @@ class Importer:
                 known, again = await self._find_here(table)
                 if known is not None:
                     return known
-                rehearsal = Rehearsal(self._registration(table, overwrite=again), head)
+                rehearsal = Rehearsal(self._registration(table, overwrite=again is not None), head)
                 await rehearsal.prepare()
             except (CatalogError, StoreError) as failure:
                 return failure
@@ -175,9 +176,8 @@ class Importer:
     def _registration(self, table: SourceTable, *, overwrite: bool) -> NamedChange:
         """Returns the change that would register a table, without committing it."""
         location, place = file_of(table), (self._session(), table.namespace, table.name)
-        if table.view:
-            return view_registration(*place, location)
-        return table_registration(*place, location, overwrite=overwrite)
+        register = view_registration if table.view else table_registration
+        return register(*place, location, overwrite=overwrite)
 
     async def _plan(self, table: SourceTable, prepared: Prepared) -> ImportResult:
         """Returns what registering a table would do, after the tables before it."""
@@ -199,7 +199,7 @@ class Importer:
             del self.namespaces[count:]
             raise
         self._planned_files[name] = location
-        return ImportResult(table, Outcome.WOULD_REGISTER_AGAIN if again else Outcome.WOULD_REGISTER)
+        return ImportResult(table, Outcome.WOULD_REGISTER if again is None else Outcome.WOULD_REGISTER_AGAIN, again)
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
         """Plans a namespace, if it is missing."""
@@ -215,22 +215,23 @@ class Importer:
             self._planned = await self._session().state.head()
         return self._planned
 
-    async def _find_here(self, table: SourceTable) -> tuple[ImportResult | None, bool]:
+    async def _find_here(self, table: SourceTable) -> tuple[ImportResult | None, str | None]:
         """Returns the result for a table that is here already, with the same current file or by an import of it; else
-        None, and whether the registration replaces the table that is here, because this run refreshes tables. Another
-        kind of object with the name makes the registration fail later. Raises `AlreadyExists` if another table has the
-        name."""
+        None, and why the registration replaces the table that is here if it does, because this run refreshes tables.
+        Another kind of object with the name makes the registration fail later. Raises `AlreadyExists` if the table here
+        is another one, or in another state."""
         found = await compare(self._session(), table)
         if found.standing is Standing.EQUAL:
-            return ImportResult(table, Outcome.ALREADY), False
+            return ImportResult(table, Outcome.ALREADY), None
         if found.standing is Standing.AHEAD_HERE:
-            return ImportResult(table, Outcome.ALREADY, "this catalog has committed to it since"), False
+            return ImportResult(table, Outcome.ALREADY, "this catalog has committed to it since"), None
         if found.here is None:
-            return None, False
-        is_same = table.uuid is not None and table.uuid == found.uuid_here
-        if self._refresh and found.standing is Standing.MOVED and is_same and not table.view:
-            return None, True
+            return None, None
+        certain = table.uuid is not None and found.uuid_here is not None
+        if self._refresh and found.standing in (Standing.MOVED, Standing.MADE_ANEW) and certain:
+            return None, found.reason
+        advice = ADVICE.get(found.standing, "drop or rename the one here, then import again")
         raise AlreadyExists(
-            f"this catalog has another {table.kind} {dotted(table.namespace, table.name)}, whose metadata file is "
-            f"{found.here}. Drop or rename that {table.kind}, then import again"
+            f"{found.reason}: the {table.kind} {dotted(table.namespace, table.name)} of this catalog has the metadata "
+            f"file {found.here}; {advice}"
         )

@@ -1,9 +1,12 @@
 """The tables in the source of an import, their metadata files, and the outcome of the import of one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.properties import may_be_set
+from arco_catalog.operations.namespaces import LOCATION
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.state.entries import RelationEntry
@@ -63,6 +66,16 @@ def file_of(table: SourceTable) -> str:
         raise BadRequest("The table is in no namespace: choose one with --into")
     text = table.metadata_location
     return Location.parse(f"file://{text}" if text.startswith("/") else text).uri
+
+
+def copied_properties(properties: Mapping[str, object]) -> Mapping[str, str]:
+    """Returns the properties of a namespace that a copy of it in another catalog has: the texts that users may set.
+    The location and governance properties are left out: they are each catalog's own."""
+    return {
+        name: value
+        for name, value in properties.items()
+        if isinstance(value, str) and name != LOCATION and may_be_set(name)
+    }
 
 
 async def files_of(session: Session, entry: RelationEntry) -> tuple[str, str | None]:

@@ -91,6 +91,27 @@ async def test_a_second_server_gets_tables_and_views_once(tmp_path: Path) -> Non
         assert (again["counts"]["made"], again["counts"]["equal"]) == (0, 5)
 
 
+async def test_properties_of_a_namespace_that_differ_there_are_named_and_replaced(tmp_path: Path) -> None:
+    store = f"file:{tmp_path}/lake"
+    async with serving(store, "--quiet") as server:
+        await fill(server)
+    async with serving(f"file:{tmp_path}/other", "--quiet", "--allowed-location", f"file://{tmp_path}/lake") as other:
+        made = {"namespace": ["sales"], "properties": {"comment": "old", "their": "own"}}
+        assert (await other.call("POST", "/v1/arco/namespaces", made))[0] == 200
+        to = ("export", "--store", store, "--to", other.uri, "--to-warehouse", "arco", "--apply", "--json")
+
+        async def namespace(*options: str) -> Any:
+            report = json.loads((await arco(*to, *options)).out)
+            [line] = (each for each in report["objects"] if each["kind"] == "namespace" and each["name"] == "sales")
+            return line["result"], line["reason"]
+
+        assert await namespace() == ("different", "there differ, until --replace sets them: property comment")
+        assert await namespace("--replace") == ("replaced", "property comment")
+        assert await namespace() == ("equal", None)
+        there = (await other.call("GET", "/v1/arco/namespaces/sales"))[1]["properties"]
+        assert (there["comment"], there["their"]) == ("c", "own")
+
+
 async def test_a_failure_at_the_other_server_is_a_line_and_the_rest_goes_on(tmp_path: Path) -> None:
     store = f"file:{tmp_path}/lake"
     async with serving(store, "--quiet") as server:

@@ -113,7 +113,7 @@ def test_a_table_that_moved_on_over_there_is_reported_and_the_others_go_on(
     for more in ([], ["--apply"]):
         report = imported(capsys, store, tmp_path, *sql(tmp_path), *more, code=1)
         assert results(report) == [("a.t", "failed"), ("a.u", "already registered")]
-        assert "this catalog has another table a.t, whose metadata file is" in json.dumps(report)
+        assert "the table a.t of this catalog has the metadata file" in json.dumps(report)
 
 
 async def test_a_table_that_was_committed_to_here_counts_as_imported(

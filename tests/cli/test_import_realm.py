@@ -127,8 +127,7 @@ async def test_what_was_planned_is_made_and_a_second_run_changes_nothing(tmp_pat
         before = files_in(tmp_path / "new")
         again = await move.report("--apply", "--secrets", f"{tmp_path}/secrets", code=1)
         compared = await move.report("--compare", code=1)
-    # A catalog is made with a role that manages it.
-    wanted = {each for each in _with(planned, "would make") if "catalog_admin" not in each[1] and "gone" not in each[1]}
+    wanted = {each for each in _with(planned, "would make") if "gone" not in each[1]}
     assert wanted == _with(made, "made")
     assert counts(again)["equal"] == counts(made)["made"] + counts(made)["equal"]
     assert not {"made", "replaced", "would make"} & {*counts(again)}

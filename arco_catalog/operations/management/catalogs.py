@@ -328,6 +328,10 @@ def overlaps(locations: Sequence[Location], other: CatalogEntry) -> Iterator[tup
                 yield ours, theirs
 
 
+ADMIN_PRIVILEGES = (Privilege.CATALOG_MANAGE_ACCESS.value, Privilege.CATALOG_MANAGE_METADATA.value)
+"""The privileges on the catalog of the role that a new catalog has."""
+
+
 class _Begin(EntityChange):
     kind = "init"
 
@@ -350,7 +354,7 @@ def admin_entries(index: Index, attempt: Attempt, admin: RoleEntry, *, owned: bo
     if stored is not None:
         return usage_edits(admin, RoleEntry(stored))
     role = RoleEntry.new(entity=attempt.entity, name=CATALOG_ADMIN, properties={}, at_ms=attempt.now_ms)
-    privileges = [Privilege.CATALOG_MANAGE_ACCESS.value, Privilege.CATALOG_MANAGE_METADATA.value]
+    privileges = [*ADMIN_PRIVILEGES]
     if owned:
         privileges.append(Privilege.CATALOG_MANAGE_CONTENT.value)
     grant = GrantEntry.new(securable=CATALOG, kind="catalog", namespace=(), name=None, privileges=privileges)
