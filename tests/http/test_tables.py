@@ -361,9 +361,9 @@ async def test_a_location_that_is_taken_is_a_bad_request_that_names_who_has_it(s
         ),
         await service.client.post("/v1/wh/namespaces/db/register", register),
     ]
-    for answer in answers:
+    renaming = "rename that one if it is the same under its old name (`arco rename`), else drop it first"
+    for answer, advice in zip(answers, [*["choose another location"] * 4, renaming], strict=True):
         assert (answer.status, answer.error_type) == (400, "BadRequestException")
         assert answer.message.endswith(
-            "overlaps the location of table db.holder: tables and views may not share a folder, so choose "
-            "another location"
+            f"overlaps the location of table db.holder: tables and views may not share a folder, so {advice}"
         )
