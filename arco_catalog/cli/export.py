@@ -21,6 +21,12 @@ from arco_catalog.upkeep.pace import Pace
 BASE = "/v1"
 REGISTER_VIEW = "POST /v1/{prefix}/namespaces/{namespace}/register-view"
 
+_REPLACED = {
+    "table": "--replace registers again",
+    "view": "Iceberg's API can't replace: drop it there, then export again",
+}
+"""How a table or view that is in another state at the target gets the state here."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
@@ -115,7 +121,7 @@ class _Runner:
         return self._replaced(made), names
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
-        """Registers a table or view in the target if it is not there, or with `replace` if the same one is there with
+        """Registers a table or view in the target if it is not there, or with `replace` if the same table is there with
         another metadata file. Returns the result and the reason."""
         namespace = ("namespaces", self._target.joined(entry.namespace))
         register = (*namespace, "register" if entry.kind == "table" else "register-view")
@@ -128,9 +134,9 @@ class _Runner:
         location = optional_text(there, "metadata-location")
         if location == entry.metadata_location:
             return Result.EQUAL, None
-        same = optional_text(mapping(there, "metadata"), "table-uuid") == entry.uuid is not None
-        if not same or not self._options.replace:
-            more = "the same table, which --replace registers again" if same else "another table"
+        same = optional_text(mapping(there, "metadata"), f"{entry.kind}-uuid") == entry.uuid is not None
+        if not same or not self._options.replace or entry.kind == "view":
+            more = f"the same {entry.kind}, which {_REPLACED[entry.kind]}" if same else f"another {entry.kind}"
             return Result.DIFFERENT, f"{more}: there with the metadata file {location}, here {entry.metadata_location}"
         made = await self._make(*register, has="metadata", body={**body, "overwrite": True})
         return self._replaced(made), None

@@ -112,6 +112,24 @@ async def test_properties_of_a_namespace_that_differ_there_are_named_and_replace
         assert (there["comment"], there["their"]) == ("c", "own")
 
 
+async def test_a_view_that_is_another_state_there_is_to_be_dropped_there(tmp_path: Path) -> None:
+    store = f"file:{tmp_path}/lake"
+    update = {"action": "set-properties", "updates": {"comment": "new"}}
+    allowed = ("--allowed-location", f"file://{tmp_path}/lake")
+    async with serving(store, "--quiet") as server, serving(f"file:{tmp_path}/other", "--quiet", *allowed) as other:
+        await fill(server)
+        to = ("export", "--store", store, "--to", other.uri, "--to-warehouse", "arco", "--apply", "--replace", "--json")
+        await arco(*to)
+        status, _ = await server.call("POST", "/v1/arco/namespaces/sales/views/recent", {"updates": [update]})
+        assert status == 200
+        report = json.loads((await arco(*to)).out)
+        [line] = (each for each in report["objects"] if each["kind"] == "view")
+        assert line["result"] == "different"
+        assert line["reason"].startswith("the same view, which Iceberg's API can't replace: drop it there, then export")
+        await other.call("DELETE", "/v1/arco/namespaces/sales/views/recent")
+        assert json.loads((await arco(*to)).out)["counts"]["made"] == 1
+
+
 async def test_a_failure_at_the_other_server_is_a_line_and_the_rest_goes_on(tmp_path: Path) -> None:
     store = f"file:{tmp_path}/lake"
     async with serving(store, "--quiet") as server:
