@@ -17,10 +17,14 @@ def test_a_session_of_spark_is_pinned_to_a_cut(spark: Sql, either_lake: Lake) ->
     cut = read_cut(either_lake.server.uri, WAREHOUSE, ["spark_cut.cut_orders", "spark_cut.cut_items"])
     for statement in cut.spark_views(either_lake.name):
         spark(statement)
-    for name in ("cut_orders", "cut_items"):
-        spark(f"INSERT INTO {namespace}.{name} VALUES (2)")
-    spark(f"ALTER TABLE {namespace}.cut_orders ADD COLUMN later STRING")
+    try:
+        for name in ("cut_orders", "cut_items"):
+            spark(f"INSERT INTO {namespace}.{name} VALUES (2)")
+        spark(f"ALTER TABLE {namespace}.cut_orders ADD COLUMN later STRING")
 
-    assert spark("SELECT * FROM cut_orders") == [(1,)]
-    assert spark("SELECT * FROM cut_items") == []
+        assert spark("SELECT * FROM cut_orders") == [(1,)]
+        assert spark("SELECT * FROM cut_items") == []
+    finally:  # other tests use the session, too, and list the views that they made
+        for name in ("cut_orders", "cut_items"):
+            spark(f"DROP VIEW IF EXISTS {name}")
     assert spark(f"SELECT id FROM {namespace}.cut_orders ORDER BY id") == [(1,), (2,)]

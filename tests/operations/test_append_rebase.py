@@ -588,9 +588,9 @@ async def test_each_file_of_a_new_manifest_is_checked(made: Made, file: Mapping[
     ("metadata", "why"),
     [
         ({"content": "deletes"}, "has delete files"),
-        ({"format-version": "1"}, "another format version"),
-        ({"format-version": "3"}, "another format version"),
-        ({"format-version": "x"}, "another format version"),
+        ({"format-version": "1"}, "a format version that a table of version 2 does not take"),
+        ({"format-version": "3"}, "a format version that a table of version 2 does not take"),
+        ({"format-version": "x"}, "a format version that a table of version 2 does not take"),
         ({"partition-spec-id": "1"}, "another partition spec"),
         ({"schema": "{"}, "lacks the schema"),
         ({"schema": "[]"}, "lacks the schema"),
