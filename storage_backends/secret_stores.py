@@ -60,7 +60,8 @@ async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 
 async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
-    """Requests a secret, and returns the response body. Raises `StoreError`."""
+    """Requests a secret, and returns the response body. `now_ms` is the clock by which connections age. Raises
+    `StoreError`."""
     response = await fetch(url, {"authorization": f"Bearer {token}"}, now_ms, MAX_BYTES)
     if response.status != 200:
         raise failure_of("the secret cannot be read: the store of secrets", response)

@@ -99,7 +99,9 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.source is None:
         parsed.parser.error(f"import {parsed.kind} takes a SOURCE")
     if any(of_realm) or parsed.compare or parsed.refresh:
-        parsed.parser.error("--from, --token-file, --catalog, --secrets, --compare and --refresh are for a realm")
+        parsed.parser.error(
+            "--from, --token-file, --catalog, --secrets, --compare and --refresh are only for `arco import realm`"
+        )
     from arco_catalog.cli import import_tables
 
     return import_tables.run(
@@ -122,7 +124,7 @@ def _run_realm(parsed: argparse.Namespace) -> int:
     if parsed.from_url is None or parsed.source is not None:
         parsed.parser.error("import realm takes --from URL, and no SOURCE")
     if parsed.properties or parsed.only or parsed.into:
-        parsed.parser.error("-P, --only and --into are not for a realm, whose names remain as they are")
+        parsed.parser.error("leave out -P, --only and --into: `arco import realm` keeps all names as they are")
     if parsed.compare and (parsed.apply or parsed.refresh):
         parsed.parser.error("--compare changes nothing: leave out --apply and --refresh")
     from arco_catalog.cli import import_realm

@@ -80,7 +80,7 @@ async def _at_store(options: ManagementOptions, query: LineageArguments, formatt
 
 
 async def _at_server(url: str, options: ManagementOptions, query: LineageArguments, formatted: Format) -> str:
-    """Reads the graph at a server, and returns it as text."""
+    """Reads the graph at a server, from the route `lineage` of the table under `/v1`, and returns it as text."""
     namespace, name = query.identifier
     async with open_server(url, options, "/v1") as server:
         config = await server.send("GET", "config", has="overrides", query={"warehouse": options.catalog.warehouse})

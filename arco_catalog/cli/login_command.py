@@ -24,7 +24,7 @@ OF_CATALOG, OF_ISSUER = "PRINCIPAL_ROLE:ALL", "openid offline_access"
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the arguments and options of `arco login`."""
+    """Declares the arguments and options of `arco login`, none of which has its default in the environment."""
     parser.add_argument("url", metavar="URL", help="the server to log in to")
     parser.add_argument("--client-id", metavar="ID", help="of the principal, or at the issuer that of this program")
     parser.add_argument(

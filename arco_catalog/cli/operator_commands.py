@@ -203,6 +203,7 @@ def _add_receipts(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def _receipts(parsed: argparse.Namespace) -> int:
+    """Runs `arco receipts`, and returns the exit code."""
     from arco_catalog.cli import receipts
 
     return receipts.run(CatalogOptions.of(parsed), parsed.table, parsed.limit, as_json=parsed.json, wide=parsed.wide)
@@ -226,6 +227,7 @@ def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]
 
 
 def _history(parsed: argparse.Namespace) -> int:
+    """Runs `arco history`, and returns the exit code."""
     from arco_catalog.cli import history
 
     return history.run(
@@ -248,6 +250,7 @@ def _add_show(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -
 
 
 def _show(parsed: argparse.Namespace) -> int:
+    """Runs `arco show`, and returns the exit code."""
     from arco_catalog.cli import show
 
     return show.run(CatalogOptions.of(parsed), parsed.table, at_ms=parsed.at, as_json=parsed.json)
@@ -265,6 +268,7 @@ def _add_undrop(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 
 
 def _undrop(parsed: argparse.Namespace) -> int:
+    """Runs `arco undrop`, and returns the exit code."""
     from arco_catalog.cli import undrop
 
     return undrop.run(CatalogOptions.of(parsed), parsed.table, force=parsed.force, as_json=parsed.json)
@@ -347,6 +351,7 @@ def _add_reconcile(parser: argparse.ArgumentParser, environment: Mapping[str, st
 
 
 def _reconcile(parsed: argparse.Namespace) -> int:
+    """Runs `arco reconcile`, and returns the exit code."""
     from arco_catalog.cli import reconcile
 
     return reconcile.run(
@@ -397,6 +402,7 @@ def _metrics_file(parsed: argparse.Namespace) -> "MetricsFile | None":
 
 
 def _gc(parsed: argparse.Namespace) -> int:
+    """Runs `arco gc`, and returns the exit code."""
     from arco_catalog.cli import gc
 
     return gc.run(
@@ -414,6 +420,7 @@ def _add_init(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -
 
 
 def _init(parsed: argparse.Namespace) -> int:
+    """Runs `arco init`, and returns the exit code."""
     from arco_catalog.cli import init
 
     return init.run(CatalogOptions.of(parsed), as_json=parsed.json)
@@ -427,6 +434,7 @@ def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, st
 
 
 def _bootstrap(parsed: argparse.Namespace) -> int:
+    """Runs `arco bootstrap`, and returns the exit code."""
     from arco_catalog.cli import bootstrap
 
     return bootstrap.run(
@@ -489,6 +497,7 @@ def _add_fsck(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -
 
 
 def _fsck(parsed: argparse.Namespace) -> int:
+    """Runs `arco fsck`, and returns the exit code."""
     from arco_catalog.cli import fsck
 
     wanted = fsck.FsckArguments(parsed.all, parsed.data, tuple(parsed.table), parsed.after, parsed.repair, parsed.apply)
@@ -522,6 +531,7 @@ def _add_settings(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def _settings(parsed: argparse.Namespace) -> int:
+    """Runs `arco settings`, and returns the exit code."""
     from arco_catalog.cli import settings
     from arco_catalog.state.key_settings import Dialect
 

@@ -56,6 +56,7 @@ def _add_backup(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 
 
 def _backup(parsed: argparse.Namespace) -> int:
+    """Runs `arco backup`, and returns the exit code."""
     from arco_catalog.cli import backup
 
     return backup.run_backup(CatalogOptions.of(parsed), parsed.to, as_json=parsed.json)
@@ -92,13 +93,13 @@ def _restore(parsed: argparse.Namespace) -> int:
     options = CatalogOptions.of(parsed)
     if parsed.archive is not None:
         if parsed.head or parsed.pointer or parsed.replace or parsed.realm_registry or parsed.to is not None:
-            parsed.parser.error("--from goes with --dry-run and --json only")
+            parsed.parser.error("leave out --head, --pointer, --replace, --realm-registry and --to with --from")
         from arco_catalog.cli import backup
 
         return backup.run_restore(options, parsed.archive, dry=parsed.dry_run, as_json=parsed.json)
     if parsed.to is not None:
         if parsed.head or parsed.pointer or parsed.replace:
-            parsed.parser.error("--to goes with --realm-registry, --dry-run and --json only")
+            parsed.parser.error("leave out --head, --pointer and --replace with --to")
         from arco_catalog.cli import restore
 
         return restore.run_rewind(
@@ -134,6 +135,7 @@ def _add_adopt(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
 
 
 def _adopt(parsed: argparse.Namespace) -> int:
+    """Runs `arco adopt`, and returns the exit code."""
     from arco_catalog.cli import adopt
 
     return adopt.run(CatalogOptions.of(parsed), confirmed=parsed.original_is_deleted, as_json=parsed.json)

@@ -109,8 +109,8 @@ async def locked(path: Path) -> AsyncIterator[None]:
 
 
 async def _lock(descriptor: int, path: Path) -> None:
-    """Takes the lock on the file of a login, and waits for it up to `LOCK_S`. Raises `CliError` if another command
-    holds it longer."""
+    """Takes the lock of the login at `path` by its lock file, open as `descriptor`, and waits for it up to `LOCK_S`.
+    Raises `CliError` if another command holds it longer."""
     runtime = SystemRuntime()
     try:
         async with asyncio.timeout(LOCK_S):

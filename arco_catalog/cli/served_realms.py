@@ -96,7 +96,7 @@ def _without_realm(options: ServeOptions, missing: Sequence[Realm]) -> str:
 
 def _vending_environment(options: ServeOptions) -> Mapping[str, str]:
     """Returns the environment for the vending of credentials, in which the options replace the variables of the
-    lifetime and the file of keys."""
+    lifetime and the file of S3 keys."""
     variables = {
         VENDING_LIFETIME.name: str(options.vending_lifetime),
         VENDING_KEYS_FILE.name: options.vending_keys_file or "",

@@ -83,7 +83,8 @@ def as_text(shown: JsonObject) -> str:
 
 
 def _named(shown: JsonObject) -> list[tuple[str, str]]:
-    """Returns labels and values of the name's entry in the registry."""
+    """Returns labels and values of the name's entry in the registry: its type, name, state, entity id, UUID, locations
+    and governance."""
     return [
         (format_text(shown.get("type")), f"{format_text(shown.get('name'))} ({_state(shown)})"),
         ("entity", format_text(shown.get("entity"))),

@@ -12,8 +12,8 @@ MAX_TOKEN_BYTES = 64 << 10
 
 
 def read_text(path: str, what: str, max_bytes: int) -> str:
-    """Returns the text in a file, without whitespace around it. Raises `CliError`, with `what` for what the text is, if
-    the file can't be read, has more than `max_bytes`, or is no text."""
+    """Returns the text in a file, without whitespace around it. Raises `CliError` if the file can't be
+    read, has more than `max_bytes`, or is no text; in its message the text is called `what`, as `the token`."""
     try:
         with open(path, "rb") as file:
             body = file.read(max_bytes + 1)

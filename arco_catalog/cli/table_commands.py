@@ -74,6 +74,7 @@ def _add_ls(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> 
 
 
 def _ls(parsed: argparse.Namespace) -> int:
+    """Runs `arco ls`, and returns the exit code."""
     from arco_catalog.cli import ls
 
     return ls.run(
@@ -100,6 +101,7 @@ def _add_search(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 
 
 def _search(parsed: argparse.Namespace) -> int:
+    """Runs `arco search`, and returns the exit code."""
     from arco_catalog.cli import search
 
     return search.run(CatalogOptions.of(parsed), parsed.words, parsed.type, parsed.limit, as_json=parsed.json)
@@ -113,6 +115,7 @@ def _add_info(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -
 
 
 def _info(parsed: argparse.Namespace) -> int:
+    """Runs `arco info`, and returns the exit code."""
     from arco_catalog.cli import info
 
     return info.run(CatalogOptions.of(parsed), parsed.table, parsed.limit, as_json=parsed.json)
@@ -153,6 +156,7 @@ def _add_drop(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -
 
 
 def _drop(parsed: argparse.Namespace) -> int:
+    """Runs `arco drop`, and returns the exit code."""
     from arco_catalog.cli import drop
 
     return drop.run(CatalogOptions.of(parsed), parsed.table, purge=parsed.purge, as_json=parsed.json)
@@ -166,6 +170,7 @@ def _add_rename(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 
 
 def _rename(parsed: argparse.Namespace) -> int:
+    """Runs `arco rename`, and returns the exit code."""
     from arco_catalog.cli import rename
 
     return rename.run(CatalogOptions.of(parsed), parsed.table, parsed.to, as_json=parsed.json)

@@ -78,8 +78,8 @@ class RelationHistory:
 
 
 async def read_history(session: Session, namespace: Namespace, name: str, kind: str) -> RelationHistory:
-    """Reads the table or view, as `kind` selects, and the log in its metadata. Raises the errors of `load_table` and
-    `load_view`."""
+    """Reads the table or view, as `kind` selects, and the `metadata-log` in its metadata, back to its origin.
+    Raises the errors of `load_table` and `load_view`."""
     state = await load_current(session, namespace, name, kind)
     current, origin = state.pointer.metadata, _origin(state)
 

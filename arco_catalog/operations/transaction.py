@@ -95,6 +95,7 @@ class TransactionReadSet(ReadSet):
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
+        """Raises `InternalError`, always: only the transaction object shows whether a transaction committed."""
         raise InternalError(
             "The read set of a transaction does not show whether it committed: read the transaction object"
         )

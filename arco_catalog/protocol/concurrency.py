@@ -94,8 +94,9 @@ async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitab
 
 
 async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
-    """Waits until all tasks are done or one has failed: it does this one case of `asyncio.wait`, at a third of the
-    cost. Returns whether each has a result; False if one failed or was cancelled."""
+    """Waits until all tasks are done, or one has raised an exception; a cancelled one does not end the wait. It does
+    this one case of `asyncio.wait`, at a third of the cost. Returns whether each has a result; False if one failed or
+    was cancelled."""
     left, all_succeeded = len(tasks), True
     over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 

@@ -25,7 +25,8 @@ class ExpiryRecord:
 
     @classmethod
     def of(cls, snapshots: Sequence[Snapshot], statistics: Iterable[StatisticsFile]) -> Self:
-        """Returns the record of removed snapshots; `statistics` has the files of all snapshots of the table."""
+        """Returns the record of these removed snapshots: their number, and the files that they name. `statistics` has
+        the files of all snapshots of the table, of which those of the removed ones are taken."""
         removed = {snapshot["snapshot-id"] for snapshot in snapshots}
         lists = dict.fromkeys(each["manifest-list"] for each in snapshots if "manifest-list" in each)
         direct = [each.get("manifests", []) for each in snapshots if "manifest-list" not in each]

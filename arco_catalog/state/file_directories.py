@@ -195,7 +195,12 @@ async def _update(
     try:
         await update_until_applied(state, key, partial(_replaceable, key), changed, _encode, tries=TRIES)
     except (StoreError, InternalError) as error:
-        _LOG.info("the directories of files in %s were not saved, so purges read these tables anew: %s", key, error)
+        _LOG.info(
+            "the directories that have tables' files outside the tables' locations were not saved in %s, so purges "
+            "read these tables anew: %s",
+            key,
+            error,
+        )
 
 
 def shard_of(entity: str) -> int:

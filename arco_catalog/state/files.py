@@ -226,7 +226,7 @@ class Files:
 
     async def exists(self, location: str) -> bool:
         """Whether a file exists now. Reads one byte of it. Raises `BadRequest` for a location in no store of this
-        catalog."""
+        catalog, with an empty level, '.' or '..', or that is no URI."""
         store, key = self._find(location)
         return isinstance(await store.get_range(key, 0, 1), Found)
 

@@ -184,7 +184,8 @@ class _EntryDecoder:
         return judged.partition if judged.matches else None
 
     def _take_row_id(self, values: "_Values") -> int | None:
-        """Returns the first row id of the file of an entry, None if its rows have none."""
+        """Returns the first row id of the file of an entry: the stated one, else the manifest's next one, which then
+        moves on by the rows of the file. None if the manifest has none, or for a deleted entry that states none."""
         if self._next_row_id is None:
             return None
         stated = values.get("first_row_id")

@@ -144,8 +144,8 @@ class RegistryState(CommitRecord):
 
     @cached_property
     def key_settings(self) -> KeySettings | None:
-        """The settings by which the catalog reads idempotency keys; None if no server has recorded them. Each commit
-        repeats them."""
+        """The settings by which the catalog reads idempotency keys (their dialect, whether the header is read, and what
+        these replaced); None if no server has recorded them. Each commit repeats them."""
         stored = mapping(self.document, "idempotency")
         return KeySettings.parse(stored) if stored else None
 

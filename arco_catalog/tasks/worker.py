@@ -258,7 +258,7 @@ class Worker:
             else:
                 await self._execute(execution, executor)
         except LeaseLost as lost:
-            _LOG.warning("%s is left to other workers: %s", name_in_log(task), lost)
+            _LOG.warning("this worker lost its lease of %s, which other workers continue: %s", name_in_log(task), lost)
         except asyncio.CancelledError:
             giving_back = asyncio.create_task(self._give_back(execution))
             await asyncio.wait([giving_back], timeout=GIVE_BACK_SECONDS)

@@ -22,7 +22,7 @@ from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.signature import Credentials
 
 MAX_BYTES = 1 << 20
-"""The limit of a file of keys in bytes."""
+"""The limit of a file of S3 keys in bytes."""
 
 _CONSENT = "opens-whole-prefix"
 _KEY_FIELDS = ("access-key-id", "secret-access-key")
@@ -44,17 +44,17 @@ class StaticKeys:
 
 
 def parse_static_keys(body: bytes) -> tuple[StaticKeys, ...]:
-    """Reads the keys in the content of a file of keys. Raises `ValueError` if it is malformed or has two entries with
-    the same prefix; the message quotes no key."""
+    """Reads the keys in the content of a file of S3 keys. Raises `ValueError` if it is malformed or has two entries
+    with the same prefix; the message quotes no key."""
     try:
         document = loads(body)
     except MalformedJson:
-        raise ValueError("the file of keys is not valid JSON") from None  # the error may quote it
+        raise ValueError("the file of S3 keys is not valid JSON") from None  # the error may quote it
     if not isinstance(document, list):
-        raise ValueError("the file of keys must hold a JSON array of entries")
+        raise ValueError("the file of S3 keys must hold a JSON array of entries")
     keys = tuple(_entry(entry, f"entry {number}") for number, entry in enumerate(document, 1))
     if len({each.prefix.normal for each in keys}) < len(keys):
-        raise ValueError("the file of keys has two entries with the same prefix")
+        raise ValueError("the file of S3 keys has two entries with the same prefix")
     return keys
 
 
@@ -77,12 +77,12 @@ class StaticIssuer:
         self._read: tuple[int, tuple[StaticKeys, ...]] | None = None
 
     def load(self) -> tuple[StaticKeys, ...]:
-        """Reads the file of keys and returns the keys; blocks. Raises `ValueError` for a malformed file or one larger
-        than `MAX_BYTES`, and `OSError` for one that can't be read."""
+        """Reads the file of S3 keys and returns the keys; blocks. Raises `ValueError` for a malformed file or one
+        larger than `MAX_BYTES`, and `OSError` for one that can't be read."""
         with self._file.open("rb") as opened:
             body = opened.read(MAX_BYTES + 1)
         if len(body) > MAX_BYTES:
-            raise ValueError(f"the file of keys is larger than {MAX_BYTES:,} bytes")
+            raise ValueError(f"the file of S3 keys is larger than {MAX_BYTES:,} bytes")
         return parse_static_keys(body)
 
     async def issue(
@@ -106,7 +106,9 @@ class StaticIssuer:
             try:
                 self._read = half, await asyncio.to_thread(self.load)
             except (ValueError, OSError) as error:
-                raise CredentialsRefused(f"the file of keys {self._file} cannot be read: {error}", "NoKeys") from error
+                raise CredentialsRefused(
+                    f"the file of S3 keys {self._file} cannot be read: {error}", "NoKeys"
+                ) from error
         return self._read[1]
 
 
@@ -123,26 +125,26 @@ def _credential(config: AwsStorage, location: Location, key: Credentials, expire
 
 
 def _entry(entry: JsonValue, what: str) -> StaticKeys:
-    """Reads an entry of the file of keys. Raises `ValueError`."""
+    """Reads an entry of the file of S3 keys. Raises `ValueError`."""
     if not isinstance(entry, dict) or set(entry) - {"prefix", "reader", "writer", _CONSENT}:
-        raise ValueError(f"{what} of the file of keys must have prefix, reader, writer and {_CONSENT}, nothing else")
+        raise ValueError(f"{what} of the file of S3 keys must have prefix, reader, writer and {_CONSENT}, nothing else")
     if entry.get(_CONSENT) is not True:
         raise ValueError(
-            f"{what} of the file of keys needs '{_CONSENT}': true: a caller who may read one table below the prefix "
+            f"{what} of the file of S3 keys needs '{_CONSENT}': true: a caller who may read one table below the prefix "
             "gets a key that opens all of it"
         )
     prefix = entry.get("prefix")
     try:
         location = Location.parse(prefix if isinstance(prefix, str) else "")
     except BadRequest as error:
-        raise ValueError(f"{what} of the file of keys: prefix: {error.message}") from error
+        raise ValueError(f"{what} of the file of S3 keys: prefix: {error.message}") from error
     if location.scheme != "s3" or not location.authority or location.reserved:
         raise ValueError(
-            f"{what} of the file of keys: prefix must be s3://BUCKET or a folder, such as s3://BUCKET/sales"
+            f"{what} of the file of S3 keys: prefix must be s3://BUCKET or a folder, such as s3://BUCKET/sales"
         )
     reader, writer = (_key(entry, name, what) for name in ("reader", "writer"))
     if reader is None and writer is None:
-        raise ValueError(f"{what} of the file of keys has neither a reader nor a writer")
+        raise ValueError(f"{what} of the file of S3 keys has neither a reader nor a writer")
     return StaticKeys(location, reader, writer)
 
 
@@ -155,5 +157,8 @@ def _key(entry: JsonObject, name: str, what: str) -> Credentials | None:
     access, secret = texts if len(texts) == len(_KEY_FIELDS) else (None, None)
     valid = isinstance(found, dict) and set(found) == {*_KEY_FIELDS}
     if not valid or not isinstance(access, str) or not isinstance(secret, str) or not (access and secret):
-        raise ValueError(f"{what} of the file of keys: {name} must have {' and '.join(_KEY_FIELDS)}, nothing else")
+        raise ValueError(
+            f"{what} of the file of S3 keys: {name} must have {' and '.join(_KEY_FIELDS)} of an S3 store as "
+            "texts that are not empty, and nothing else"
+        )
     return Credentials(access, secret)

@@ -54,6 +54,7 @@ class KeyAuthorizer:
             ) from error
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
+        """Returns the headers with a signature by the account's key."""
         length = len(request.body)
         return Authorization(signed(self._account, self._key, request.method, path, request.query, headers, length))
 
@@ -72,6 +73,7 @@ class SasAuthorizer:
         self._token = token
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
+        """Returns the headers as they are, and the shared access signature for the query."""
         return Authorization(headers, self._token)
 
     async def renew(self, refused: Authorization) -> bool:
@@ -91,6 +93,7 @@ class TokenAuthorizer:
         self._tokens = tokens
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
+        """Returns the headers and `authorization` with the current token."""
         held = await self._tokens.current()
         return Authorization({**headers, "authorization": f"Bearer {held.token}"})
 

@@ -61,9 +61,9 @@ class SdkTransport:
         except AzureError as error:
             if isinstance(error.__cause__, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
                 raise StoreUnavailable(f"no connection to the store could be made: {error}") from error
-            raise Ambiguous(f"the store's answer was lost: {error!r}") from error
+            raise Ambiguous(f"the store's answer to a read or write was lost: {error!r}") from error
         except (aiohttp.ClientError, OSError) as error:  # a TimeoutError, too
-            raise Ambiguous(f"the store's answer was lost: {error!r}") from error
+            raise Ambiguous(f"the store's answer to a read or write was lost: {error!r}") from error
         response = Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
         check_end(request.method, response)
         return response

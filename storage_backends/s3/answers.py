@@ -92,7 +92,8 @@ def failure_of_key(code: str, message: str) -> StoreError | None:
 
 
 def _place(response: Response, region: str) -> str:
-    """Returns the region or address of a bucket, for a message, as far as the response names it."""
+    """Returns the place of a bucket, for a message: the `region` that the response names, else the address, if the
+    response has one."""
     if region:
         return f"region {region!r}; set AWS_REGION"
     return element_text(response.body, "Endpoint") or response.headers.get("location") or "the store names none"

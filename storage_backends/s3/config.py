@@ -161,5 +161,5 @@ def _carrier(environment: Mapping[str, str]) -> Carrier:
 
 
 def _is_on(environment: Mapping[str, str], name: str) -> bool:
-    """Whether a variable is true."""
+    """Whether a variable is `true`, in any case; every other text counts as false."""
     return environment.get(name, "").strip().lower() == "true"

@@ -228,7 +228,7 @@ def _failure(error: BotoCoreError) -> StoreError:
     if isinstance(cause, _NEVER_SENT):
         return StoreUnavailable(f"no connection to the store could be made: {error}")
     if isinstance(cause, Exception):
-        return Ambiguous(f"the store's answer was lost: {error}")
+        return Ambiguous(f"the store's answer to a read or write was lost: {error}")
     return StoreError(f"the SDK of AWS can't make the request: {error}")
 
 

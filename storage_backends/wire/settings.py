@@ -1,4 +1,5 @@
-"""The settings of connections to a store, which are the same for all vendors."""
+"""The settings of connections to a store, for all vendors alike: trusted authorities, time limits, the number of
+connections and the largest answer."""
 
 from storage_backends.lazy_dataclass import dataclass
 

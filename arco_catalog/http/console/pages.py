@@ -64,7 +64,8 @@ def _version() -> str:
 
 
 def _logins(service: Service) -> list[JsonValue]:
-    """Returns the ways in which people can log in by the console; none without authentication."""
+    """Returns the ways in which people can log in by the console: with a token, and in a realm that issues tokens also
+    with client credentials; none without authentication."""
     realms = service.realms
     authentication = service.authentication if realms is None else realms.authentication
     if authentication is None:

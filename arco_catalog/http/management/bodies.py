@@ -72,7 +72,8 @@ def read_entity(context: DecodedRequest, wrapper: Wrapper) -> Entity:
 
 
 def read_name_of(context: DecodedRequest, wrapper: Wrapper) -> str:
-    """Returns the name of the entity to which the body refers. Raises `BadRequest`."""
+    """Returns the name of the role to assign, which the body has. Raises `BadRequest` for a body of another form; any
+    string is accepted as a name."""
     return _entity(context, wrapper).required("name", STRING)
 
 

@@ -1,4 +1,5 @@
-"""The outermost layer: opens the log of each request, fills it, and exports it after the response was sent."""
+"""The outermost layer: opens the log of each request, fills it, gives it to the observers before the response is
+sent, and exports it afterwards."""
 
 from functools import partial
 
@@ -40,7 +41,8 @@ class RequestTelemetry:
             await self._telemetry.export(log)
 
     def _observe(self, log: RequestLog, request: Request) -> None:
-        """Adds the known fields of the request to the log, and exports the log."""
+        """Adds the known fields of the request to the log, and gives it to the observers. Called before the response is
+        sent."""
         _fill(log, request)
         self._telemetry.observe(log)
 

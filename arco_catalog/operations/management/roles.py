@@ -60,8 +60,9 @@ class RoleKind:
     async def create(
         self, session: Session, name: str, properties: Mapping[str, str], **additional: bool
     ) -> JsonObject:
-        """Creates a role of this kind (principal role or catalog role) with these additional fields, and returns its
-        JSON. Raises `AlreadyExists`, and `BadRequest` for an invalid name or invalid properties."""
+        """Creates a role of this kind with these additional fields in the session's registry (the realm's for a
+        principal role, a catalog's for a catalog role), and returns its JSON. Raises `AlreadyExists`, and `BadRequest`
+        for an invalid name or invalid properties."""
         check_entity_name(name, self.what)
         check_entity_properties(properties, self.what)
         return body_of(await run(session, _Create(session, self, name, properties, additional)))

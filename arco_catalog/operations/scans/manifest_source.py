@@ -300,7 +300,9 @@ def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:
             part = await read(place + len(left), missing)
             body, ended = left + part, len(part) < missing
             if stated is not None and start + len(body) > stated:
-                raise UnpacksTooLong(f"it has more than the {stated:,} bytes that its list states")
+                raise UnpacksTooLong(
+                    f"the stored file has more than the {stated:,} bytes that the manifest list states for it"
+                )
         return body[place - start : place - start + length]
 
     return read_range
