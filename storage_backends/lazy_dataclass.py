@@ -9,7 +9,6 @@ other method compiles all of them.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, Field, InitVar, fields
 from dataclasses import dataclass as complete_dataclass
-from operator import eq, ge, gt, le, lt
 from threading import RLock
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
@@ -171,21 +170,23 @@ def _without_fields(attributes: Mapping[str, object], names: Collection[str]) ->
     return {name: each for name, each in attributes.items() if name not in {*names, "__dict__", "__weakref__"}}
 
 
-def _stand_in(call: Callable[..., object]) -> Callable[..., object]:
-    """Returns the method that stands in for the one that `call` calls: it completes the class of an instance that
-    skipped the constructor."""
+def _stand_in(name: str) -> Callable[..., object]:
+    """Returns the method that stands in for the one with this name: it completes the class of an instance that skipped
+    the constructor."""
 
     def complete_and_call(self: object, *args: object) -> object:
         fields(self)  # type: ignore[arg-type]
-        return call(self, *args)
+        # A subclass may have taken this function for the method itself (`__hash__ = Base.__hash__`).
+        found = (vars(base)[name] for base in type(self).__mro__ if name in vars(base))
+        method: Callable[..., object] = next(each for each in found if each is not complete_and_call)
+        return method(self, *args)
 
     return complete_and_call
 
 
-_REPR, _EQUAL = {"__repr__": _stand_in(repr)}, {"__eq__": _stand_in(eq)}
-_ORDER = {f"__{each.__name__}__": _stand_in(each) for each in (lt, le, gt, ge)}
-_FROZEN = {"__setattr__": _stand_in(setattr), "__delattr__": _stand_in(delattr)}
-_HASH = {"__hash__": _stand_in(hash)}
+_REPR, _EQUAL, _HASH = ({name: _stand_in(name)} for name in ("__repr__", "__eq__", "__hash__"))
+_ORDER = {name: _stand_in(name) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
+_FROZEN = {name: _stand_in(name) for name in ("__setattr__", "__delattr__")}
 
 
 def _stand_ins(options: Mapping[str, bool]) -> Mapping[str, object]:

@@ -163,6 +163,32 @@ def test_a_subclass_completes_its_base() -> None:
     assert repr(Label(1)) == f"{Label.__qualname__}(x=1, y=2, name='n')"
 
 
+def test_a_subclass_may_take_over_methods_that_are_not_made_yet() -> None:
+    @dataclass(frozen=True)
+    class Base:
+        """Has no instance before its methods are taken."""
+
+        x: int
+
+    class Same(Base):
+        """Defines equality, and so has to name the hash, too."""
+
+        __hash__ = Base.__hash__
+        __repr__ = Base.__repr__
+        __setattr__ = Base.__setattr__
+
+        def __eq__(self, other: object) -> bool:
+            return super().__eq__(other)
+
+    same = Same(1)
+    assert hash(same) == hash(Base(1))
+    assert repr(same).endswith("Same(x=1)")
+    assert same == Same(1)
+    assert same != Same(2)
+    with pytest.raises(FrozenInstanceError):
+        same.x = 2  # type: ignore[misc]
+
+
 def test_classes_without_slots_cache_properties() -> None:
     cached = Square(2)
     assert cached.double == 4
