@@ -79,10 +79,10 @@ endif
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
 LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short) \
-  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static)
+  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter node npm chromium,$(MISSING)),tests/console) $(if $(filter true,$(CI)),,static)
 ON_PYTHONS := $(patsubst %,tests-on-%,$(filter-out $(MISSING:python%=%),$(lastword $(OTHER_PYTHONS))))
-PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest $(ON_PYTHONS) tests/engines tests/simulation tests/cli tests/lambda_ tests/infra \
-  tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging)
+PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest tests/console $(ON_PYTHONS) tests/engines tests/simulation tests/cli tests/lambda_ \
+  tests/infra tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be, to collect garbage on threads of its own, or
