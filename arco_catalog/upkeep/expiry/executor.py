@@ -84,8 +84,7 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
             plan = await _expire(execution, table, retention_of)
             held_back = plan.held_back
     records = await _records_of_task(execution, table)  # also of an earlier lease, which died after its commit
-    counted = execution.stats().expiries
-    counted.held_back += held_back is not None
+    execution.stats().expiries.held_back += held_back is not None
     if not records:
         return TaskResult("Nothing expires" if held_back is None else f"Nothing expires: {held_back}", {})
     if plan is None or held_back is not None or not plan.expiry.updates:
@@ -95,7 +94,7 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
     until_ms = execution.session().now_ms() + FILES_AGE_MS
     removed = max(record.snapshots for record in records)
     await execution.save({**execution.checkpoint, UNTIL: until_ms, "snapshots": removed})
-    counted.snapshots += removed
+    execution.stats().expiries.snapshots += removed
     raise NotYet(until_ms, _waiting(execution.checkpoint))
 
 

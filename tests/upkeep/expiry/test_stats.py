@@ -2,7 +2,8 @@
 
 from arco_catalog.planning.access import Securable
 from arco_catalog.tasks.work_stats import ExpiryStats
-from tests.support.scripted_store import DOWN, Rule, delete
+from arco_catalog.upkeep.purge.worker import task_worker
+from tests.support.scripted_store import DOWN, Rule, delete, put
 from tests.support.table_files import key_of
 from tests.upkeep.expiry.conftest import Expiries
 from tests.upkeep.expiry.test_others import lend
@@ -17,6 +18,20 @@ async def test_snapshots_are_reported_when_they_are_removed_and_files_when_they_
 
     await expiries.work()
     assert expiries.stats.expiries == ExpiryStats(snapshots=3, cleaned=3, files=9)
+
+
+async def test_snapshots_are_reported_also_if_a_report_is_made_while_the_task_is_written(expiries: Expiries) -> None:
+    await expiries.table()
+    await expiries.policy()
+    worker = task_worker(expiries.fixture.another().catalog)
+
+    async def report() -> None:
+        expiries.stats.add(worker.take_stats())
+
+    expiries.store.rules = [Rule(put("tasks/"), then=report)]
+    await worker.run_until_idle()
+    await report()
+    assert expiries.stats.expiries == ExpiryStats(snapshots=3)
 
 
 async def test_files_that_another_table_names_are_reported_as_held_back(expiries: Expiries) -> None:
