@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from arco_catalog.prove.catalog import Catalog, read_catalog
-from arco_catalog.prove.checker import HistoryVerdict, check, count_claims
+from arco_catalog.prove.checker import HistoryVerdict, apply_claim, check
 from arco_catalog.prove.findings import Breaks, Finding
 from arco_catalog.prove.network import Network
 from arco_catalog.prove.program import Program, draw_program
@@ -104,9 +104,7 @@ class Campaign:
         result = await run_program(self._site, f"prove_{self._run}_{self._number}", program)
         verdict = await asyncio.to_thread(check, result.history)
         self._count(result, verdict)
-        return HistoryVerdict(
-            count_claims(verdict.findings, linearizable=self._options.linearizable), verdict.undecided
-        )
+        return HistoryVerdict(apply_claim(verdict.findings, linearizable=self._options.linearizable), verdict.undecided)
 
     async def make_replay(self, program: Program, breaks: Breaks, seconds: float) -> Replay:
         """Returns the smallest replay that is found in this time, of a program a run of which broke something. Raises

@@ -46,7 +46,7 @@ def _shown(state: TableState) -> str:
     return f"commits {' '.join(state.commits) or 'none'} of table {state.uuid}"
 
 
-def count_claims(findings: Sequence[Finding], *, linearizable: bool) -> list[Finding]:
+def apply_claim(findings: Sequence[Finding], *, linearizable: bool) -> list[Finding]:
     """Returns the findings, where those that are only weaker than linearizable break the documentation of a catalog
     that claims to be `linearizable`."""
     weaker = Breaks.DOCUMENTATION if linearizable else Breaks.LINEARIZABILITY
