@@ -166,8 +166,8 @@ def differences(there: RealmObject, here: RealmObject) -> Iterator[str]:
     """Yields in which fields an object here differs from the counterpart of one at the source, as texts. More allowed
     locations here are no difference."""
     ours, theirs = mapping(here.document, "properties"), mapping(there.document, "properties")
-    for name in sorted({*ours, *theirs}):
-        if ours.get(name) != theirs.get(name) and not _is_same_base(name, ours, theirs):
+    for name in unequal_names(ours, theirs):
+        if not _is_same_base(name, ours, theirs):
             yield f"property {name}"
     if there.kind is not Kind.CATALOG:
         if there.document.get("federated") != here.document.get("federated"):
@@ -178,9 +178,14 @@ def differences(there: RealmObject, here: RealmObject) -> Iterator[str]:
     ours, theirs = mapping(here.document, "storageConfigInfo"), mapping(there.document, "storageConfigInfo")
     for location in sorted({*texts(theirs, "allowedLocations")} - {*texts(ours, "allowedLocations")}):
         yield f"allowed location {location}"
-    for name in sorted({*ours, *theirs} - {"allowedLocations"}):
-        if ours.get(name) != theirs.get(name):
+    for name in unequal_names(ours, theirs):
+        if name != "allowedLocations":
             yield f"storage field {name}"
+
+
+def unequal_names(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Sequence[str]:
+    """Returns the names of properties or fields that have not the same value in both, sorted."""
+    return sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
 
 
 def _is_same_base(name: str, ours: JsonObject, theirs: JsonObject) -> bool:

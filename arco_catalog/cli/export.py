@@ -15,7 +15,6 @@ from arco_catalog.cli.realm_report import RealmReport, Result, as_document, as_t
 from arco_catalog.cli.rest_source import RestSource
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, dumps
-from arco_catalog.state.fields import mapping, optional_text
 from arco_catalog.upkeep.pace import Pace
 
 BASE = "/v1"
@@ -107,18 +106,19 @@ class _Runner:
         the ones here. Others there may be the target's own, and remain. Returns the result and the reason."""
         path = ("namespaces", self._target.joined(entry.namespace))
         try:
-            there = mapping(await self._api.get(*path), "properties")
+            there = await self._target.properties_of(entry.namespace)
         except NotThere:
             body: JsonObject = {"namespace": [*entry.namespace], "properties": {**entry.properties}}
-            return await self._make("namespaces", has="namespace", body=body), None
+            await self._send("namespaces", has="namespace", body=body)
+            return self._report.made, None
         unequal = {name: value for name, value in entry.properties.items() if there.get(name) != value}
         if not unequal:
             return Result.EQUAL, None
         names = ", ".join(f"property {name}" for name in sorted(unequal))
         if not self._options.replace:
             return Result.DIFFERENT, f"there differ, until --replace sets them: {names}"
-        made = await self._make(*path, "properties", has="updated", body={"removals": [], "updates": {**unequal}})
-        return self._replaced(made), names
+        await self._send(*path, "properties", has="updated", body={"removals": [], "updates": {**unequal}})
+        return self._report.replaced, names
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
         """Registers a table or view in the target if it is not there, or with `replace` if the same table is there with
@@ -127,28 +127,21 @@ class _Runner:
         register = (*namespace, "register" if entry.kind == "table" else "register-view")
         body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}
         try:
-            query = {"snapshots": "refs"} if entry.kind == "table" else {}
-            there = await self._api.send("GET", *namespace, f"{entry.kind}s", entry.name, has="metadata", query=query)
+            there = await self._target.load(entry.namespace, entry.name, view=entry.kind == "view")
         except NotThere:
-            return await self._make(*register, has="metadata", body=body), None
-        location = optional_text(there, "metadata-location")
+            await self._send(*register, has="metadata", body=body)
+            return self._report.made, None
+        location = there.metadata_location
         if location == entry.metadata_location:
             return Result.EQUAL, None
-        same = optional_text(mapping(there, "metadata"), f"{entry.kind}-uuid") == entry.uuid is not None
+        same = there.uuid == entry.uuid is not None
         if not same or not self._options.replace or entry.kind == "view":
             more = f"the same {entry.kind}, which {_REPLACED[entry.kind]}" if same else f"another {entry.kind}"
             return Result.DIFFERENT, f"{more}: there with the metadata file {location}, here {entry.metadata_location}"
-        made = await self._make(*register, has="metadata", body={**body, "overwrite": True})
-        return self._replaced(made), None
+        await self._send(*register, has="metadata", body={**body, "overwrite": True})
+        return self._report.replaced, None
 
-    @staticmethod
-    def _replaced(made: Result) -> Result:
-        """Returns the result of a replacement, from that of its request."""
-        return Result.REPLACED if made is Result.MADE else Result.WOULD_REPLACE
-
-    async def _make(self, *path: str, has: str, body: JsonObject) -> Result:
-        """Sends the request that makes an object; without `apply` sends nothing. Returns the result."""
-        if not self._options.apply:
-            return Result.WOULD_MAKE
-        await self._api.send("POST", *path, has=has, body=body)
-        return Result.MADE
+    async def _send(self, *path: str, has: str, body: JsonObject) -> None:
+        """Sends the request that makes or changes an object; without `apply` sends nothing."""
+        if self._report.apply:
+            await self._api.send("POST", *path, has=has, body=body)

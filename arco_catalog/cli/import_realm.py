@@ -83,7 +83,7 @@ async def _work(
         here = await _read_here(api, catalogs)
         place = Destination(realm, session, api, catalog.environment)
         kept = None if options.secrets is None else principals_in(options.secrets)
-        copy = RealmCopy(place, report, keep, kept, apply=options.apply, compare=options.compare)
+        copy = RealmCopy(place, report, keep, kept)
         await copy.go_over([item for item in there if item.kind not in IN_CATALOGS], here)
         # A new catalog has a role already, with grants.
         here = await _read_here(api, catalogs) if options.apply else [*here, *copy.planned]
@@ -127,12 +127,10 @@ async def _tables(
     if session is None:
         return
     tables = RestSource(server.exchange, source.names[0])
-    work = TableCopy(source.names[0], tables, options.apply, options.refresh, copy.seen, copy.failed)
+    work = TableCopy(source.names[0], tables, options.refresh, copy.seen, copy.failed)
     if options.compare:
         await compare_tables(session, source.names[0], tables, report, progress)
     else:
         await copy_tables(session, work, report, progress)
     natives = ApiClient(in_process(place.realm), BASE)
-    await NativeCopy(natives, work, report, compare=options.compare).go_over(
-        progress, exists=session.catalog.entry is not None
-    )
+    await NativeCopy(natives, work, report).go_over(progress, exists=session.catalog.entry is not None)

@@ -10,7 +10,7 @@ from arco_catalog.cli.counterparts import counterpart, differences
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.management import ApiClient
 from arco_catalog.cli.realm_objects import AT_ONCE, Kind, RealmObject, by_name
-from arco_catalog.cli.realm_report import NewSecret, RealmReport, Result
+from arco_catalog.cli.realm_report import NewSecret, RealmReport, Result, result_of
 from arco_catalog.cli.session import another, operator_request
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject
@@ -56,12 +56,8 @@ class RealmCopy:
         report: RealmReport,
         keep: Callable[[NewSecret], None],
         kept: Collection[str] | None,
-        *,
-        apply: bool,
-        compare: bool,
     ) -> None:
         self._place, self._report, self._keep, self._kept = place, report, keep, kept
-        self._apply, self._compare = apply, compare
         self._absent: dict[Key, str] = {}
         """What will not be here, with the reason."""
         self.failed: set[tuple[str, ...]] = set()
@@ -96,7 +92,7 @@ class RealmCopy:
         here = known.get((source.kind, source.names))
         if here is not None:
             self._compare_with(found.object, here)
-        elif self._compare:
+        elif self._report.compared:
             self._report.add(source.kind, str(source), Result.MISSING)
         else:
             await self._make(found.object)
@@ -107,12 +103,17 @@ class RealmCopy:
         unequal = [*differences(there, ours)] if there.kind in _DESCRIBED else []
         if "type" in unequal:
             self._absent[there.kind, there.names] = f"the catalog {there} here is of another type"
-        reasons = [f"here differ: {', '.join(unequal)}"] if unequal else []
-        [name, *_] = there.names
-        if there.kind is Kind.PRINCIPAL and self._kept is not None and name not in {*self._kept, ROOT_PRINCIPAL}:
-            reasons.append(f"the file has no secret of it: if it is lost, `arco principals reset {name}` makes another")
-        result = Result.DIFFERENT if unequal else Result.EQUAL
+        result, reason = result_of(unequal)
+        reasons = [text for text in (reason, self._secret_missing(there)) if text]
         self._report.add(there.kind, str(there), result, "; ".join(reasons) or None)
+
+    def _secret_missing(self, there: RealmObject) -> str | None:
+        """Returns what to do about a principal whose secret is not in the user's file; None if it is there, without a
+        file, and for any other object."""
+        name = there.names[0]
+        if there.kind is not Kind.PRINCIPAL or self._kept is None or name == ROOT_PRINCIPAL or name in self._kept:
+            return None
+        return f"the file has no secret of it: if it is lost, `arco principals reset {name}` makes another"
 
     async def _make(self, there: RealmObject) -> None:
         """Makes an object, or only checks, as far as that is possible without making it, that it can be made."""
@@ -120,15 +121,14 @@ class RealmCopy:
             if there.kind is Kind.CATALOG:
                 await self._check_catalog(there)
             reason = self._check_securable(there) if there.kind is Kind.GRANT else None
-            if self._apply:
+            if self._report.apply:
                 await self._send(there)
         except (CatalogError, CliError) as error:
             self._report.add(there.kind, str(there), Result.FAILED, str(error))
             if there.kind is not Kind.GRANT:
                 self._absent[there.kind, there.names] = f"{there.kind} {there} was not made"
             return
-        result = Result.MADE if self._apply else Result.WOULD_MAKE
-        self._report.add(there.kind, str(there), result, None if self._apply else reason)
+        self._report.add(there.kind, str(there), self._report.made, None if self._report.apply else reason)
         if there.kind is Kind.CATALOG:
             self.planned += _first_objects(there.names[0])
 
@@ -136,13 +136,12 @@ class RealmCopy:
         """Returns a doubt about a grant: the source does not list its securable. Raises `CliError` if the securable was
         not imported."""
         catalog, _, kind, _, *levels = grant.names
-        if (catalog, kind, *levels) in self.failed:
+        securable = (catalog, kind, *levels)
+        if securable in self.failed:
             raise CliError(f"the {kind} on which it is was not imported")
-        return (
-            None
-            if kind == "catalog" or (catalog, kind, *levels) in self.seen
-            else f"if it can be: the source lists no such {kind}"
-        )
+        if kind == "catalog" or securable in self.seen:
+            return None
+        return f"if it can be: the source lists no such {kind}"
 
     async def _send(self, there: RealmObject) -> None:
         """Makes an object here: a principal or catalog directly, any other by a request to this realm's management
@@ -212,7 +211,7 @@ class RealmCopy:
         here = {entry.name: entry for entry in await list_catalogs(another(place.session))}
         if name in here:
             return place.realm.catalog(here[name]).session(request, ALLOW_ALL)
-        if self._apply or self._compare:
+        if self._report.apply or self._report.compared:
             return None
         root = place.realm.root_of(place.session.runtime.ulid())
         return place.realm.unnamed(_request(found), root).session(request, ALLOW_ALL)

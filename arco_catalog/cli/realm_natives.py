@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.cli.management import ApiClient
-from arco_catalog.cli.realm_report import RealmReport, Result
+from arco_catalog.cli.realm_report import RealmReport, Result, result_of
 from arco_catalog.cli.realm_tables import TableCopy
 from arco_catalog.http.options import UNIT_SEPARATOR
 from arco_catalog.iceberg.json import JsonObject
@@ -49,8 +49,8 @@ FORMS = (
 class NativeCopy:
     """The import of the policies and generic tables of a catalog. `api` is the client of Polaris's API here."""
 
-    def __init__(self, api: ApiClient, work: TableCopy, report: RealmReport, *, compare: bool) -> None:
-        self._api, self._work, self._report, self._compare = api, work, report, compare
+    def __init__(self, api: ApiClient, work: TableCopy, report: RealmReport) -> None:
+        self._api, self._work, self._report = api, work, report
 
     async def go_over(self, progress: Callable[[], None], *, exists: bool) -> None:
         """Copies what there is in the namespaces of the source, or plans that. `exists` is whether the catalog is
@@ -79,14 +79,13 @@ class NativeCopy:
                 unequal = [
                     theirs for _, theirs in form.copied if (here.get(theirs) or None) != (there.get(theirs) or None)
                 ]
-                result = Result.DIFFERENT if unequal else Result.EQUAL
-                reason = f"here differ: {', '.join(unequal)}" if unequal else None
-            elif self._compare:
+                result, reason = result_of(unequal)
+            elif self._report.compared:
                 result = Result.MISSING
             else:
-                if self._work.apply:
+                if self._report.apply:
                     await self._api.send("POST", *path, has=form.field, body=body)
-                result, reason = Result.MADE if self._work.apply else Result.WOULD_MAKE, form.note
+                result, reason = self._report.made, form.note
         except CliError as error:
             failed, result, reason = True, Result.FAILED, str(error)
         self._work.note(form.kind.removeprefix("generic "), (*namespace, name), failed=failed)

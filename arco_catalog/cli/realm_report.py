@@ -62,8 +62,8 @@ class NewSecret:
 
 @dataclass(slots=True)
 class RealmReport:
-    """The report of one run, and the secrets to print: none if they were written to a file. `compared` is whether the
-    run compared only."""
+    """The report of one run, and the secrets to print: none if they were written to a file. `apply` is whether the run
+    writes, `compared` whether it compares only; without both it plans."""
 
     apply: bool
     compared: bool
@@ -76,6 +76,16 @@ class RealmReport:
         self.lines.append(Line(kind, name, result, reason))
 
     @property
+    def made(self) -> Result:
+        """The result for an object that this run makes, or would make."""
+        return Result.MADE if self.apply else Result.WOULD_MAKE
+
+    @property
+    def replaced(self) -> Result:
+        """The result for an object that this run replaces, or would replace."""
+        return Result.REPLACED if self.apply else Result.WOULD_REPLACE
+
+    @property
     def code(self) -> int:
         """The exit code."""
         bad = UNEQUAL if self.compared else AT_FAULT
@@ -84,6 +94,11 @@ class RealmReport:
     def count(self, *results: Result) -> int:
         """The number of objects with one of these results."""
         return sum(line.result in results for line in self.lines)
+
+
+def result_of(unequal: Sequence[str]) -> tuple[Result, str | None]:
+    """Returns the result for an object of the source whose counterpart here differs in these fields, and the reason."""
+    return (Result.DIFFERENT, f"here differ: {', '.join(unequal)}") if unequal else (Result.EQUAL, None)
 
 
 def as_text(report: RealmReport, limit: int | None) -> str:

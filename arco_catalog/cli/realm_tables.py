@@ -1,11 +1,12 @@
 """Imports, or compares, the namespaces, tables and views of one catalog for `arco import realm`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from arco_catalog.cli.counterparts import unequal_names
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.ls import entries_below
-from arco_catalog.cli.realm_report import RealmReport, Result
+from arco_catalog.cli.realm_report import RealmReport, Result, result_of
 from arco_catalog.cli.rest_source import RestSource
 from arco_catalog.cli.session import another
 from arco_catalog.iceberg.errors import CatalogError
@@ -41,13 +42,12 @@ COMPARED = ("namespace", "table", "view")
 
 @dataclass(slots=True)
 class TableCopy:
-    """The import of what is in the catalog `name`, from `source`: whether to `apply` the plan, and to `refresh`
-    objects that the source has changed since. It adds to `seen` what the source has, and to `failed` what was not
-    imported, by the catalog, the type and the levels of its name."""
+    """The import of what is in the catalog `name`, from `source`: whether to `refresh` objects that the source has
+    changed since. It adds to `seen` what the source has, and to `failed` what was not imported, by the catalog, the
+    type and the levels of its name."""
 
     name: str
     source: RestSource
-    apply: bool
     refresh: bool
     seen: set[tuple[str, ...]]
     failed: set[tuple[str, ...]]
@@ -62,7 +62,7 @@ class TableCopy:
 async def copy_tables(session: Session, work: TableCopy, report: RealmReport, progress: Callable[[], None]) -> None:
     """Registers the tables and views of the source in a catalog, and makes its namespaces; or plans that. Adds the
     results to the report."""
-    importer = Importer(lambda: another(session), work.source.properties_of, apply=work.apply, refresh=work.refresh)
+    importer = Importer(lambda: another(session), work.source.properties_of, apply=report.apply, refresh=work.refresh)
     try:
         async for namespace in work.source.namespaces():
             made = await _copy_namespace(session, importer, namespace, work, report)
@@ -89,43 +89,43 @@ async def _copy_namespace(
         report.add("namespace", name, Result.FAILED, str(error))
         return False
     if len(importer.namespaces) > made:
-        report.add("namespace", name, Result.MADE if work.apply else Result.WOULD_MAKE)
+        report.add("namespace", name, report.made)
         return True
     try:
-        there = copied_properties(await work.source.properties_of(namespace))
-        result, reason = await _properties(session, namespace, there, work)
+        result, reason = await _copy_properties(session, namespace, work, report)
     except CatalogError as error:
         result, reason = Result.FAILED, str(error)
     report.add("namespace", name, result, reason)
     return True
 
 
-async def _properties(
-    session: Session, namespace: Namespace, there: Mapping[str, str], work: TableCopy
+async def _copy_properties(
+    session: Session, namespace: Namespace, work: TableCopy, report: RealmReport
 ) -> tuple[Result, str | None]:
     """Gives a namespace the properties that it has at the source, if the work refreshes; or plans that. Returns the
     result and the reason."""
-    unequal = await _unequal(session, namespace, there)
-    if not unequal:
-        return Result.EQUAL, None
-    if not work.refresh:
-        return Result.DIFFERENT, f"{_differ(unequal)}; --refresh takes them over"
-    if work.apply:
-        removals = [name for name in unequal if name not in there]
-        updates = {name: there[name] for name in unequal if name in there}
+    unequal = await _unequal_properties(session, namespace, work.source)
+    if not unequal or not work.refresh:
+        result, reason = _result_of(unequal)
+        return result, f"{reason}; --refresh takes them over" if reason else None
+    if report.apply:
+        removals = [name for name, value in unequal.items() if value is None]
+        updates = {name: value for name, value in unequal.items() if value is not None}
         await update_properties(another(session), namespace, removals, updates)
-    return Result.REPLACED if work.apply else Result.WOULD_REPLACE, f"properties: {', '.join(unequal)}"
+    return report.replaced, f"properties: {', '.join(unequal)}"
 
 
-async def _unequal(session: Session, namespace: Namespace, there: Mapping[str, str]) -> Sequence[str]:
-    """Returns the names of the properties in which a namespace differs from that of the source, which has the
-    properties `there`; sorted."""
+async def _unequal_properties(session: Session, namespace: Namespace, source: RestSource) -> Mapping[str, str | None]:
+    """Returns the properties in which a namespace differs from that of the source, sorted by name, with the values at
+    the source; None for one that is only here."""
+    there = copied_properties(await source.properties_of(namespace))
     here = copied_properties(await namespace_properties(another(session), namespace))
-    return sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+    return {name: there.get(name) for name in unequal_names(here, there)}
 
 
-def _differ(properties: Sequence[str]) -> str:
-    return f"here differ: {', '.join(f'property {name}' for name in properties)}"
+def _result_of(unequal: Mapping[str, str | None]) -> tuple[Result, str | None]:
+    """Returns the result and the reason for a namespace in which these properties differ."""
+    return result_of([f"property {name}" for name in unequal])
 
 
 def _add(imported: ImportResult, catalog: str, report: RealmReport) -> None:
@@ -173,5 +173,4 @@ async def _compare_namespace(session: Session, namespace: Namespace, source: Res
     head = await known.state.head()
     if await namespace_entry(known.state, head.index, namespace) is None:
         return Result.MISSING, None
-    unequal = await _unequal(session, namespace, copied_properties(await source.properties_of(namespace)))
-    return (Result.DIFFERENT, _differ(unequal)) if unequal else (Result.EQUAL, None)
+    return _result_of(await _unequal_properties(session, namespace, source))

@@ -166,13 +166,17 @@ class RestSource:
     async def _load(self, namespace: Namespace, name: str, kind: str) -> SourceTable:
         """Loads a table or view; one that can't be loaded has the problem."""
         view = kind == "views"
-        path = ("namespaces", self.joined(namespace), kind, name)
         try:
-            api = await self.client()
-            query = {} if view else {"snapshots": "refs"}
-            loaded = await api.send("GET", *path, has="metadata", query=query)
+            return await self.load(namespace, name, view=view)
         except CliError as error:
             return SourceTable(namespace, name, None, f"it can't be loaded: {error}", view)
+
+    async def load(self, namespace: Namespace, name: str, *, view: bool) -> SourceTable:
+        """Loads a table or view. Raises `CliError`: `NotThere` if there is none."""
+        api = await self.client()
+        path = ("namespaces", self.joined(namespace), "views" if view else "tables", name)
+        query = {} if view else {"snapshots": "refs"}
+        loaded = await api.send("GET", *path, has="metadata", query=query)
         metadata = mapping(loaded, "metadata")
         uuid = optional_text(metadata, "view-uuid" if view else "table-uuid")
         return SourceTable(namespace, name, optional_text(loaded, "metadata-location"), None, view, uuid)

@@ -25,10 +25,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of one table, with the metadata file and the uuid of the one here, None without one, and the
+    """How one table compares, with the metadata file and the uuid of the one here, None without one, and the
     reason."""
 
-    table: SourceTable
     standing: Standing
     here: str | None = None
     reason: str | None = None
@@ -41,17 +40,17 @@ async def compare(session: Session, table: SourceTable) -> Comparison:
     try:
         location = file_of(table)
     except BadRequest as error:
-        return Comparison(table, Standing.UNREADABLE, None, error.message)
+        return Comparison(Standing.UNREADABLE, None, error.message)
     head = await session.state.head()
     entry = await relation_entry(session.state, head.index, table.namespace, table.name)
     if entry is None:
-        return Comparison(table, Standing.MISSING)
+        return Comparison(Standing.MISSING)
     if entry.kind != table.kind:
-        return Comparison(table, Standing.OTHER, None, f"here a {entry.kind} has the name")
+        return Comparison(Standing.OTHER, None, f"here a {entry.kind} has the name")
     current, registered = await files_of(session, entry)
 
     def found(standing: Standing, reason: str | None = None) -> Comparison:
-        return Comparison(table, standing, current, reason, entry.uuid)
+        return Comparison(standing, current, reason, entry.uuid)
 
     if location == current:
         return found(Standing.EQUAL)
