@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +62,23 @@ class Source:
         await self.send("POST", "a/views", view_request("w", {"comment": "anew"}))
 
 
-async def test_what_the_source_has_changed_since_is_named_and_taken_over(tmp_path: Path) -> None:
-    old = f"file:{tmp_path}/old"
+@asynccontextmanager
+async def imported(folder: Path) -> AsyncIterator[tuple[Source, Move]]:
+    """A source of which all is imported, and the move."""
+    old = f"file:{folder}/old"
     root = await bootstrapped(old)
     async with serving(old, "--quiet", **LOGINS) as server:
         token = await token_of(server.uri, root.client_id, root.secret)
-        source, move = Source(server.uri, root, token), Move(tmp_path, server.uri, "old/arco")
-        (tmp_path / "token").write_text(token)
+        source, move = Source(server.uri, root, token), Move(folder, server.uri, "old/arco")
+        (folder / "token").write_text(token)
         await move.prepare()
         await source.fill()
         await move.report("--apply")
+        yield source, move
+
+
+async def test_what_the_source_has_changed_since_is_named_and_taken_over(tmp_path: Path) -> None:
+    async with imported(tmp_path) as (source, move):
         assert counts(await move.report("--compare")).keys() == {"equal"}
         await source.change()
 
@@ -106,15 +113,7 @@ async def test_what_the_source_has_changed_since_is_named_and_taken_over(tmp_pat
 
 
 async def test_a_table_made_anew_at_the_source_does_not_replace_one_that_was_committed_to_here(tmp_path: Path) -> None:
-    old = f"file:{tmp_path}/old"
-    root = await bootstrapped(old)
-    async with serving(old, "--quiet", **LOGINS) as server:
-        token = await token_of(server.uri, root.client_id, root.secret)
-        source, move = Source(server.uri, root, token), Move(tmp_path, server.uri, "old/arco")
-        (tmp_path / "token").write_text(token)
-        await move.prepare()
-        await source.fill()
-        await move.report("--apply")
+    async with imported(tmp_path) as (source, move):
         async with serving(move.store, *move.at[2:], "--quiet", "--auth", "none") as here:
             update = {"action": "set-properties", "updates": {"ours": "yes"}}
             await here.call("POST", "/v1/arco/namespaces/a/tables/t", {"requirements": [], "updates": [update]})
