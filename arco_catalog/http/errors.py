@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.iceberg import errors as e
-from arco_catalog.iceberg.json import JsonValue, dumps
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.protocol.store_refusals import refused_by_store
 from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.memory import OutOfMemory
@@ -128,8 +128,19 @@ def described(
 ) -> Response:
     """Returns an error response with this status and these `headers`, in the form that the specification defines for
     all errors; `kind` is the type of the error in the body, and `details` are further fields of it."""
-    body = dumps({"error": {"message": message, "type": kind, "code": status, **details}})
+    body = dumps({"error": {**_model(status, kind, message), **details}})
     return Response(status, body, headers, error_type=kind)
+
+
+def error_of_item(error: e.CatalogError) -> JsonObject:
+    """Returns the error of one of the objects that a request names, as a response with outcomes for several has it."""
+    status, kind = _status_and_type(error, commits=False, dialect=Dialect.ICEBERG)
+    return _model(status, kind, error.message)
+
+
+def _model(status: int, kind: str, message: str) -> JsonObject:
+    """Returns an error as the specification's `ErrorModel`."""
+    return {"message": message, "type": kind, "code": status}
 
 
 def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> tuple[int, str]:

@@ -1,14 +1,14 @@
 """The HTTP handler that loads several tables and views in one request. It follows a proposal for Iceberg's REST
 specification (docs/decisions/0107-resolve-follows-a-proposal.md)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import cast
 
-from arco_catalog.http.access_delegation import DelegatedAccess
+from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess
 from arco_catalog.http.compression import answer_limit
-from arco_catalog.http.config import RESOLVE_MAX_ITEMS as MAX_ITEMS
-from arco_catalog.http.errors import TABLE
+from arco_catalog.http.config import RESOLVE_MAX_ITEMS
+from arco_catalog.http.errors import error_of_item
 from arco_catalog.http.etag import Snapshots, none_match
 from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.http.request_context import RequestContext
@@ -16,12 +16,12 @@ from arco_catalog.http.responses import Response, around_metadata
 from arco_catalog.http.tables import tag_of
 from arco_catalog.iceberg.errors import AnswerTooLarge, BadRequest, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.iceberg.shapes import BOOLEAN, OBJECT, STRING, Fields, list_of
+from arco_catalog.iceberg.shapes import BOOLEAN, OBJECT, STRING, Fields, list_of, one_of
 from arco_catalog.operations.load import CurrentState
 from arco_catalog.operations.planning_mode import planning_mode
 from arco_catalog.operations.resolve import hidden_names, load_names, resolve_one
 from arco_catalog.operations.table_forms import visible_snapshots
-from arco_catalog.planning.answer_limit import charge
+from arco_catalog.planning.answer_limit import size_as_text
 from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.names import Identifier
 from arco_catalog.protocol.catalog import Session
@@ -71,29 +71,28 @@ async def resolve(context: RequestContext) -> Response:
     session = context.sessions.open()
     if consistent:
         return await _at_one_instant(context, session, items)
-    head = await session.head()
-    await load_names(session, head, (item.identifier for item in items))
-    hidden = await hidden_names(session, head, [item.identifier for item in items])
+    head, identifiers = await session.head(), [item.identifier for item in items]
+    await load_names(session, head, identifiers)
+    hidden = await hidden_names(session, head, identifiers)
     outcomes = _Outcomes(context, items)
 
     async def part(item: Item) -> bytes:
         found = hidden.get(item.identifier) or await resolve_one(session, head, item.identifier)
         return await item_of(session, item, found)
 
-    rest = [*items]
-    while rest and not outcomes.is_full(session):
-        batch = rest[: 1 if outcomes.has_large else AT_ONCE]
+    rest = items
+    while rest and outcomes.has_room and (not outcomes.parts or not _is_late(session)):
         try:
-            parts = await gather(*(part(item) for item in batch))
+            rest = await outcomes.load(rest, part)
         except OutOfMemory:
             if not outcomes.parts:
                 raise
             break
-        fitting = outcomes.add(parts)
-        rest = rest[fitting:]
-        if fitting < len(parts):
-            break
     return outcomes.response(rest)
+
+
+def _is_late(session: Session) -> bool:
+    return session.deadline.left_ms() < session.settings.request_ms // TIME_SHARE
 
 
 async def _at_one_instant(context: RequestContext, session: Session, items: Sequence[Item]) -> Response:
@@ -110,28 +109,27 @@ async def _at_one_instant(context: RequestContext, session: Session, items: Sequ
                 session, item, await found.load(session) if isinstance(found, CurrentRelation) else found
             )
 
-        rest = [*items]
+        rest = items
         while rest:
-            batch = rest[: 1 if outcomes.has_large else AT_ONCE]
-            if outcomes.add(await gather(*(part(item) for item in batch))) < len(batch):
+            if not outcomes.has_room:
                 raise AnswerTooLarge(
                     f"The states of these {len(items)} tables and views exceed one response. Load them first without "
                     "`consistent`, and send their ETags: unchanged states take no bytes. Or send fewer items"
                 )
-            rest = rest[len(batch) :]
+            rest = await outcomes.load(rest, part)
         return outcomes.response((), consistent=True)
 
     return await with_cut(session, [item.identifier for item in items], fill)
 
 
 def read_items(context: RequestContext) -> Sequence[Item]:
-    """Returns the items of a request. Raises `BadRequest` for an invalid body, and for more than `MAX_ITEMS`."""
+    """Returns the items of a request. Raises `BadRequest` for an invalid body, and for too many items."""
     relations = context.fields.required("relations", list_of(OBJECT))
     if not relations:
         raise BadRequest("Invalid request.relations: it must have at least one item")
-    if len(relations) > MAX_ITEMS:
+    if len(relations) > RESOLVE_MAX_ITEMS:
         raise BadRequest(
-            f"The request has {len(relations)} items, and one request may have at most {MAX_ITEMS} "
+            f"The request has {len(relations)} items, and one request may have at most {RESOLVE_MAX_ITEMS} "
             "(resolve-max-items): send several requests"
         )
     separator = context.options.namespace_separator
@@ -142,24 +140,21 @@ def _item(fields: Fields, separator: str) -> Item:
     levels, at = fields.required("identifier", list_of(STRING)), f"{fields.at}.identifier"
     if len(levels) < 2:
         raise BadRequest(f"Invalid {at}: it must have the levels of a namespace, and then a name")
-    identifier = check_namespace(levels[:-1], f"The namespace of {at}", separator), check_name(levels[-1], f"{at}")
-    etag, snapshots = fields.optional("etag", STRING), fields.optional("snapshots", STRING)
+    identifier = check_namespace(levels[:-1], f"The namespace of {at}", separator), check_name(levels[-1], at)
+    etag, snapshots = fields.optional("etag", STRING), fields.optional("snapshots", one_of("all", "refs"))
     if etag is not None and len(etag) > MAX_ETAG:
         raise BadRequest(f"Invalid {fields.at}.etag: it has more than {MAX_ETAG:,} characters")
-    if snapshots not in (None, "all", "refs"):
-        raise BadRequest(f"Invalid {fields.at}.snapshots: expected 'all' or 'refs', found {snapshots[:100]!r}")
-    return Item(identifier, etag, cast(Literal["all", "refs"] | None, snapshots))
+    return Item(identifier, etag, cast(Snapshots | None, snapshots))
 
 
 async def item_of(session: Session, item: Item, found: CurrentState | Refusal) -> bytes:
     """Returns the outcome of one item as the response has it."""
     identifier: JsonObject = {"identifier": item.levels}
     if isinstance(found, Refusal):
-        return dumps({**identifier, "status": "not-found", "error": _error(found)})
-    entry, location = found.entry, found.pointer.metadata.location
-    state = TableState(entry.entity, location, found.metadata, created=False, governance=entry.governance)
-    if entry.kind == "view":
-        return _loaded(identifier, "view", state, DelegatedAccess())
+        return dumps({**identifier, "status": "not-found", "error": error_of_item(found)})
+    state = found.answer
+    if found.entry.kind == "view":
+        return _loaded(identifier, "view", state, NOT_DELEGATED)
     snapshots = item.snapshots or "all"
     delegated = DelegatedAccess(planning=await planning_mode(session, state))
     tag = tag_of(state, snapshots, delegated)["ETag"]
@@ -178,11 +173,6 @@ def _loaded(fields: JsonObject, kind: str, state: TableState, delegated: Delegat
     return b"".join((opening, state.metadata, end, b"}}"))
 
 
-def _error(refusal: Refusal) -> JsonObject:
-    status, kind = next(TABLE[each] for each in type(refusal).__mro__ if each in TABLE)
-    return {"message": refusal.message, "type": kind, "code": status}
-
-
 class _Outcomes:
     """The outcomes of items, in their order, as far as the host of the response can carry them."""
 
@@ -190,29 +180,30 @@ class _Outcomes:
         limit = answer_limit(context.options, context.headers)
         self._is_text = limit is not None
         # Each item is in the response, with its outcome or as unprocessed.
-        echoed = sum(self._charge(dumps(item.json)) for item in items)
+        echoed = sum(self._size(dumps(item.json)) for item in items)
         self._bytes_left = min(MAX_RESPONSE_BYTES, MAX_RESPONSE_BYTES if limit is None else limit.body_bytes) - echoed
         self.parts: list[bytes] = []
-        self.has_large = False
+        self._has_large = False
 
-    def _charge(self, part: bytes) -> int:
-        return charge(part) if self._is_text else len(part)
+    def _size(self, part: bytes) -> int:
+        return size_as_text(part) if self._is_text else len(part)
 
-    def is_full(self, session: Session) -> bool:
-        """Whether nothing more is loaded, as no bytes or too little time are left."""
-        late = session.deadline.left_ms() < session.settings.request_ms // TIME_SHARE
-        return bool(self.parts) and (self._bytes_left <= 0 or late)
+    @property
+    def has_room(self) -> bool:
+        """Whether a further outcome may fit. The first always does: it may be as long as the response to a load."""
+        return not self.parts or self._bytes_left > 0
 
-    def add(self, parts: Sequence[bytes]) -> int:
-        """Adds outcomes as far as they fit, and returns how many. The first always does: it may be as long as the
-        response to a load."""
-        for number, part in enumerate(parts):
-            self._bytes_left -= self._charge(part)
+    async def load(self, items: Sequence[Item], part: Callable[[Item], Coroutine[None, None, bytes]]) -> Sequence[Item]:
+        """Loads the outcomes of the next items concurrently, each by `part`, and adds them as far as they fit. Returns
+        the items that remain; there is no room for these after an outcome that did not fit."""
+        batch = items[: 1 if self._has_large else AT_ONCE]
+        for number, outcome in enumerate(await gather(*(part(item) for item in batch))):
+            self._bytes_left -= self._size(outcome)
             if self._bytes_left < 0 and self.parts:
-                return number
-            self.has_large = self.has_large or len(part) > LARGE_BYTES
-            self.parts.append(part)
-        return len(parts)
+                return items[number:]
+            self._has_large = self._has_large or len(outcome) > LARGE_BYTES
+            self.parts.append(outcome)
+        return items[len(batch) :]
 
     def response(self, unprocessed: Sequence[Item], *, consistent: bool = False) -> Response:
         """Returns the response, with these items as unprocessed, and with whether it is of one instant."""

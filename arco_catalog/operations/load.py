@@ -67,13 +67,17 @@ class CurrentState:
     pointer: Pointer
     metadata: bytes
 
+    @property
+    def answer(self) -> TableState:
+        """The state in the form of an answer to a load."""
+        entry, location = self.entry, self.pointer.metadata.location
+        return TableState(entry.entity, location, self.metadata, created=False, governance=entry.governance)
+
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
     """Returns the current state of a table or view, as `kind` selects, in the form of an answer. Raises the errors of
     `load_table` and `load_view`."""
-    state = await load_current(session, namespace, name, kind)
-    entry, location = state.entry, state.pointer.metadata.location
-    return TableState(entry.entity, location, state.metadata, created=False, governance=entry.governance)
+    return (await load_current(session, namespace, name, kind)).answer
 
 
 async def load_current(session: Session, namespace: Namespace, name: str, kind: str) -> CurrentState:

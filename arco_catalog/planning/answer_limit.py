@@ -41,7 +41,7 @@ class AnswerLimit:
 
     def carries(self, body: bytes, *, text: bool) -> bool:
         """Whether an answer with these bytes is small enough for the host: escaped as `text`, or else in base64."""
-        size = charge(body) if text else 4 * (len(body) + 2) // 3
+        size = size_as_text(body) if text else 4 * (len(body) + 2) // 3
         return size <= self.body_bytes
 
     @property
@@ -50,8 +50,9 @@ class AnswerLimit:
         return self.payload_bytes - ENVELOPE_BYTES
 
 
-def charge(body: bytes) -> int:
-    """Returns the bytes that a part of a body takes in a host's answer as text: some characters are escaped."""
+def size_as_text(body: bytes) -> int:
+    """Returns the number of bytes that a body, or a part of one, has in a host's answer as text, where some characters
+    are escaped."""
     return len(body) + sum(map(body.count, _ESCAPED))
 
 

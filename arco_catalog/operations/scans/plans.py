@@ -139,9 +139,7 @@ async def _loaded(session: Session, namespace: Namespace, name: str) -> tuple[Ta
     locations, because a writer of this table could name the manifests of another one. Raises the errors of
     `load_table`."""
     found = await load_current(session, namespace, name, "table")
-    location = found.pointer.metadata.location
-    state = TableState(found.entry.entity, location, found.metadata, created=False, governance=found.entry.governance)
-    return state, ManifestSource(session, found.entry.locations if session.is_restricted else None)
+    return found.answer, ManifestSource(session, found.entry.locations if session.is_restricted else None)
 
 
 async def _parsed(session: Session, state: TableState, use: Callable[[JsonObject], T]) -> T:
