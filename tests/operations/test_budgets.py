@@ -17,21 +17,15 @@ from arco_catalog.state.index import relation_key
 from arco_catalog.state.memory import VALUES_COUNTED_FROM_BYTES
 from arco_catalog.state.spilling import Limits
 from storage_backends import ABSENT
-from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.catalog_fixture import NS, CountingFixture
 from tools.support.request_bodies import set_property
-from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 
 @pytest.fixture
-async def counted() -> CountingFixture:
-    """Each call takes the same time, so that calls beside each other are seen as such."""
-    clock = FakeRuntime()
-    made = CountingFixture(CountingStore(DelayingStore(MemoryStore(clock.now_ms), 0.004)), clock)
-    await made.namespace("db")
-    await made.table("t")
-    return made
+async def counted(counted: CountingFixture) -> CountingFixture:
+    await counted.table("t")
+    return counted
 
 
 def snapshot_at(manifest_list: str) -> JsonObject:

@@ -9,23 +9,17 @@ from arco_catalog.operations.resolve import load_names, resolve_one
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.spilling import Limits
-from storage_backends.memory import MemoryStore
-from tests.support.fake_runtime import FakeRuntime
 from tools.support.catalog_fixture import NS, CatalogFixture, CountingFixture
 from tools.support.request_bodies import set_property
-from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 NAMES = [f"t{number}" for number in range(6)]
 
 
 @pytest.fixture
-async def counted() -> CountingFixture:
-    clock = FakeRuntime()
-    made = CountingFixture(CountingStore(DelayingStore(MemoryStore(clock.now_ms), 0.004)), clock)
-    await made.namespace("db")
+async def counted(counted: CountingFixture) -> CountingFixture:
     for name in NAMES:
-        await made.table(name)
-    return made
+        await counted.table(name)
+    return counted
 
 
 async def resolve(session: Session, *names: str) -> list[str | None]:

@@ -6,33 +6,26 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.iceberg.scan_request import parse_plan_request
 from arco_catalog.operations.scans import planner
 from arco_catalog.operations.scans.plans import Plan, begin, fetch, resume
-from storage_backends.memory import MemoryStore
-from tests.support.fake_runtime import FakeRuntime
 from tests.support.scanned_tables import Manifest, ScannedTable, commit_of, entry
 from tools.support.catalog_fixture import NS, CountingFixture
-from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 LONG: JsonObject = {"filter": {"type": "in", "term": "x", "values": [number * 7919 for number in range(500)]}}
 
 
 @pytest.fixture
-async def counted(monkeypatch: pytest.MonkeyPatch) -> CountingFixture:
-    """A table with three data manifests and two delete manifests. Each call takes as long as others, so that calls
-    beside each other are seen as such."""
+async def counted(counted: CountingFixture, monkeypatch: pytest.MonkeyPatch) -> CountingFixture:
+    """A table with three data manifests and two delete manifests."""
     monkeypatch.setattr(planner, "PART_WEIGHT", 100)
-    clock = FakeRuntime()
-    made = CountingFixture(CountingStore(DelayingStore(MemoryStore(clock.now_ms), 0.004)), clock)
-    await made.namespace("db")
-    metadata = loads((await made.table("t")).metadata)
+    metadata = loads((await counted.table("t")).metadata)
     assert isinstance(metadata, dict)
-    table = ScannedTable(made.store, str(metadata["location"]))
+    table = ScannedTable(counted.store, str(metadata["location"]))
     manifests = [Manifest([entry(f"memory:///wh/{number}.parquet", x=(0, 9))]) for number in range(3)]
     deletes = [
         Manifest([entry(f"memory:///wh/d{number}.parquet", content=2, equality_ids=[1])], content=1)
         for number in range(2)
     ]
-    await made.commit(commit_of(await table.snapshot(1, [*manifests, *deletes])))
-    return made
+    await counted.commit(commit_of(await table.snapshot(1, [*manifests, *deletes])))
+    return counted
 
 
 async def plan(fixture: CountingFixture, body: JsonObject | None = None) -> Plan:
