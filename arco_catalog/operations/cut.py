@@ -7,7 +7,7 @@ from typing import TypeVar
 from arco_catalog.iceberg.errors import NotFound, Refusal, Unavailable
 from arco_catalog.operations.load import CurrentState, read_metadata
 from arco_catalog.operations.resolve import hidden_names, listed, load_names
-from arco_catalog.planning.cut import Observation, is_unmoved, pointer_at, transactions_of
+from arco_catalog.planning.cut import Observation, is_unmoved, lacks_pointer, pointer_at, transactions_of
 from arco_catalog.planning.names import Identifier, no_such
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import for_each
@@ -57,7 +57,7 @@ async def read_cut(session: Session, identifiers: Sequence[Identifier]) -> Cut:
     """Returns what these names mean at one instant after this call. The first collection is what this process has
     cached. Raises `Unavailable`, which names what moved last, if something moves in all `TRIES`; `ForbiddenObjects`;
     and the errors of `Session.head`."""
-    before = await _remembered(session, identifiers)
+    before = await _cached(session, identifiers)
     moved: list[Identifier] = []
     for _ in range(TRIES):
         head = await session.head()
@@ -71,7 +71,7 @@ async def read_cut(session: Session, identifiers: Sequence[Identifier]) -> Cut:
         before = now
     for identifier in moved:
         entry = entries[identifier]
-        if entry is not None and entry.entity not in now.pointers:
+        if entry is not None and lacks_pointer(entry, now):
             raise missing_pointer(session.state.paths.pointer(entry.entity))
     raise Unavailable(
         f"No consistent state could be read: during all {TRIES} tries of this request some of its tables and views "
@@ -94,7 +94,7 @@ def _relation(
     return CurrentRelation(entry, pointer)
 
 
-async def _remembered(session: Session, identifiers: Iterable[Identifier]) -> Observation:
+async def _cached(session: Session, identifiers: Iterable[Identifier]) -> Observation:
     """Returns the first collection: the cached pointers of these names, by the cached HEAD, as far as this process has
     them. Only decisions are read, which are never cached."""
     head = session.state.cached_head()

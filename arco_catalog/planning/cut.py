@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.pointer import Pointer
 from storage_backends.lazy_dataclass import dataclass
@@ -32,7 +32,7 @@ def is_unmoved(entry: RelationEntry | None, before: Observation, now: Observatio
     if entry.transaction is not None:
         if not _is_same_outcome(entry.transaction, before, now):
             return False
-        if now.outcomes[entry.transaction] is not True:
+        if not _exists(entry, now):
             return True
     if FollowedTable.of(entry.json) is not None:  # HEAD has its state
         return True
@@ -50,10 +50,22 @@ def _is_same_outcome(transaction: str, before: Observation, now: Observation) ->
     return read and before.outcomes[transaction] == now.outcomes[transaction]
 
 
+def _exists(entry: RelationEntry, collected: Observation) -> bool:
+    """Whether there is a table or view by its entry: that is no intent, or one whose transaction has committed."""
+    return entry.transaction is None or collected.outcomes[entry.transaction] is True
+
+
+def lacks_pointer(entry: RelationEntry | None, collected: Observation) -> bool:
+    """Whether a table or view exists by its entry, and the pointer that it must have was not found."""
+    if entry is None or not _exists(entry, collected):
+        return False
+    return has_pointer(entry.json) and entry.entity not in collected.pointers
+
+
 def pointer_at(entry: RelationEntry | None, collected: Observation) -> Pointer | None:
     """Returns the pointer, without an intent, of the table or view that a name has by its entry and by what was
     collected; None if it has none."""
-    if entry is None or (entry.transaction is not None and collected.outcomes[entry.transaction] is not True):
+    if entry is None or not _exists(entry, collected):
         return None
     followed = FollowedTable.of(entry.json)
     if followed is not None:

@@ -5,33 +5,29 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from arco_catalog.iceberg.errors import NoSuchTable, Refusal, Unavailable
+from arco_catalog.iceberg.errors import InternalError, NoSuchTable, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.cut import TRIES, CurrentRelation, read_cut
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.planning.cut import Observation, lacks_pointer
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.access import State
+from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.pointer import Pointer
-from storage_backends.memory import MemoryStore
-from tests.support.fake_runtime import FakeRuntime
 from tools.support.catalog_fixture import NS, CatalogFixture, CountingFixture
 from tools.support.request_bodies import set_property
-from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 NAMES = [f"t{number}" for number in range(6)]
 
 
 @pytest.fixture
-async def counted() -> CountingFixture:
-    clock = FakeRuntime()
-    made = CountingFixture(CountingStore(DelayingStore(MemoryStore(clock.now_ms), 0.004)), clock)
-    await made.namespace("db")
+async def counted(counted: CountingFixture) -> CountingFixture:
     for name in NAMES:
-        await made.table(name)
-    return made
+        await counted.table(name)
+    return counted
 
 
 async def cut(session: Session, *names: str) -> list[str | None]:
@@ -175,3 +171,22 @@ async def test_a_dropped_table_is_not_found(fixture: CatalogFixture) -> None:
     gone, there = await cut(fixture.session(), "t", "u")
 
     assert (gone is None, there is None) == (True, False)
+
+
+async def test_a_table_whose_pointer_is_gone_is_damaged(fixture: CatalogFixture) -> None:
+    entity = (await fixture.table("t")).entity
+    await fixture.store.delete(fixture.session().state.paths.pointer(entity))
+
+    with pytest.raises(InternalError, match=r"The pointer .* is missing"):
+        await cut(fixture.another().session(), "t")
+
+
+@pytest.mark.parametrize(
+    ("transaction", "has_committed", "is_damaged"),
+    [(None, None, True), ("tx", True, True), ("tx", False, False), ("tx", None, False)],
+)
+def test_a_create_that_was_not_committed_needs_no_pointer(
+    transaction: str | None, has_committed: bool | None, is_damaged: bool
+) -> None:
+    entry = RelationEntry.new(kind="table", entity="e", uuid=None, locations=[], transaction=transaction)
+    assert lacks_pointer(entry, Observation({}, {"tx": has_committed})) is is_damaged

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from arco_catalog.operations import cut
-from arco_catalog.operations.cut import Cut, _collect, _entry, _relation, _remembered
+from arco_catalog.operations.cut import Cut, _cached, _collect, _entry, _relation
 from arco_catalog.operations.resolve import load_names
 from arco_catalog.planning import cut as comparison
 from arco_catalog.planning.cut import Observation, is_unmoved
@@ -59,7 +59,7 @@ def cuts_with_a_head_after_the_pointers(patch: pytest.MonkeyPatch) -> None:
     """The entries of the names are compared, which are the same after a rename back."""
 
     async def read_cut(session: Session, identifiers: Sequence[Identifier]) -> Cut:
-        before, head = await _remembered(session, identifiers), session.state.cached_head() or await session.head()
+        before, head = await _cached(session, identifiers), session.state.cached_head() or await session.head()
         while True:
             entries = {each: _entry(head.index, each) for each in identifiers}
             now = await _collect(session, entries.values())
