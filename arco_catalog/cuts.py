@@ -146,12 +146,16 @@ class _Endpoint:
                 raise _refusal(error) from error
 
     def states(self, items: Sequence[Json], known: Mapping[Levels, _State]) -> dict[Levels, _State]:
-        """Loads the states of these items, each as it is at a moment of its own, by as many requests as that takes."""
+        """Loads the states of these items, each as it is at a moment of its own, by as many requests as that takes.
+        Raises `CutError`, also if a response lists all items of its request as unprocessed, and `LookupError`."""
         found: dict[Levels, _State] = {}
         while items:
             response = self.send(items)
             found |= _states(response, known)
-            items = response.get("unprocessed", {}).get("relations", [])
+            rest = response.get("unprocessed", {}).get("relations", [])
+            if len(rest) >= len(items):
+                raise CutError(f"The catalog loaded none of the {len(items)} tables of a request: try again later")
+            items = rest
         return found
 
 

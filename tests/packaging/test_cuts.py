@@ -114,6 +114,14 @@ def test_a_catalog_that_ignores_the_field_is_noticed(monkeypatch: pytest.MonkeyP
         read_cut("http://x", "wh", ["db.t"])
 
 
+def test_a_catalog_that_loads_nothing_is_not_called_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    rest = {"relations": [], "unprocessed": {"relations": [{"identifier": ["db", "t"]}]}}
+    too_large = CutError("too large", "AnswerTooLargeException")
+    monkeypatch.setattr(cuts._Endpoint, "send", replies(too_large, *[rest] * 3))
+    with pytest.raises(CutError, match="loaded none of the 1 tables"):
+        read_cut("http://x", "wh", ["db.t"])
+
+
 def test_spark_reads_each_table_at_its_snapshot() -> None:
     cut = Cut({("db", "orders"): 7, ("db", "in`ner", "items"): None})
 
