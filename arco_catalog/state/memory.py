@@ -60,6 +60,11 @@ def max_metadata_values(max_bytes: int) -> int:
     return max(MIN_METADATA_VALUES, max_bytes // BYTES_A_VALUE)
 
 
+def limit_for_large(size: int) -> int:
+    """Returns the limit of a memory whose large amounts may be `size` bytes together."""
+    return size * SMALL_SHARE // (SMALL_SHARE - 1)
+
+
 def parsed_bytes(size: int, values: int) -> int:
     """Returns the memory in bytes that parsing and changing a metadata file needs, given its size in bytes and the
     number of its JSON values."""
@@ -198,9 +203,9 @@ class Memory:
         """The bytes of memory that all requests have taken now."""
         return self._small.used + self._large.used
 
-    def hold(self) -> "Hold":
-        """Returns an account of the process's memory for a request, which must close it at the end."""
-        return Hold(self)
+    def hold(self, owner: str | None = None) -> "Hold":
+        """Returns an account of the process's memory for a request of `owner`, which must close it at the end."""
+        return Hold(self, owner)
 
     def share_of(self, size: int) -> _Share:
         """Returns the share of the memory from which an amount of `size` bytes is taken: one is for small amounts, the
@@ -242,9 +247,9 @@ class Hold:
     """The memory account of one request, a context manager that gives everything back. Without a `memory` it counts
     nothing. `owner` is the principal of the request, None until it is known, and without authentication."""
 
-    def __init__(self, memory: Memory | None = None) -> None:
+    def __init__(self, memory: Memory | None = None, owner: str | None = None) -> None:
         self._memory = memory
-        self.owner: str | None = None
+        self.owner = owner
         self._taken: list[Allocation] = []
 
     @property

@@ -161,19 +161,13 @@ async def test_without_a_memory_nothing_is_counted() -> None:
         assert (await hold.take(1 << 60)).size == 0
 
 
-def hold_of(memory: Memory, owner: str | None) -> Hold:
-    hold = memory.hold()
-    hold.owner = owner
-    return hold
-
-
 async def test_one_principal_cannot_take_all_and_others_go_on() -> None:
     memory = Memory(LIMIT)
-    busy = [hold_of(memory, "a") for _ in range(3)]
+    busy = [memory.hold("a") for _ in range(3)]
     await busy[0].take(12 * MB)
     await busy[1].take(12 * MB)
     waiting = asyncio.create_task(busy[2].take(12 * MB))
-    others = [hold_of(memory, owner) for owner in ("b", None)]
+    others = [memory.hold(owner) for owner in ("b", None)]
     await rounds()
 
     await asyncio.gather(*(other.take(12 * MB) for other in others))
@@ -188,15 +182,15 @@ async def test_one_principal_cannot_take_all_and_others_go_on() -> None:
 
 async def test_a_request_that_waits_for_others_of_its_principal_names_the_reason() -> None:
     memory = Memory(LIMIT, timeout_seconds=0)
-    await hold_of(memory, "a").take(20 * MB)
+    await memory.hold("a").take(20 * MB)
 
     with pytest.raises(OutOfMemory, match="of the same principal"):
-        await hold_of(memory, "a").take(20 * MB)
+        await memory.hold("a").take(20 * MB)
 
 
 async def test_a_request_of_a_principal_without_others_may_take_more_than_its_part() -> None:
     memory = Memory(LIMIT, timeout_seconds=0)
-    hold = hold_of(memory, "a")
+    hold = memory.hold("a")
     await hold.take(40 * MB)
     await hold.take(8 * MB)
     assert memory.used == 48 * MB
@@ -204,7 +198,7 @@ async def test_a_request_of_a_principal_without_others_may_take_more_than_its_pa
 
 async def test_a_request_that_has_begun_is_not_stopped_by_others_of_its_principal() -> None:
     memory = Memory(LIMIT, timeout_seconds=0)
-    first, second = hold_of(memory, "a"), hold_of(memory, "a")
+    first, second = memory.hold("a"), memory.hold("a")
     await first.take(12 * MB)
     await second.take(12 * MB)
     await first.take(12 * MB)
@@ -214,7 +208,7 @@ async def test_a_request_that_has_begun_is_not_stopped_by_others_of_its_principa
 async def test_principals_are_forgotten_with_their_requests() -> None:
     memory = Memory(LIMIT)
     for number in range(100):
-        with hold_of(memory, f"p{number}") as hold:
+        with memory.hold(f"p{number}") as hold:
             await hold.take(2 * MB)
             await hold.take(100)
     assert all(not share._of_owners for share in (memory.share_of(1), memory.share_of(2 * MB)))

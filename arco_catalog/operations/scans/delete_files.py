@@ -116,13 +116,13 @@ class DeleteFiles:
         self.column_ids = frozenset(column for header in headers for column in header.columns)
 
     def _matching_parts(self) -> "list[_Part]":
+        """Returns the parts of the index that have a manifest in which delete files may match."""
         names = {manifest.manifest_path for manifest in self._scan.matching}
-        runs = [
-            run
+        return [
+            _Part(run, self._key(run))
             for run in runs_of(self._scan.manifests)
             if not names.isdisjoint(manifest.manifest_path for manifest in run)
         ]
-        return [_Part(run, self._key(run)) for run in runs]
 
     def close(self) -> None:
         """Gives back the memory of the delete files. No index is used any more."""
@@ -219,8 +219,7 @@ class DeleteFiles:
     async def _select(self, part: "_Part", keys: Set[bytes]) -> Sequence[ContentFile]:
         """Returns the delete files of a part that these keys find."""
         assert part.header is not None
-        with reading_memory().hold() as hold:
-            hold.owner = self._session.hold.owner
+        with reading_memory().hold(self._session.hold.owner) as hold:
             await hold.take(part.header.size + PIECE_BYTES)
             body = part.body
             if body is None and isinstance(found := await self._session.state.store.get(part.key), Found):

@@ -13,7 +13,7 @@ from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import MAX_COMPARED
 from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.operations.scans.manifest_source import ADVICE, WAIT_SECONDS
-from arco_catalog.state.memory import SMALL_SHARE, Hold, Memory, MemoryOfLoops
+from arco_catalog.state.memory import Hold, Memory, MemoryOfLoops, limit_for_large
 
 MAX_BYTES: Final = 48 << 20
 """Maximum bytes of memory of the delete files that a plan holds at one time."""
@@ -22,7 +22,7 @@ FREE_BYTES: Final = 4 << 20
 COMPARED_BYTES: Final = 250
 """Bytes of memory of what an index of delete files has of a column of an equality delete."""
 
-_MEMORY: Final = MemoryOfLoops(MAX_BYTES * SMALL_SHARE // (SMALL_SHARE - 1), WAIT_SECONDS)
+_MEMORY: Final = MemoryOfLoops(limit_for_large(MAX_BYTES), WAIT_SECONDS)
 
 
 def deletes_memory() -> Memory:
@@ -35,7 +35,7 @@ class DeletesMemory:
 
     def __init__(self, request: Hold) -> None:
         self._request = request
-        self._hold = deletes_memory().hold()
+        self._hold = deletes_memory().hold(request.owner)
         self._turn = asyncio.Lock()
         self._used = self._reserved = 0
 
@@ -59,7 +59,6 @@ class DeletesMemory:
             await self._request.take(FREE_BYTES)
             self._reserved = FREE_BYTES
         if self._used > self._reserved:
-            self._hold.owner = self._request.owner
             await self._hold.take(MAX_BYTES)
             self._reserved = MAX_BYTES
 

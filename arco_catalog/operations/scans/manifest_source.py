@@ -30,7 +30,7 @@ from arco_catalog.state.avro import (
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
-from arco_catalog.state.memory import Allocation, Hold, Memory, MemoryOfLoops
+from arco_catalog.state.memory import Allocation, Memory, MemoryOfLoops
 from arco_catalog.state.worker_threads import LoopWork, off_loop
 from storage_backends import InvalidKey, StoreDenied
 
@@ -206,17 +206,11 @@ class ManifestSource:
         self, known: Sequence[FileBlock], selection: EntrySelection
     ) -> AsyncGenerator[Sequence[ContentFile], None]:
         """Yields the selected files of packed blocks, in memory for all files of a block."""
-        with self._reading_hold() as hold:
+        with reading_memory().hold(self._session.hold.owner) as hold:
             for block in known:
                 taken = await hold.take(block.memory)
                 yield await self.work.run(block.work, partial(block.select, selection))
                 taken.shrink(0)
-
-    def _reading_hold(self) -> Hold:
-        """Returns an account of the memory for reading manifests. It must be closed."""
-        hold = reading_memory().hold()
-        hold.owner = self._session.hold.owner
-        return hold
 
     def _key(self, manifest: ManifestFile, selection: EntrySelection) -> ManifestKey:
         """Returns the key of a manifest in the cache of files."""
@@ -252,7 +246,7 @@ class ManifestSource:
         length = manifest.manifest_length if limits is USUAL else None
         ahead = CHUNK if length is None else min(length + 1, AHEAD_BYTES)
         decoded = DECODED_BYTES + (0 if packing is None else packing.memory)
-        with self._reading_hold() as hold:
+        with reading_memory().hold(self._session.hold.owner) as hold:
             await hold.take(READ_WEIGHT * ahead + BLOCK_WEIGHT * limits.block_bytes + decoded)
             read_range = _read_ahead(partial(self._read, manifest.manifest_path), ahead, length)
             wanted = selection if packing is None else packing.selection

@@ -8,7 +8,7 @@ from typing import Final
 
 from arco_catalog.operations.scans.files_memory import FREE_BYTES, MAX_FILES_BYTES
 from arco_catalog.operations.scans.manifest_source import WAIT_SECONDS
-from arco_catalog.state.memory import SMALL_SHARE, Memory, MemoryOfLoops
+from arco_catalog.state.memory import Memory, MemoryOfLoops, limit_for_large
 
 PLANS_AT_ONCE: Final = 4
 """The plans of a process that run at the same time: while some wait for the store, others work."""
@@ -19,7 +19,7 @@ TURN_BYTES: Final = ANSWER_MEMORY + 2 * MAX_FILES_BYTES - FREE_BYTES
 SENT_WEIGHT: Final = 3
 """Bytes of memory for each byte of an answer that is planned: its parts, and the bytes that are sent."""
 
-_TURNS: Final = MemoryOfLoops(PLANS_AT_ONCE * TURN_BYTES * SMALL_SHARE // (SMALL_SHARE - 1), WAIT_SECONDS)
+_TURNS: Final = MemoryOfLoops(limit_for_large(PLANS_AT_ONCE * TURN_BYTES), WAIT_SECONDS)
 
 
 def plan_turns() -> Memory:

@@ -124,8 +124,7 @@ async def _planner(
 async def _planned(session: Session, planner: Planner, part: Range) -> PartPlan:
     """Plans a part of a scan in its turn, and counts it in the request's statistics. Raises the errors of
     `Planner.plan`, and `OutOfMemory`."""
-    with plan_turns().hold() as turn:
-        turn.owner = session.hold.owner
+    with plan_turns().hold(session.hold.owner) as turn:
         await turn.take(TURN_BYTES)
         taken = await session.hold.take(ANSWER_MEMORY)
         planned = await planner.plan(part)
