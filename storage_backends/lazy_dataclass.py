@@ -47,10 +47,12 @@ def lazy_dataclass(
 def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     """Returns a class like `plain` without the methods of a dataclass, to which its first instance adds them: those
     that `dataclasses.dataclass` adds to `plain`."""
-    before, names = {**vars(plain)}, [name for name, kind in plain.__annotations__.items() if not _is_no_field(kind)]
+    before, forms = {**vars(plain)}, {name: _special_form(kind) for name, kind in plain.__annotations__.items()}
+    names = [name for name, form in forms.items() if form is None]
     metaclass: Callable[..., type[T]] = type(plain)
     _refuse(plain, names if slots else ())
-    is_simple = _has_simple_constructor(plain, options)
+    has_init_var = "InitVar" in forms.values()
+    is_simple = options.get("init", True) and not has_init_var and not _has_dataclass_base(plain)
 
     def copied() -> type[T]:
         """Returns a copy of the class: the library's decorator changes it, and may be interrupted."""
@@ -67,16 +69,16 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
                 if after[name] is not before.get(name, MISSING):  # `__hash__` may become None
                     setattr(lazy, name, after[name])
 
+    def add_constructor() -> None:
+        shape = copied()
+        constructor = _constructor(shape, lazy, options)
+        lazy.__match_args__ = shape.__match_args__  # type: ignore[attr-defined, misc]
+        lazy.__init__ = constructor  # type: ignore[method-assign]
+
     def initialize(self: T, *args: object, **kwargs: object) -> None:
         with _LOCK:
             if vars(lazy)["__init__"] is initialize:
-                if is_simple:
-                    shape = copied()
-                    constructor = _constructor(shape, lazy, options)
-                    lazy.__match_args__ = shape.__match_args__  # type: ignore[attr-defined, misc]
-                    lazy.__init__ = constructor  # type: ignore[method-assign]
-                else:
-                    complete()
+                (add_constructor if is_simple else complete)()
         lazy.__init__(self, *args, **kwargs)
 
     body: dict[str, object] = {**_stand_ins(options), **_without_fields(before, names if slots else ())}
@@ -94,20 +96,15 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     return lazy
 
 
-def _has_simple_constructor(plain: type, options: Mapping[str, bool]) -> bool:
-    """Whether `_constructor` can make the constructor of a dataclass: there is one, no base is a dataclass, and all
-    arguments are fields."""
-    inherits = any("__dataclass_fields__" in vars(base) for base in plain.__mro__[1:])
-    return options.get("init", True) and not inherits and not any(map(_is_argument, plain.__annotations__.values()))
-
-
-def _is_argument(kind: object) -> bool:
-    """Whether an annotation is one of an argument of the constructor that is no field."""
-    return "InitVar" in kind if isinstance(kind, str) else kind is InitVar or isinstance(kind, InitVar)
+def _has_dataclass_base(plain: type) -> bool:
+    """Whether a base of a class is a dataclass, lazy or not; completes none."""
+    return any("__dataclass_fields__" in vars(base) for base in plain.__mro__[1:])
 
 
 def _constructor(copied: type, lazy: type, options: Mapping[str, bool]) -> Callable[..., None]:
-    """Returns the constructor of a dataclass, by its fields, which the library finds in a copy of the class."""
+    """Returns the constructor of a dataclass whose arguments are all its own fields, which the library finds in a copy
+    of the class. The library's own constructor of a frozen class takes three times as long to compile, because two
+    other methods come with it."""
     found = fields(complete_dataclass(init=False, repr=False, eq=False, kw_only=options.get("kw_only", False))(copied))
     known: dict[str, object] = {"_MISSING": MISSING, "_set": object.__setattr__}
     positional, named, lines = ["_self"], ["*"], []
@@ -139,15 +136,17 @@ def _constructor(copied: type, lazy: type, options: Mapping[str, bool]) -> Calla
     return constructor
 
 
-def _is_no_field(kind: object) -> bool:
-    """Whether an annotation is one of those by which `dataclasses.dataclass` makes no field of an instance."""
+def _special_form(kind: object) -> str | None:
+    """Returns the name of the form of an annotation, `ClassVar`, `InitVar` or `KW_ONLY`, by which
+    `dataclasses.dataclass` makes no field of an instance; None for that of a field."""
     if isinstance(kind, str):
-        return kind.removeprefix("typing.").removeprefix("dataclasses.").startswith(("ClassVar", "InitVar", "KW_ONLY"))
-    return (
-        kind in (ClassVar, KW_ONLY, InitVar)
-        or getattr(kind, "__origin__", None) is ClassVar
-        or isinstance(kind, InitVar)
-    )
+        name = kind.partition("[")[0].rpartition(".")[2]
+        return name if name in ("ClassVar", "InitVar", "KW_ONLY") else None
+    if kind is InitVar or isinstance(kind, InitVar):
+        return "InitVar"
+    if kind is ClassVar or getattr(kind, "__origin__", None) is ClassVar:
+        return "ClassVar"
+    return "KW_ONLY" if kind is KW_ONLY else None
 
 
 def _refuse(plain: type, slots: Collection[str]) -> None:
