@@ -101,9 +101,9 @@ class Client:
     async def close(self) -> None:
         """Closes the transport if it belongs to this event loop, and forgets it in any case; another call opens a new
         one."""
-        known, self._open = self._open, None
-        if known is not None and known.loop is asyncio.get_running_loop():
-            await known.transport.close()
+        transport, self._open = self._opened(asyncio.get_running_loop()), None
+        if transport is not None:
+            await transport.close()
 
     async def _repeat(self, request: Request, *, ambiguous_too: bool) -> Answer:
         """Sends a request until there is a definite answer, and returns it. Repeats it after failures by which it was
@@ -132,33 +132,47 @@ class Client:
         """Sends a request after a `pause` in seconds, and a second time if the store refused the time in the first.
         Returns the answer. Raises a failure as the dialect classifies it."""
         if pause:
-            await self._pauses.sleep(pause)
-        loop, known = asyncio.get_running_loop(), self._open
-        transport = known.transport if known is not None and known.loop is loop else await self._transport(loop)
+            await self.pause(pause)
+        loop = asyncio.get_running_loop()
+        transport = self._opened(loop)
+        if transport is None:
+            transport = await self._open_in(loop)
         response = self._observed(await transport.send(request, self._clock_skew_ms))
-        is_answer = self._dialect.is_answer(response, request.method)
-        if not is_answer and self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
-            self._clock_skew_ms = store_ms - system_now_ms()
-            # Safe: a refused request was not applied.
-            response = self._observed(await transport.send(request, self._clock_skew_ms))
-            is_answer = self._dialect.is_answer(response, request.method)
-        if not is_answer:
-            failure = self._dialect.failure_of(response)
-            if isinstance(failure, StoreUnavailable):
-                failure.retry_after_s = retry_after_s(response)
-            raise failure
+        if not self._dialect.is_answer(response, request.method):
+            response = await self._send_by_store_clock(transport, request, response)
         now_ms = date_ms(response)
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 
+    async def _send_by_store_clock(self, transport: Transport, request: Request, response: Response) -> Response:
+        """Sends a request again by the store's clock if the store refused the time in it, as this `response` states,
+        and returns the answer. Raises any other failure as the dialect classifies it."""
+        if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
+            self._clock_skew_ms = store_ms - system_now_ms()
+            # Safe: a refused request was not applied.
+            response = self._observed(await transport.send(request, self._clock_skew_ms))
+            if self._dialect.is_answer(response, request.method):
+                return response
+        failure = self._dialect.failure_of(response)
+        if isinstance(failure, StoreUnavailable):
+            failure.retry_after_s = retry_after_s(response)
+        raise failure
+
     def _observed(self, response: Response) -> Response:
+        """Returns the response, after the observer was called with it."""
         if self._observe is not None:
             self._observe(response)
         return response
 
-    async def _transport(self, loop: asyncio.AbstractEventLoop) -> Transport:
-        """Returns the transport of this event loop, which it opens if there is none yet."""
-        if self._open is None or self._open.loop is not loop:
-            transport = await self._open_transport()  # opens no connection yet
-            if self._open is None or self._open.loop is not loop:  # no other call was faster
-                self._open = _Open(loop, transport)
-        return self._open.transport
+    def _opened(self, loop: asyncio.AbstractEventLoop) -> Transport | None:
+        """Returns the open transport of this event loop; None if there is none."""
+        known = self._open
+        return known.transport if known is not None and known.loop is loop else None
+
+    async def _open_in(self, loop: asyncio.AbstractEventLoop) -> Transport:
+        """Opens a transport of this event loop, and returns it, or the one that another call has opened meanwhile."""
+        transport = await self._open_transport()  # opens no connection yet
+        first = self._opened(loop)
+        if first is not None:
+            return first
+        self._open = _Open(loop, transport)
+        return transport
