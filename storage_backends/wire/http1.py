@@ -195,10 +195,9 @@ class Connection(asyncio.Protocol):
         the answer is not whole after `exchange_s`.
 
         Raises `NeverSent` if the connection is closed, `TimeoutError` after `exchange_s`, and `AnswerLost` if no
-        complete response comes for another reason. Only after a
-        whole answer to a request that was sent whole may the connection be `reusable`: not after a cancellation, since
-        an answer that is still to come would be taken for that of the next request, and not after an early answer,
-        since the rest of the body would be taken for it.
+        complete response comes for another reason. Only after a whole answer to a request that was sent whole may the
+        connection be `reusable`: not after a cancellation, since an answer that is still to come would be taken for
+        that of the next request, and not after an early answer, since the rest of the body would be taken for it.
         """
         self.reusable = False
         if self._transport.is_closing():
@@ -214,7 +213,7 @@ class Connection(asyncio.Protocol):
         try:
             answer = await self._answer
         finally:
-            self._answer = None  # the alarm stays set: that of the next exchange is later
+            self._answer = None  # the alarm stays set: the next exchange rarely needs an earlier one
         self.reusable = reader.keep_alive and not self._unsent_bytes()
         return answer
 
@@ -278,7 +277,7 @@ class Connection(asyncio.Protocol):
 
     def _on_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
         """Fails the exchange under way, if there is one, if a time limit has passed."""
-        now_s = max(loop.time(), self._alarm_s)  # uvloop rounds
+        now_s = max(loop.time(), self._alarm_s)  # uvloop rounds times to milliseconds, and may call early
         self._alarm_s, self._alarm = math.inf, None
         if self._answer is None or self._answer.done():
             return

@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from tools.bench.loads import STORES, load, measure, place_of, prepared, store_at
+from tools.bench.loads import STORES, load, measure, prepared, store_at
 
 
 @pytest.mark.parametrize("kind", STORES)
 async def test_a_load_is_measured_over_each_store(kind: str) -> None:
-    with place_of(kind) as place:
-        assert await asyncio.wait_for(measure(kind, place, 2, once=False), 60) > 10
+    assert await asyncio.wait_for(measure(kind, 2), 60) > 10
 
 
 async def test_a_load_that_fails_is_no_measurement() -> None:

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -43,8 +43,10 @@ COLUMNS, SNAPSHOTS = 20, 20
 NAMESPACES = "/v1/main/namespaces"
 TABLE = f"{NAMESPACES}/db/tables/t"
 BATCHES = 200
-USED = re.compile(r"I\s+refs:\s+([\d,]+)")
-LONGEST_S = 300
+FEW_LOADS = 100
+"""The loads of the process whose instructions are subtracted."""
+INSTRUCTIONS = re.compile(r"I\s+refs:\s+([\d,]+)")
+VALGRIND_TIMEOUT_S = 300
 
 
 async def prepared(store: ObjectStore, url: str) -> Asgi:
@@ -115,35 +117,52 @@ def place_of(kind: str) -> Iterator[str]:
             yield server.uri
 
 
-async def measure(kind: str, place: str, loads: int, *, once: bool) -> float:
-    """Returns the microseconds of CPU of a load; with `once` it makes so many loads, and returns 0."""
+@asynccontextmanager
+async def app_over(kind: str, place: str) -> AsyncIterator[Asgi]:
+    """Yields a prepared app over a store of this kind."""
     store, url = store_at(kind, place)
     try:
-        app = await prepared(store, url)
-        if not once:
-            return await least_us(app, loads)
-        await load(app, loads)
-        return 0.0
+        yield await prepared(store, url)
     finally:
         await store.close()
+
+
+async def measure(kind: str, loads: int) -> float:
+    """Returns the microseconds of CPU of a load over a new store of this kind, by batches of so many loads."""
+    with place_of(kind) as place:
+        async with app_over(kind, place) as app:
+            return await least_us(app, loads)
+
+
+async def make_loads(kind: str, place: str, loads: int) -> None:
+    """Makes so many loads, for a process whose instructions are counted."""
+    async with app_over(kind, place) as app:
+        await load(app, loads)
 
 
 def instructions(kind: str, loads: int) -> int:
     """Returns the instructions of a load: those of a process that makes `loads` more than another one, by the number of
     these."""
-    few, many = (_counted(kind, number) for number in (100, 100 + loads))
+    few, many = (_counted(kind, number) for number in (FEW_LOADS, FEW_LOADS + loads))
     return (many - few) // loads
 
 
 def _counted(kind: str, loads: int) -> int:
+    """Returns the instructions of a process that makes so many loads."""
     with place_of(kind) as place:
         command = [*("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")]
         command += [sys.executable, "-m", "tools.bench.loads", "--once", kind, place, "--loads", str(loads)]
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         done = subprocess.run(
-            command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True, timeout=LONGEST_S
+            command,
+            cwd=PROJECT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=VALGRIND_TIMEOUT_S,
         )
-    found = USED.search(done.stderr)
+    found = INSTRUCTIONS.search(done.stderr)
     assert found is not None, done.stderr
     return int(found[1].replace(",", ""))
 
@@ -159,15 +178,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if given.once is not None:
             kind, place = given.once
-            runner.run(measure(kind, place, given.loads, once=True))
+            runner.run(make_loads(kind, place, given.loads))
             return
         for kind in given.store:
             if given.instructions:
                 print(f"{kind:8} {instructions(kind, given.loads):9,} instructions a load", flush=True)
                 continue
-            with place_of(kind) as place:
-                least = runner.run(measure(kind, place, given.loads, once=False))
-                print(f"{kind:8} {least:7.1f} us of CPU", flush=True)
+            print(f"{kind:8} {runner.run(measure(kind, given.loads)):7.1f} us of CPU", flush=True)
 
 
 if __name__ == "__main__":
