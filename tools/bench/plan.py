@@ -101,20 +101,20 @@ class Site:
 
     folder: Path
     metadata: Path
-    shape: Shape
 
-    def cases(self, max_entries: int = MAX_ENTRIES) -> list[Case]:
-        """The filters that leave no more entries than this, of all by their share: each by partition, then by the
-        bounds of a column."""
-        found = []
-        for share in SHARES:
-            below = round(share * PARTITIONS)
-            kept = f"{100 * share:g} %"
-            condition: JsonObject = {"type": "lt", "term": "part", "value": below}
-            found.append(Case(f"{kept} by partition", condition, self.shape.entries_below(below)))
-            ids: JsonObject = {"type": "lt", "term": "id", "value": round(share * IDS) * RANGE}
-            found.append(Case(f"{kept} by bounds", ids, self.shape.manifests * self.shape.entries))
-        return [case for case in found if case.entries <= max_entries]
+
+def cases_of(shape: Shape, max_entries: int = MAX_ENTRIES) -> list[Case]:
+    """Returns the filters that leave no more than `max_entries` entries of a table, in the order of the share of files
+    that they keep: for each share one by partition, then one by the bounds of a column."""
+    found = []
+    for share in SHARES:
+        below = round(share * PARTITIONS)
+        kept = f"{100 * share:g} %"
+        condition: JsonObject = {"type": "lt", "term": "part", "value": below}
+        found.append(Case(f"{kept} by partition", condition, shape.entries_below(below)))
+        ids: JsonObject = {"type": "lt", "term": "id", "value": round(share * IDS) * RANGE}
+        found.append(Case(f"{kept} by bounds", ids, shape.manifests * shape.entries))
+    return [case for case in found if case.entries <= max_entries]
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def site(shape: Shape) -> Iterator[Site]:
             send(planner.server.uri, NAMESPACES, {"namespace": ["db"]})
             place = {"name": "t", "metadata-location": f"file://{metadata}"}
             send(planner.server.uri, f"{NAMESPACES}/db/register", place)
-        yield Site(folder, metadata, shape)
+        yield Site(folder, metadata)
 
 
 def measure(place: Site, case: Case, java: JavaLibrary | None, warm_s: float = WARM_S) -> Iterator[ModeTimes]:
@@ -217,13 +217,10 @@ def _health(uri: str) -> float:
     return time.perf_counter() - began
 
 
-def report(shape: Shape, java: JavaLibrary | None, warm_s: float, max_entries: int) -> None:
+def report(shape: Shape, cases: Sequence[Case], java: JavaLibrary | None, warm_s: float) -> None:
     """Prints the figures of one shape."""
     with site(shape) as place:
         print(f"\n{shape}\n\n| {' | '.join(HEADINGS)} |\n| --- | --- {'| --: ' * 6}|")
-        cases = place.cases(max_entries)
-        if not cases:
-            raise ValueError(f"each filter leaves more than {max_entries:,} entries of {shape}: raise --max-entries")
         for case in cases:
             for found in measure(place, case, java, warm_s):
                 print(found.row(case), flush=True)
@@ -243,13 +240,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shapes", nargs="+", type=Shape.parse, default=[Shape.parse(each) for each in SHAPES],
                         help="manifests x entries + delete manifests: 10000x100 10000x5000 1000x100+3000")  # fmt: skip
     parser.add_argument("--without-java", action="store_true")
-    parser.add_argument("--max-entries", type=int, default=MAX_ENTRIES)
+    parser.add_argument("--max-entries", type=int, default=MAX_ENTRIES, help="filters that leave more are left out")
     parser.add_argument("--warm-s", type=float, default=WARM_S)
     given = parser.parse_args(arguments)
+    cases = {shape: cases_of(shape, given.max_entries) for shape in given.shapes}
+    for shape in given.shapes:  # before the first one is measured, which takes minutes
+        if not cases[shape]:
+            parser.error(f"each filter leaves more than {given.max_entries:,} entries of {shape}: raise --max-entries")
     with tempfile.TemporaryDirectory(prefix="arco-plan-java-") as classes:
         java = None if given.without_java else JavaLibrary.compiled(Path(classes))
         for shape in given.shapes:
-            report(shape, java, given.warm_s, given.max_entries)
+            report(shape, cases[shape], java, given.warm_s)
 
 
 if __name__ == "__main__":
