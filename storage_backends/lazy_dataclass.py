@@ -102,9 +102,9 @@ def _has_dataclass_base(plain: type) -> bool:
 
 
 def _constructor(copied: type, lazy: type, options: Mapping[str, bool]) -> Callable[..., None]:
-    """Returns the constructor of a dataclass whose arguments are all its own fields, which the library finds in a copy
-    of the class. The library's own constructor of a frozen class takes three times as long to compile, because two
-    other methods come with it."""
+    """Returns the constructor of a dataclass, by its fields, which the library finds in a copy of the class. The
+    library's own constructor of a frozen class takes three times as long to compile, because two other methods come
+    with it."""
     found = fields(complete_dataclass(init=False, repr=False, eq=False, kw_only=options.get("kw_only", False))(copied))
     known: dict[str, object] = {"_MISSING": MISSING, "_set": object.__setattr__}
     positional, named, lines = ["_self"], ["*"], []

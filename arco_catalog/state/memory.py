@@ -61,7 +61,7 @@ def max_metadata_values(max_bytes: int) -> int:
 
 
 def limit_for_large(size: int) -> int:
-    """Returns the limit of a memory whose large amounts may be `size` bytes together."""
+    """Returns the limit of a memory that has `size` bytes for large amounts."""
     return size * SMALL_SHARE // (SMALL_SHARE - 1)
 
 

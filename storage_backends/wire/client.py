@@ -144,8 +144,8 @@ class Client:
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 
     async def _send_by_store_clock(self, transport: Transport, request: Request, response: Response) -> Response:
-        """Sends a request again by the store's clock if the store refused the time in it, as this `response` states,
-        and returns the answer. Raises any other failure as the dialect classifies it."""
+        """Sends a request again by the store's clock if this `response` refused the time in it, and returns the answer.
+        Raises any other failure as the dialect classifies it."""
         if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
             self._clock_skew_ms = store_ms - system_now_ms()
             # Safe: a refused request was not applied.
