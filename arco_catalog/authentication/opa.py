@@ -1,8 +1,8 @@
 """Queries Open Policy Agent, by its data API, whether an actor may do something
 (https://www.openpolicyagent.org/docs/rest-api, docs/opa.md).
 
-Only an answer that allows something is cached, and for seconds. Whatever is no readable answer, an undefined policy
-included, is `Unavailable`: a client that took it for a refusal would delete the files of its commit.
+Only an answer that allows something is cached, for seconds. An answer that is not readable, also that of a policy that
+is not defined, raises `Unavailable`: a client that took it for a refusal would delete the files of its commit.
 """
 
 import asyncio
@@ -16,11 +16,9 @@ from arco_catalog.planning.policy_questions import SYSTEM_ACCESS, Actor, Questio
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.runtime import Runtime
 from storage_backends import StoreError, StoreUnavailable
-from storage_backends.wire.connections import exchange, open_pool
-from storage_backends.wire.endpoint import parse_endpoint
 from storage_backends.wire.fetch import checked_url
 from storage_backends.wire.http1 import Response
-from storage_backends.wire.pool import Pool
+from storage_backends.wire.origin_pools import OriginPools
 from storage_backends.wire.settings import ConnectionSettings
 
 BATCH = 1_000
@@ -31,8 +29,6 @@ MAX_CACHED = 16_384
 MAX_ANSWER_BYTES = 256 << 10
 """Several times the answer to a full batch: the numbers of 1,000 questions."""
 MAX_TOKEN_BYTES = 16 << 10
-ATTEMPTS = 2
-"""A server may close an idle connection just when a question is sent, and to ask once more changes nothing."""
 
 Send = Callable[[str, bytes], Awaitable[Response]]
 """Sends a JSON body to a URL, and returns the response, whatever its status. Raises `StoreError` without one."""
@@ -151,7 +147,7 @@ class WireSend:
         self._headers = {"content-type": "application/json", "accept": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
-        self._settings = ConnectionSettings(
+        settings = ConnectionSettings(
             ca_bundle=ca_bundle,
             connect_timeout_s=timeout_s,
             idle_timeout_s=timeout_s,
@@ -159,41 +155,25 @@ class WireSend:
             max_connections=CONCURRENT_CALLS,
             max_answer_bytes=MAX_ANSWER_BYTES,
         )
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._pools: dict[str, Pool] = {}
+        self._pools = OriginPools("policy", settings)
 
     async def send(self, url: str, body: bytes) -> Response:
         """Sends a JSON body to a URL, a second time if there is no complete response, and returns the response. Raises
         `StoreError` if none comes in time."""
-        parts = urlsplit(url)
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         try:
             async with asyncio.timeout(self._timeout_s):
-                pool = await self._pool(f"{parts.scheme}://{parts.netloc}")
-                for _ in range(ATTEMPTS - 1):
-                    try:
-                        return await exchange(pool, "POST", target, {"host": parts.netloc, **self._headers}, body)
-                    except StoreUnavailable:
-                        continue
-                return await exchange(pool, "POST", target, {"host": parts.netloc, **self._headers}, body)
+                try:
+                    return await self._pools.exchange("POST", url, self._headers, body)
+                except StoreUnavailable:
+                    # A server may close an idle connection just when a question is sent, which may be sent twice.
+                    return await self._pools.exchange("POST", url, self._headers, body)
         except TimeoutError as error:
-            raise StoreUnavailable(f"{parts.netloc} did not answer within {self._timeout_s:g} s") from error
+            host = urlsplit(url).netloc
+            raise StoreUnavailable(f"{host} did not answer within {self._timeout_s:g} s") from error
 
     async def close(self) -> None:
         """Closes all connections of this event loop, and forgets those of another."""
-        pools, self._pools = self._pools, {}
-        if self._loop is asyncio.get_running_loop():
-            for pool in pools.values():
-                await pool.close()
-
-    async def _pool(self, origin: str) -> Pool:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._pools = loop, {}
-        if origin not in self._pools:
-            opened = await open_pool(parse_endpoint(origin, "policy"), self._settings)
-            self._pools.setdefault(origin, opened)
-        return self._pools[origin]
+        await self._pools.close()
 
 
 def load_policy_agent(environment: Mapping[str, str], runtime: Runtime) -> tuple[PolicyAgent, WireSend]:

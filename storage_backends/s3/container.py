@@ -16,6 +16,7 @@ from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.config import ContainerEndpoint
 from storage_backends.s3.signature import Credentials
 from storage_backends.wire.dates import iso_date_ms
+from storage_backends.wire.endpoint import target_of
 from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
 from storage_backends.wire.pool import Pool, Timeouts, tls_context
 
@@ -74,7 +75,7 @@ class ContainerCredentials:
         headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
         if token := await self._token():
             headers["authorization"] = token
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        target = target_of(parts)
         tls = await asyncio.to_thread(tls_context, None) if parts.scheme == "https" else None
         pool = Pool(parts.hostname or "", port, tls, 1, TIMEOUTS, self._now_ms, MAX_ANSWER_BYTES)
         try:

@@ -1,6 +1,6 @@
 """The address of a store: a value, and the parsing of its URL."""
 
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from storage_backends.base import StoreError
 from storage_backends.lazy_dataclass import dataclass
@@ -46,3 +46,8 @@ def parse_endpoint(url: str, vendor: str) -> Endpoint:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     authority = host if port in (None, usual) else f"{host}:{port}"
     return Endpoint(tls, parts.hostname, port or usual, authority, parts.path.rstrip("/"))
+
+
+def target_of(parts: SplitResult) -> str:
+    """Returns the path and the query of a URL, as a request line has them."""
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"

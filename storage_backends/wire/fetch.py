@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.wire.endpoint import target_of
 from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
 from storage_backends.wire.pool import Pool, Timeouts, tls_context
 
@@ -36,7 +37,7 @@ async def fetch(
     secure = parts.scheme == "https"
     context = None if not secure else tls or await asyncio.to_thread(tls_context, None)
     pool = Pool(parts.hostname or "", parts.port or (443 if secure else 80), context, 1, timeouts, now_ms, max_bytes)
-    target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    target = target_of(parts)
     sent = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog", **headers}
     try:
         return await pool.send(method, request_head(method, target, sent, len(body)), body)
