@@ -2,7 +2,8 @@
 (docs/design/access.md#a-policy-outside-of-the-catalog)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain, compress
 from typing import Protocol
 
 from arco_catalog.iceberg.errors import Forbidden, Refusal, Unavailable
@@ -89,9 +90,9 @@ class PolicyAccess(Access):
 
     async def judge(self, state: State, head: RegistryState) -> None:
         await self.inner.judge(state, head)
-        self._decisions.clear()  # each attempt call again
-        questions = await self._required(state, head)
-        await self._ask(questions)
+        self._decisions.clear()  # each attempt queries the policy again
+        questions = await self._questions_on(state, head, self._requirements)
+        await self._query(questions)
         refusal = self._refusal(questions)
         if refusal is not None:
             raise refusal
@@ -99,11 +100,7 @@ class PolicyAccess(Access):
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         if not self.inner.judge_loaded(index, lookups):
             return False
-        if self._catalog is None:
-            questions: Sequence[Question] | None = realm_questions(self._requirements)
-        else:
-            steps = questions_of(index, self._catalog, self._requirements)
-            questions = carry_out_loaded(index, recorded(steps, lookups))
+        questions = carry_out_loaded(index, recorded(self._questions(index, self._requirements), lookups))
         now_ms = self._deadline.runtime.now_ms()
         times = [None] if questions is None else [self._decisions.get(question) for question in questions]
         return all(queried_ms is not None and 0 <= now_ms - queried_ms <= MAX_AGE_MS for queried_ms in times)
@@ -114,40 +111,33 @@ class PolicyAccess(Access):
             return refusal
         questions = yield from self._questions(index, [requirement])
         if any(question not in self._decisions for question in questions):
-            yield Needs(call=lambda: self._ask(questions))
+            yield Needs(call=lambda: self._query(questions))
         return self._refusal(questions)
 
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
         held = sorted(await self.inner.held(state, head, privileges, on))
-        by_privilege = [
-            (each, await carry_out(state, head.index, self._questions(head.index, [Requirement(each, on)])))
-            for each in held
-        ]
-        await self._ask([question for _, questions in by_privilege for question in questions])
-        return frozenset(each for each, questions in by_privilege if self._are_allowed(questions))
+        return frozenset(compress(held, await self._allows(state, head, [Requirement(each, on) for each in held])))
 
     async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
         required = await carry_out(state, head.index, requirements(head.index))
-        await self._ask(await carry_out(state, head.index, self._questions(head.index, required)))
+        await self._query(await self._questions_on(state, head, required))
 
     async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:
         if not self._policy.takes_batches:
             return [True] * len(items)
-        by_item = [await carry_out(state, head.index, self._questions(head.index, [item])) for item in items]
-        await self._ask([question for questions in by_item for question in questions])
-        return [self._are_allowed(questions) for questions in by_item]
+        return await self._allows(state, head, items)
 
     async def consents(
         self, state: State, head: RegistryState, required: Sequence[Requirement], actor: Actor
     ) -> Sequence[bool]:
         """Returns for each requirement whether the policy allows it to an actor, who need not be the caller, whatever
         grants there are."""
-        by_item = [await carry_out(state, head.index, self._questions(head.index, [each])) for each in required]
-        distinct = [*dict.fromkeys(question for questions in by_item for question in questions)]
+        questions = [await self._questions_on(state, head, [each]) for each in required]
+        distinct = [*dict.fromkeys(chain.from_iterable(questions))]
         decisions = dict(zip(distinct, await self._decide(actor, distinct), strict=True))
-        return [all(decisions[question] is not None for question in questions) for questions in by_item]
+        return [_are_allowed(each, decisions) for each in questions]
 
     @property
     def actor(self) -> Actor:
@@ -166,18 +156,25 @@ class PolicyAccess(Access):
         refusal = Forbidden(f"The policy does not allow principal {self.actor.principal} {refused}")
         return denied(refusal, refused.action, refused.type.lower())
 
-    def _are_allowed(self, questions: Sequence[Question]) -> bool:
-        return all(self._decisions[question] is not None for question in questions)
+    async def _allows(self, state: State, head: RegistryState, requirements: Sequence[Requirement]) -> Sequence[bool]:
+        """Returns for each requirement whether the policy allows it to the caller."""
+        questions = [await self._questions_on(state, head, [each]) for each in requirements]
+        await self._query(chain.from_iterable(questions))
+        return [_are_allowed(each, self._decisions) for each in questions]
 
-    async def _required(self, state: State, head: RegistryState) -> Sequence[Question]:
-        return await carry_out(state, head.index, self._questions(head.index, self._requirements))
+    async def _questions_on(
+        self, state: State, head: RegistryState, requirements: Iterable[Requirement]
+    ) -> Sequence[Question]:
+        """Returns the questions about requirements, by this HEAD."""
+        return await carry_out(state, head.index, self._questions(head.index, requirements))
 
     def _questions(self, index: Index, requirements: Iterable[Requirement]) -> Steps[Sequence[Question]]:
+        """Computes the questions about requirements, in the catalog or in the realm itself."""
         if self._catalog is None:
             return realm_questions(requirements)
         return (yield from questions_of(index, self._catalog, requirements))
 
-    async def _ask(self, questions: Sequence[Question]) -> None:
+    async def _query(self, questions: Iterable[Question]) -> None:
         """Queries the policy about the questions that it has not decided since the request was judged last."""
         unknown = [question for question in dict.fromkeys(questions) if question not in self._decisions]
         if unknown:
@@ -191,3 +188,8 @@ class PolicyAccess(Access):
                 return await self._policy.decide(actor, questions)
         except TimeoutError as late:
             raise Unavailable("The deadline of this request has passed, and the policy has not answered") from late
+
+
+def _are_allowed(questions: Iterable[Question], decisions: Mapping[Question, int | None]) -> bool:
+    """Whether the policy allows what all these questions are about, by its decisions."""
+    return all(decisions[question] is not None for question in questions)
