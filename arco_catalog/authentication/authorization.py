@@ -12,8 +12,13 @@ store has a realm (docs/design/access.md#without-a-realm).
 
 from collections.abc import Mapping
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
-from arco_catalog.config.variables import AUTHORIZATION
+from arco_catalog.config.variables import AUTHORIZATION, OPA_BATCH_URL, OPA_URL
+from arco_catalog.state.runtime import Runtime
+
+if TYPE_CHECKING:  # a server without a policy has no use for it
+    from arco_catalog.authentication.opa import PolicyAgent, WireSend
 
 
 class Authorization(Enum):
@@ -31,6 +36,16 @@ def is_off(environment: Mapping[str, str]) -> bool:
     """Whether the configuration turns the check of grants off. Raises `ValueError` for an unknown value of the
     variable."""
     return AUTHORIZATION.read(environment) == "off"
+
+
+def load_policy(environment: Mapping[str, str], runtime: Runtime) -> "tuple[PolicyAgent, WireSend] | tuple[None, None]":
+    """Makes the policy that variables name, and what sends its questions, as `load_policy_agent` does, with its errors.
+    None for both if they name no policy."""
+    if not any(environment.get(variable.name) for variable in (OPA_URL, OPA_BATCH_URL)):
+        return None, None
+    from arco_catalog.authentication.opa import load_policy_agent
+
+    return load_policy_agent(environment, runtime)
 
 
 def authorization(authenticates: bool | None, *, has_realm: bool, off: bool) -> Authorization:

@@ -2,22 +2,13 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
-from arco_catalog.authentication.authorization import is_off
+from arco_catalog.authentication.authorization import is_off, load_policy
 from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.serve_options import ServeOptions
 from arco_catalog.cli.server_options import ServerOptions
-from arco_catalog.config.variables import (
-    AUTH,
-    AUTHORIZATION,
-    OPA_BATCH_URL,
-    OPA_URL,
-    TOKEN_KEY_FILE,
-    VENDING_KEYS_FILE,
-    VENDING_LIFETIME,
-)
+from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE, VENDING_KEYS_FILE, VENDING_LIFETIME
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService, ServedRealms
 from arco_catalog.operations.catalogs import realm_exists, realm_was_dropped
@@ -26,9 +17,6 @@ from arco_catalog.operations.realms import Realm, realms_beside
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
-
-if TYPE_CHECKING:  # a server without a policy has no use for it
-    from arco_catalog.authentication.opa import PolicyAgent, WireSend
 
 
 @asynccontextmanager
@@ -41,7 +29,7 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
     url = canonical_url(options.store, options.environment)
     realms = realms_beside(catalog, url, options.realm, vending)
     setup = authentication_setup(options, realms[0].name, runtime)
-    policy, sending = _policy(options.environment, runtime)
+    policy, sending = load_policy(options.environment, runtime)
     authorizes = not is_off(options.environment)
     try:
         missing = [realm for realm in realms if not await realm_exists(realm)]
@@ -70,16 +58,6 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
             await sending.close()
         if setup is not None:
             await setup.close()
-
-
-def _policy(
-    environment: Mapping[str, str], runtime: SystemRuntime
-) -> "tuple[PolicyAgent, WireSend] | tuple[None, None]":
-    if not any(environment.get(variable.name) for variable in (OPA_URL, OPA_BATCH_URL)):
-        return None, None
-    from arco_catalog.authentication.opa import load_policy_agent
-
-    return load_policy_agent(environment, runtime)
 
 
 def _without_realm(options: ServeOptions, missing: Sequence[Realm]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from arco_catalog.authentication.authorization import is_off
+from arco_catalog.authentication.authorization import is_off, load_policy
 from arco_catalog.config.variables import (
     AUTH,
     BASE_PATH,
@@ -16,8 +16,6 @@ from arco_catalog.config.variables import (
     MAX_BODY,
     METRICS,
     NAMESPACE_SEPARATOR,
-    OPA_BATCH_URL,
-    OPA_URL,
     REALM,
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
@@ -33,7 +31,6 @@ from arco_catalog.telemetry.telemetry import Telemetry
 
 if TYPE_CHECKING:  # importing it takes time, which a cold start without the console saves
     from arco_catalog.http.console.files import Console
-    from arco_catalog.protocol.policy import Policy
 
 
 def function_options(environment: Mapping[str, str]) -> HttpOptions:
@@ -70,7 +67,7 @@ async def function_app(
     `FileNotFoundError` for a package without the console, and `StoreError` if the store does not answer.
     """
     one = {catalog.settings.warehouse: catalog}
-    policy = _policy(environment, runtime)
+    policy, _ = load_policy(environment, runtime)
     console = _packaged_console(environment) if CONSOLE.read(environment) else None
     if AUTH.read(environment):
         # Imported here, because a cold start without realms has no use for it.
@@ -88,16 +85,6 @@ async def function_app(
         return RealmGuard(inner, catalog, REALM.read(environment)).handle
 
     return create_app(one, options, telemetry, guard=guard, console=console, policy=policy)
-
-
-def _policy(environment: Mapping[str, str], runtime: SystemRuntime) -> "Policy | None":
-    if not any(environment.get(variable.name) for variable in (OPA_URL, OPA_BATCH_URL)):
-        return None
-    # Imported here, because a cold start without a policy has no use for it.
-    from arco_catalog.authentication.opa import load_policy_agent
-
-    policy, _ = load_policy_agent(environment, runtime)
-    return policy
 
 
 def _packaged_console(environment: Mapping[str, str]) -> "Console":

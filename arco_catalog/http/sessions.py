@@ -216,7 +216,7 @@ class Sessions:
         a caller that may not know of an object gets the error for a missing one. Raises the errors of
         `requirements`."""
         if not self._is_restricted:
-            return ALLOW_ALL if self.service.policy is None else self._with_policy(ALLOW_ALL, catalog)
+            return self._with_policy(ALLOW_ALL, catalog)
         access = self._restricted_access(catalog, self.requirements(), hides=hides, names_source=source.named)
         return self._with_policy(access, catalog)
 
