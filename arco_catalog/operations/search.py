@@ -175,12 +175,12 @@ class _PageBuilder:
             if state.used_segments - before >= MAX_SEGMENTS:
                 return key_range.low
             await load(state, index, Needs(segments=[] if key_range.ref is None else [key_range.ref]))
-            async with aclosing(self._prepared(await self._found_in(key_range))) as entries:
-                async for key, entry in entries:
+            async with aclosing(self._prepared(await self._found_in(key_range))) as objects:
+                async for key, each in objects:
                     spent = self.judged == MAX_JUDGED or state.used_segments - before >= 2 * MAX_SEGMENTS
                     if self.judged and spent:
                         return key
-                    found = await self._shown(key, entry)
+                    found = await self._shown(each)
                     # A hidden object does not end the page: the token would show that there is one.
                     if found is not None and len(self.results) == self.limit:
                         return key
@@ -205,19 +205,22 @@ class _PageBuilder:
         self.scanned += scanned
         return found
 
-    async def _prepared(self, found: Sequence[tuple[str, JsonObject]]) -> AsyncGenerator[tuple[str, JsonObject], None]:
-        """Yields these entries, after it has prepared the checks of as many at once as a page may judge."""
+    async def _prepared(
+        self, found: Sequence[tuple[str, JsonObject]]
+    ) -> AsyncGenerator[tuple[str, _Object | None], None]:
+        """Yields the keys and the objects of these entries, after it has prepared the checks of as many at once as a
+        page may judge."""
         for batch in batches(found, MAX_JUDGED):
-            await self.judge.prepare([each for key, entry in batch if (each := _object(key, entry)) is not None])
-            for key, entry in batch:
-                yield key, entry
+            objects = [(key, _object(key, entry)) for key, entry in batch]
+            await self.judge.prepare([each for _, each in objects if each is not None])
+            for each in objects:
+                yield each
 
-    async def _shown(self, key: str, entry: JsonObject) -> JsonObject | None:
-        """Returns the object with this entry as a result, if the caller may list it."""
+    async def _shown(self, found: _Object | None) -> JsonObject | None:
+        """Returns an object as a result, if the caller may list it."""
         self.judge.session.check_deadline()
         await asyncio.sleep(0)  # noqa: TID251 - no time passes: many objects of a segment may match
         self.judged += 1
-        found = _object(key, entry)
         if found is None or not await self.judge.may_list(found):
             return None
         return {"type": found.kind, "namespace": [*found.namespace], "name": found.name}
