@@ -127,13 +127,12 @@ class _Batch:
         """Returns these results of a batch with the server's policy taken into account, with one call for all that
         grants allow to one principal."""
         decided = [*results]
-        for principal, subject in subjects.items():
-            places = [
-                place
-                for place, check in enumerate(batch)
-                if check.principal == principal and _is_allowed(results[place])
-            ]
-            actor = access.actor
+        allowed: dict[str | None, list[int]] = {}
+        for place, check in enumerate(batch):
+            if _is_allowed(results[place]):
+                allowed.setdefault(check.principal, []).append(place)
+        for principal, places in allowed.items():
+            subject, actor = subjects[principal], access.actor
             if principal is not None and subject is not None:
                 actor = Actor(subject.name, subject.standing.id, subject.standing.role_names, actor.realm)
             required = [Requirement(batch[place].privilege, batch[place].on) for place in places]
