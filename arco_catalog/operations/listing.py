@@ -182,7 +182,7 @@ class _Level:
         """Whether the listing shows an entry of the index, which has this key."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
-    def listed(self, item: JsonValue) -> Requirement:
+    def requirement(self, item: JsonValue) -> Requirement:
         """Returns the privilege to list the object that an item is about."""
         on = self.on(item)
         return Requirement(LISTS["namespace" if on.name is None and on.entity is None else on.kind], on)
@@ -239,15 +239,18 @@ async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
             (state, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
             await _require_same(session, state.head, now, level.identity)
             level = await level.visible(session, now or state.head)
-            return await _without_hidden(session, level, state, await _page(session, level, state, start, paging.size))
+            page = await _page(session, level, state, start, paging.size)
+            return await _without_hidden(session, level, state, page)
         except SegmentGone as gone:
             raise page_tokens.expired() from gone
     state = _ListedState(*await one_instant(session, level.lists))
     await level.check(session.state, state.head.index)
     level = await level.visible(session, state.head)
     if paging.token is None:
-        return await _without_hidden(session, level, state, await _everything(session, level, state))
-    return await _without_hidden(session, level, state, await _page(session, level, state, level.prefix, paging.size))
+        page = await _everything(session, level, state)
+    else:
+        page = await _page(session, level, state, level.prefix, paging.size)
+    return await _without_hidden(session, level, state, page)
 
 
 async def _without_hidden(session: Session, level: _Level, state: _ListedState, page: ListingPage) -> ListingPage:
@@ -255,8 +258,8 @@ async def _without_hidden(session: Session, level: _Level, state: _ListedState, 
     although a later one is not."""
     if not session.is_restricted:
         return page
-    listed = [level.listed(item) for item in page.items]
-    may_see = await session.access.lists(session.state, state.head, listed)
+    required = [level.requirement(item) for item in page.items]
+    may_see = await session.access.lists(session.state, state.head, required)
     items = [item for item, visible in zip(page.items, may_see, strict=True) if visible]
     return ListingPage(items, page.next_page_token)
 
