@@ -2,7 +2,7 @@
 policy on its page."""
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,8 @@ async def test_a_server_does_not_start_with_half_a_policy(tmp_path: Path) -> Non
 
 
 @pytest.fixture
-async def opa(tmp_path: Path) -> AsyncIterator[str]:
-    async with open_policy_agent(tmp_path) as uri:
+def opa() -> Iterator[str]:
+    with open_policy_agent() as uri:
         yield uri
 
 
@@ -135,9 +135,7 @@ async def test_opa_decides_beside_the_grants_of_a_realm(opa: str, tmp_path: Path
     ],
 )
 async def test_what_opa_leaves_undefined_is_no_refusal(policy: str, tmp_path: Path) -> None:
-    async with (
-        open_policy_agent(tmp_path, policy) as uri,
-        serving(f"file:{tmp_path}/store", "--quiet", **urls(uri)) as server,
-    ):
-        assert await status(server, "GET", f"{NAMESPACES}/db") == 503
-        assert await status(server, "POST", NAMESPACES, None, {"namespace": ["db"]}) == 503
+    with open_policy_agent(policy) as uri:
+        async with serving(f"file:{tmp_path}/store", "--quiet", **urls(uri)) as server:
+            assert await status(server, "GET", f"{NAMESPACES}/db") == 503
+            assert await status(server, "POST", NAMESPACES, None, {"namespace": ["db"]}) == 503

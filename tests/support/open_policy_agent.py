@@ -1,18 +1,14 @@
 """Open Policy Agent itself, as a server with the policy that docs/opa.md shows."""
 
-import asyncio
 import re
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-import aiohttp
-
 from tools.support.environment import PROJECT
+from tools.support.server_process import listening
 
 PROGRAM = ".tools/opa"
-START_SECONDS = 60.0
 
 
 def documented_policy() -> str:
@@ -21,32 +17,14 @@ def documented_policy() -> str:
     return str(policy)
 
 
-@asynccontextmanager
-async def open_policy_agent(folder: Path, policy: str | None = None) -> AsyncIterator[str]:
+@contextmanager
+def open_policy_agent(policy: str | None = None) -> Iterator[str]:
     """Runs OPA with a policy, by default that on the page, on a free port, and yields its URI."""
-    file = folder / "policy.rego"
-    file.write_text(documented_policy() if policy is None else policy)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [str(PROJECT / PROGRAM), "run", "--server", "--addr", address, "--disable-telemetry", str(file)]
-    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
-    try:
-        await _until_ready(f"http://{address}")
-        yield f"http://{address}"
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
+    def command(port: int, folder: Path) -> Sequence[str | Path]:
+        file = folder / "policy.rego"
+        file.write_text(documented_policy() if policy is None else policy)
+        return [PROJECT / PROGRAM, "run", "--server", "--addr", f"127.0.0.1:{port}", "--disable-telemetry", file]
 
-async def _until_ready(uri: str) -> None:
-    async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as client:
-        while True:
-            try:
-                async with client.get(f"{uri}/health") as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientConnectionError:
-                pass
-            await asyncio.sleep(0.1)
+    with listening(command) as uri:
+        yield uri

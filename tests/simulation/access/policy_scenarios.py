@@ -12,7 +12,7 @@ from tests.simulation.world import World
 def policed(
     *tables: str,
 ) -> Callable[[Callable[[Servers, ChangingPolicy], Awaitable[Sequence[Awaitable[object]]]]], Scenario]:
-    """Does at once what the decorated function lists, at servers that ask a policy."""
+    """Does at once what the decorated function lists, at servers that query a policy."""
 
     def decorate(requests: Callable[[Servers, ChangingPolicy], Awaitable[Sequence[Awaitable[object]]]]) -> Scenario:
         async def run(world: World) -> None:
