@@ -3,12 +3,10 @@
 import asyncio
 
 import pytest
-from aiohttp import web
 
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.vending.outbound import ATTEMPTS, MAX_ANSWER_BYTES, WireOutbound
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.stub_server import stub_server
 from tests.vending.fake_clouds import connections, fake_cloud, text
 
 
@@ -57,17 +55,6 @@ async def test_a_header_that_would_begin_another_is_not_sent(runtime: FakeRuntim
             await outbound.send("GET", cloud.uri, {"authorization": "Bearer a\r\nx: y"}, b"")
 
     assert cloud.asked == []
-
-
-async def test_connections_to_many_servers_are_bounded(runtime: FakeRuntime) -> None:
-    async def handle(_: web.BaseRequest) -> web.Response:
-        return web.Response(text="fine")
-
-    async with connections(runtime) as outbound:
-        for _ in range(20):
-            async with stub_server(handle) as server:
-                assert (await outbound.send("GET", server.uri, {}, b"")).status == 200
-        assert len(vars(vars(outbound)["_pools"])["_pools"]) <= 16
 
 
 def test_another_event_loop_gets_connections_of_its_own(runtime: FakeRuntime) -> None:
