@@ -103,7 +103,9 @@ class _Share:
             return False
         if self._of_owners and self._exceeds(size, owner, starts):
             return False
-        self._add(size, owner)
+        self.used += size
+        if owner is not None:
+            self._add_to_owner(owner, size)
         return True
 
     async def take(self, size: int, owner: str | None, timeout_seconds: float, *, starts: bool) -> None:
@@ -128,19 +130,19 @@ class _Share:
 
     def give_back(self, size: int, owner: str | None) -> None:
         """Gives memory back, and grants it to waiters. Unfreezes the cycle collector once no large share is in use."""
-        self._add(-size, owner)
+        self.used -= size
+        if owner is not None:
+            self._add_to_owner(owner, -size)
         if CYCLE_COLLECTOR.frozen and not any(share.used for share in _LARGE_SHARES):
             CYCLE_COLLECTOR.unfreeze()
         if self._waiting:
             self._grant()
 
-    def _add(self, size: int, owner: str | None) -> None:
-        """Adds to the used memory, of all and of an owner."""
-        self.used += size
-        if owner is not None:
-            held = self._of_owners.pop(owner, 0) + size
-            if held:
-                self._of_owners[owner] = held
+    def _add_to_owner(self, owner: str, size: int) -> None:
+        """Adds to the memory that the requests of an owner have taken."""
+        held = self._of_owners.pop(owner, 0) + size
+        if held:
+            self._of_owners[owner] = held
 
     def _exceeds(self, size: int, owner: str | None, starts: bool) -> bool:
         """Whether the other requests of an owner leave no room for `size` bytes for a request that starts. False for a
@@ -160,7 +162,9 @@ class _Share:
                 passed.append(self._waiting.popleft())
             elif self.used + waiter.size <= self.limit:
                 self._waiting.popleft()
-                self._add(waiter.size, waiter.owner)
+                self.used += waiter.size
+                if waiter.owner is not None:
+                    self._add_to_owner(waiter.owner, waiter.size)
                 waiter.granted.set_result(None)
             else:
                 break
