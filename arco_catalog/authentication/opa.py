@@ -1,4 +1,4 @@
-"""Queries Open Policy Agent, by its data API, whether an actor may do something
+"""Finds out from Open Policy Agent, by its data API, whether an actor may do something
 (https://www.openpolicyagent.org/docs/rest-api, docs/opa.md).
 
 Only an answer that allows something is cached, for seconds. An answer that is not readable, also that of a policy that

@@ -470,12 +470,14 @@ OPA_TIMEOUT = Variable(
 )
 OPA_CACHE = Variable(
     "ARCO_OPA_CACHE",
-    "seconds for which an answer that allows something is used again, from 0 to 5: so long may a revocation take",
+    "seconds for which an answer that allows something is used again, from 0 to 5; a revocation may take that long",
     OPA_CACHE_S,
     "5",
     "SECONDS",
 )
-OPA_TOKEN_FILE = _text("ARCO_OPA_TOKEN_FILE", "file with a token that Open Policy Agent is sent, read at start", "FILE")
+OPA_TOKEN_FILE = _text(
+    "ARCO_OPA_TOKEN_FILE", "file with a token that is sent to Open Policy Agent, read at start", "FILE"
+)
 OPA_CA = _text(
     "ARCO_OPA_CA", "file with the authorities that may sign its certificate, in place of the system's", "FILE"
 )

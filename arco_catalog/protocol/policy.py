@@ -1,4 +1,4 @@
-"""Queries a policy outside of the catalog whether a request is allowed, besides the grants, wherever these are judged
+"""Access that also needs the consent of a policy outside of the catalog, wherever the grants are judged
 (docs/design/access.md#a-policy-outside-of-the-catalog)."""
 
 import asyncio
