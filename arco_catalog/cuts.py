@@ -29,8 +29,8 @@ S = TypeVar("S", covariant=True)
 
 
 class CutError(Exception):
-    """The catalog gave no consistent cut. `kind` is the type of its error, and after `retry_after` seconds another try
-    may succeed."""
+    """The catalog gave no consistent cut. `kind` is the type of the catalog's error, empty without one, and after
+    `retry_after` seconds another try may succeed."""
 
     def __init__(self, message: str, kind: str = "", retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -96,9 +96,9 @@ def read_cut(
 ) -> Cut:
     """Returns the snapshots that these tables have at one instant, by the catalog at `uri`. A name is a text with dots,
     or its levels. `headers` are sent with each request, such as `Authorization`. While the tables change too often, or
-    their states exceed one response, it tries again, `tries` times in all. Raises `CutError` if the catalog gives no
-    cut, or does not know `consistent`; `LookupError` for a name without a table; and `OSError` if no catalog
-    responds."""
+    their states exceed one response, it tries again, after the pause that the catalog requests, `tries` times in all;
+    it blocks meanwhile. Raises `CutError` if the catalog gives no cut, or does not know `consistent`; `LookupError` for
+    a name without a table; `OSError` if no catalog responds; and `ValueError` if `tries` is less than 1."""
     endpoint = _Endpoint(f"{uri.rstrip('/')}/v1/{quote(warehouse, safe='')}/resolve", headers or {})
     wanted, known = [*map(_levels, names)], dict[Levels, _State]()
     for left in reversed(range(tries)):
@@ -160,6 +160,7 @@ class _Endpoint:
 
 
 def _items(wanted: Sequence[Levels], known: Mapping[Levels, _State]) -> list[Json]:
+    """Returns the items of a request for these tables, each with its ETag if its state is known."""
     return [
         {"identifier": [*levels], "snapshots": "refs", **({"etag": known[levels].etag} if levels in known else {})}
         for levels in wanted
@@ -183,6 +184,8 @@ def _states(response: Json, known: Mapping[Levels, _State]) -> dict[Levels, _Sta
 
 
 def _refusal(error: HTTPError) -> CutError:
+    """Returns the error in a response of the catalog. It has only the status if the response has no error in the
+    catalog's form, and `retry_after` is 1 second if the response has none in whole seconds."""
     try:
         described = json.load(error)["error"]
         message, kind = str(described["message"]), str(described["type"])
@@ -193,6 +196,7 @@ def _refusal(error: HTTPError) -> CutError:
 
 
 def _levels(name: str | Sequence[str]) -> Levels:
+    """Returns the levels of a name: a text is split at its dots."""
     return tuple(name.split(".")) if isinstance(name, str) else tuple(name)
 
 

@@ -149,7 +149,8 @@ class _Server:
         self._server: uvicorn.Server | None = None
 
     def run(self) -> None:
-        """The thread's work. Every failure is handed to the thread that started it."""
+        """Opens the catalog and serves it until `stop`: the thread's work. Hands every failure to the other thread, by
+        `ready`, or by `failure` if it was ready before."""
         try:
             asyncio.run(self._serve())
         except BaseException as error:

@@ -26,7 +26,8 @@ class RequestCredentials:
 @dataclass(frozen=True, slots=True)
 class AuthenticationResult:
     """The verified realm and identity of a caller, and its name for receipts and logs. `session` distinguishes callers
-    that assumed one role; `scopes` are the words of the token's scope that are not principal roles."""
+    with one identity: by the session of an assumed role, or the id of the principal that acts for this one; None
+    without either. `scopes` are the words of the token's scope that are not principal roles."""
 
     realm: str
     identity: Identity
@@ -36,7 +37,8 @@ class AuthenticationResult:
 
     @property
     def name_count(self) -> int:
-        """The number of names of roles and scopes in the result."""
+        """The number of names in the result: of the roles that it activates one by one (none if it activates all), and
+        of scopes."""
         return len(self.identity.activated or ()) + len(self.scopes)
 
 

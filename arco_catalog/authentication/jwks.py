@@ -164,9 +164,10 @@ class IssuerKeys:
         self.withdrawn = 0
 
     async def find_all(self, id: str, algorithm: str) -> Sequence[PublicKey]:  # noqa: A002
-        """Returns the issuer's keys with an id for an algorithm, at most `MAX_CANDIDATES`. The keys are fetched first
-        if none are cached or they are older than `STALE_MS`, and also for an unknown id, if the last fetch was at
-        least `RETRY_MS` ago. Raises `Unavailable` if the keys have to be fetched, and can't be."""
+        """Returns the issuer's keys with an id for an algorithm, at most `MAX_CANDIDATES`; empty if it has none. Waits
+        for a fetch of the keys first if none are cached or they are older than `STALE_MS`, and also for an unknown id,
+        if a fetch is under way or the last attempt was at least `RETRY_MS` ago. Keys older than `REFRESH_MS` are
+        refreshed in the background. Raises `Unavailable` if the keys have to be fetched, and can't be."""
         if not self.are_usable():
             await self._wait_for_refresh()
         self.refresh_if_old()
@@ -193,6 +194,7 @@ class IssuerKeys:
             await asyncio.gather(self._refreshing, return_exceptions=True)
 
     def _find(self, id: str) -> Sequence[PublicKey]:  # noqa: A002
+        """Returns the cached keys with an id, for any algorithm."""
         return [key for key in self._keys if key.id == id]
 
     def _age(self) -> int:
@@ -234,9 +236,9 @@ class IssuerKeys:
         self._refreshing = None
 
     async def _fetch_keys(self) -> bool:
-        """Fetches the issuer's keys in place of the cached ones, and returns whether that succeeded; if not, logs the
-        reason and keeps the cached ones, unless the issuer has no usable key now. Counts in `withdrawn` if a cached key
-        is no longer in the set."""
+        """Fetches the issuer's keys in place of the cached ones, and returns whether that succeeded. If not, logs the
+        reason, and keeps the cached ones, or drops them if the issuer publishes no usable key. Counts in `withdrawn` if
+        a cached key is no longer in the set."""
         try:
             where = self._issuer.rstrip("/") + "/.well-known/openid-configuration"
             discovery = await self._get(where, MAX_DISCOVERY_BYTES)

@@ -167,6 +167,7 @@ class KeySource:
             return self._keys
 
     def _failed_just_now(self) -> bool:
+        """Whether the last read failed less than `EMPTY_RETRY_MS` ago, while there were no keys."""
         return self._failed_ms is not None and 0 <= self._now_ms() - self._failed_ms < EMPTY_RETRY_MS
 
     async def _read_keys(self) -> TokenKeys:

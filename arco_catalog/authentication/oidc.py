@@ -46,6 +46,9 @@ class Issuer:
 
 @dataclass(slots=True)
 class _TrustedIssuer:
+    """A trusted issuer, its keys, and the cached results of its tokens. `withdrawn` is the count of its keys'
+    `withdrawn` when the cache was last emptied."""
+
     issuer: Issuer
     keys: IssuerKeys
     cache: TokenCache[AuthenticationResult]

@@ -52,9 +52,10 @@ class PolicyAgent:
         return self._batch_url is not None
 
     async def decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
-        """Returns for each question the time at which the policy was queried, if it allows what the question is about,
-        None if it does not. Without a rule for batches, nothing is allowed that needs `SYSTEM_ACCESS`. Raises
-        `Unavailable` without a readable answer."""
+        """Returns for each question the time, in milliseconds since 1970, at which the policy was queried, if it allows
+        what the question is about, and None if it does not. A cached decision has the time of the earlier query.
+        Without a rule for batches, nothing is allowed that needs `SYSTEM_ACCESS`. Raises `Unavailable` without a
+        readable answer."""
         known = {question: self._cached(actor, question) for question in questions}
         unknown = [question for question, queried_ms in known.items() if queried_ms is None]
         about_system = any(question.action == SYSTEM_ACCESS for question in unknown)
@@ -72,12 +73,15 @@ class PolicyAgent:
         return [known[question] for question in questions]
 
     def _cached(self, actor: Actor, question: Question) -> int | None:
+        """Returns the time of the query that allowed a question; None if none is cached, or it is `cache_ms` old."""
         queried_ms = self._allowed.get((actor, question))
         if queried_ms is None or not 0 <= self._now_ms() - queried_ms < self._cache_ms:
             return None
         return queried_ms
 
     def _remember(self, actor: Actor, question: Question, queried_ms: int | None) -> None:
+        """Caches a decision that allows a question, in place of an earlier one; only removes that one if `queried_ms`
+        is None. Drops the oldest of more than `MAX_CACHED`."""
         self._allowed.pop((actor, question), None)
         if queried_ms is None:
             return
@@ -86,6 +90,8 @@ class PolicyAgent:
         self._allowed[actor, question] = queried_ms
 
     async def _query(self, actor: Actor, question: Question) -> int | None:
+        """Queries the rule for one question. Returns the time before the query, None if the policy refuses. Raises
+        `Unavailable` without a readable answer."""
         queried_ms = self._now_ms()
         wanted: JsonObject = {"action": question.action, "resource": question.resource()}
         result = await self._result(self._url, {**_about(actor), **wanted})
@@ -96,6 +102,8 @@ class PolicyAgent:
     async def _query_batch(
         self, actor: Actor, questions: Sequence[Question], url: str
     ) -> Mapping[Question, int | None]:
+        """Queries the rule for batches at `url` by one call. Returns for each question the time before the query, None
+        if the policy refuses. Raises `Unavailable` without a readable answer."""
         queried_ms = self._now_ms()
         wanted: list[JsonValue] = [{"action": each.action, "resource": each.resource()} for each in questions]
         result = await self._result(url, {**_about(actor), "requests": wanted})
@@ -128,10 +136,12 @@ class PolicyAgent:
 
 
 def _about(actor: Actor) -> JsonObject:
+    """Returns the part of a rule's input that describes the actor and its realm."""
     return {"actor": actor.to_json(), "context": {"realm": actor.realm}}
 
 
 def _unreadable(url: str, reason: str) -> Unavailable:
+    """Returns the error for an answer of the policy at a URL that has another form than its rule must have."""
     host = urlsplit(url).netloc
     return Unavailable(
         f"The answer of the policy at {host}, whether this request is allowed, is not readable: {reason}"
@@ -197,6 +207,8 @@ def load_policy_agent(environment: Mapping[str, str], runtime: Runtime) -> tuple
 
 
 def _read_token(path: str) -> str:
+    """Reads the bearer token in a file. Raises `ValueError`, which names the variable, if it can't be read, or is not
+    one line of printable ASCII of at most `MAX_TOKEN_BYTES`."""
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_TOKEN_BYTES + 1)

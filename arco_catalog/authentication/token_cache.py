@@ -50,7 +50,8 @@ class TokenCache(Generic[T]):
 
     def put(self, token: str, value: T, until_ms: int, names: int = 0) -> None:
         """Caches the result of a verified token, which has this number of names, until a time, in milliseconds since
-        1970, in place of an earlier result. If there are too many, the least recently used are dropped."""
+        1970, in place of an earlier result. If there are too many results or names, the least recently used are
+        dropped."""
         key = _digest(token)
         self._drop(key)
         self._entries[key] = _Entry(value, until_ms, names)

@@ -89,7 +89,8 @@ class GcsIssuer:
         return ExpiringToken(_token(answer, "accessToken"), _iso_ms(answer.get("expireTime")))
 
     async def _downscoped(self, source: ExpiringToken, group: Sequence[Location], *, write: bool) -> StorageCredential:
-        """Exchanges a token for one that opens only these locations. Raises `CredentialsRefused`."""
+        """Exchanges a token for one that opens only these locations, and returns it as a credential. Raises
+        `Unavailable` if Google does not answer, and `CredentialsRefused` if it refuses."""
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
             "requested_token_type": _ACCESS_TOKEN,

@@ -49,7 +49,8 @@ class StoragePolicy:
             raise ValueError(f"{', '.join(_OWN_ENDPOINTS)} or {VENDING_ENDPOINTS.name}: {error}") from error
 
     def check(self, config: StorageConfig) -> None:
-        """Raises `BadRequest` unless the operator allows the endpoints and the identity of a storage configuration."""
+        """Raises `BadRequest` unless the operator allows the endpoints and the identity of a storage configuration.
+        Those of Azure and of local files are always allowed."""
         match config:
             case AwsStorage():
                 self._check_endpoints(config)
