@@ -123,7 +123,8 @@ def _registry(realm: Realm) -> DeployedCatalog:
 
 
 async def _entries(realm: Realm) -> Sequence[CatalogEntry] | None:
-    """Returns the entries of a realm's catalogs; None if the realm does not exist."""
+    """Returns the entries of a realm's catalogs, empty for a dropped realm; None if the realm was never
+    bootstrapped."""
     state = realm.lookups()
     head = await state.head()
     if head.version is None:

@@ -48,7 +48,8 @@ def _describe(history: RelationHistory, file: MetadataFile, document: JsonObject
 
 
 async def _read(history: RelationHistory, file: MetadataFile) -> JsonObject:
-    """Returns the metadata of a version. Raises `NotFound` if its file no longer exists."""
+    """Returns the parsed metadata of a version: the current one as it was read, any other from its file. Raises
+    `NotFound` if that file no longer exists."""
     files = history.session.files
     if file == history.current:
         return history.document
@@ -63,7 +64,8 @@ async def _read(history: RelationHistory, file: MetadataFile) -> JsonObject:
 
 
 async def _find(history: RelationHistory, wanted: str | None) -> MetadataFile:
-    """Returns the file of a version, the current one without a name. Raises as `compare_versions` does."""
+    """Returns the metadata file of the version that a text names, and of the current version for None. Raises as
+    `compare_versions` does."""
     if wanted is None:
         return history.current
     found = _SNAPSHOT.fullmatch(wanted)

@@ -76,7 +76,8 @@ class Creation(RegistryMutation):
         return WriteSet(registry=registry, creates=change.creates)
 
     def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        """Returns the planned change with edits for the present registry."""
+        """Checks the table or view that was drafted before against the present registry, and returns the planned change
+        with edits for that registry. Raises the refusals of that check, and drafts nothing anew."""
         assert isinstance(planned, _CreateChange)
         index, draft = read_set.head.index, planned.draft
         yield from self.creator.check(index, draft)
@@ -126,7 +127,8 @@ class _Staging(RegistryMutation):
         return NoOp(Document(200, {"metadata": document, "config": {}}))
 
     async def _mark_shared(self, locations: Sequence[Location], entity: str) -> None:
-        """Records in the registry that locations of a staged table are shared."""
+        """Makes a registry commit that records which of the locations of a staged table are shared with other
+        tables."""
         creator = self.creator
         detail: JsonObject = {"namespace": [*creator.namespace], "name": creator.name}
         await change_registry(

@@ -88,6 +88,8 @@ def _entry(index: Index, identifier: Identifier) -> RelationEntry | None:
 def _relation(
     identifier: Identifier, entry: RelationEntry | None, now: Observation, hidden: Refusal | None
 ) -> CurrentRelation | Refusal:
+    """Returns what an identifier means by a collection, or the error of a load if it has no table or view, or if the
+    caller may not know of it (`hidden`)."""
     pointer = pointer_at(entry, now)
     if entry is None or pointer is None:
         return hidden or no_such("table-like", *identifier)
@@ -125,6 +127,8 @@ async def _collect(session: Session, found: Iterable[RelationEntry | None]) -> O
 async def _outcomes(
     session: Session, entries: Iterable[RelationEntry], pointers: Mapping[str, Pointer]
 ) -> Mapping[str, bool | None]:
+    """Reads the outcomes of all transactions that have intents in these entries and pointers: true for a committed one,
+    false for one that is pending or aborted, None if its decision was collected."""
     outcomes: dict[str, bool | None] = {}
 
     async def read(transaction: str) -> None:

@@ -131,9 +131,10 @@ async def generic_table_access(session: Session, namespace: Namespace, name: str
 async def credentials(
     session: Session, vending: Vending, access: Access, refresh_endpoint: str | None
 ) -> Sequence[StorageCredential]:
-    """Returns credentials for the files of `access`, the longest prefix first; an empty sequence if none can be vended
-    for the catalog's storage. Each has the address `refresh_endpoint`, if that is given, at which the client gets new
-    ones. Raises `Unavailable`, and `InternalError` if the cloud refuses."""
+    """Returns credentials for the files of `access`, the longest prefix first, and records each in the statistics of
+    the request; an empty sequence if none can be vended for the catalog's storage. Each has the address
+    `refresh_endpoint`, if that is given, at which the client gets new ones. Raises `Unavailable`, and `InternalError`
+    if the cloud refuses."""
     config, principal = storage_of(session), _principal(session)
     try:
         found = await vending.credentials(
@@ -149,8 +150,9 @@ async def credentials(
 
 
 async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
-    """Signs one request to the storage, for the files of `access`. Raises `Forbidden` for a request to other files, or
-    a write that `access` does not include, `Unavailable`, and `InternalError` if the cloud refuses."""
+    """Signs one request to the storage, for the files of `access`, and records that in the statistics of the request.
+    Sends nothing to the storage. Raises `Forbidden` for a request to other files, or a write that `access` does not
+    include, `Unavailable`, and `InternalError` if the cloud refuses."""
     try:
         signed = await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
     except CredentialsRefused as error:
@@ -172,7 +174,8 @@ async def _head(session: Session) -> RegistryState:
 
 
 def _access(locations: Sequence[Location], held: frozenset[Privilege], entity: str, own_location: str) -> Access | None:
-    """Returns the access to locations that the held privileges allow; None without locations."""
+    """Returns the access to these locations, which includes writes if `held` has the privilege to write data; None
+    without locations."""
     if not locations:
         return None
     write = Privilege.TABLE_WRITE_DATA in held

@@ -176,13 +176,14 @@ def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtim
 
 
 async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """Opens the catalog of the environment, after testing that its store supports conditional writes."""
+    """Opens the catalog of the environment after a test of whether its store honours conditional writes: over a store
+    that ignores them the catalog is read-only. Raises the errors of `catalog_from_env`."""
     url, *allowed = _urls(environment)
     return await open_catalog(settings_from_env(environment), url, allowed, runtime, opener_in(environment))
 
 
 def _urls(environment: Mapping[str, str]) -> list[str]:
-    """Returns the URL of the store and those of the allowed locations, in the form that engines use."""
+    """Returns the URL of the store, and after it those of the allowed locations, in the form that engines use."""
     named = (STORE.require(environment), *ALLOWED_LOCATIONS.read(environment))
     return [canonical_url(url, environment) for url in named]
 

@@ -114,7 +114,8 @@ async def _commit(session: Session, listing: CommitRecord, commit: str, sequence
 
 
 async def _is_collected(session: Session, sequence: int) -> bool:
-    """Whether a collection may have deleted the commit with this sequence number."""
+    """Whether a collection may have deleted the commit with this sequence number; also true if the record of the
+    collections is corrupt."""
     try:
         return sequence < await read_registry_floor(session.state)
     except InternalError:

@@ -120,8 +120,9 @@ class _Reader:
     sees_all: bool | None = None
 
     async def read(self, commit: HistoryCommit, place: int) -> tuple[int, int] | None:
-        """Reads the operations of a commit from the one at `place` on. Returns where the next page starts, as the
-        sequence number of a commit and the place in it, or None if this page goes on. Each page gets further."""
+        """Adds those operations of a commit, from the one at `place` on, to the page that the filter selects and the
+        caller may see. Returns where the next page starts, as the sequence number of a commit and the place in it, or
+        None if this page goes on. Each page gets further."""
         self.commits += 1
         operations = commit.operations()[place:]
         await self._prepare(operations)
@@ -145,7 +146,8 @@ class _Reader:
         return self.commits + self.session.state.used_segments
 
     async def _prepare(self, operations: Sequence[JsonObject]) -> None:
-        """Prepares `_may_see` of as many of these operations as a page may have, if that saves calls."""
+        """Queries the policy, if the server has one that takes batches, once for the first `MAX_ROWS` of these
+        operations that the filter selects, so that `_may_see` makes no call for each."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             selected = (each for each in operations if each.get("kind") not in OWN and self.selection.selects(each))

@@ -144,7 +144,8 @@ async def _commits_of(cursor: ReceiptCursor) -> list[PastCommit]:
 
 
 async def _read_commits(session: Session, entity: str, written: _CommitLog) -> None:
-    """Reads the latest commits of another table."""
+    """Adds the latest commits of another table to `written`, by at most `MAX_OTHER_READS` of its receipts; none if its
+    pointer does not exist."""
     pointer = await session.state.pointer(entity)
     if pointer is not None:
         newest = (await resolve_for_read(session.state, pointer)).metadata
@@ -196,7 +197,8 @@ def _required(table: GraphTable | None) -> Requirement:
 
 
 def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonObject:
-    """Returns nodes and edges with ids that are those of this answer."""
+    """Returns the JSON of a graph, its nodes and edges, with ids of nodes that are only valid in this answer; the root
+    is `n0`."""
     ids = {key: f"n{place}" for place, key in enumerate(graph.nodes)}
     visible = {key for key, node in graph.nodes.items() if not node.is_hidden}
     nodes: list[JsonValue] = [_node(ids[key], node) for key, node in graph.nodes.items()]
@@ -205,7 +207,7 @@ def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonOb
 
 
 def _node(node_id: str, node: GraphNode) -> JsonObject:
-    """Returns the JSON of a node."""
+    """Returns the JSON of a node; of a table that the caller may not know, only that it is hidden."""
     fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "entity": None, "dataset": None}
     if node.table is not None:
         of_table: JsonObject = {"namespace": [*node.table.namespace], "name": node.table.name}

@@ -140,7 +140,8 @@ class Realm:
         return location.inside(max(around, key=lambda root: len(root.segments)).below(self.name))
 
     def _folders(self) -> Sequence[Location]:
-        """Returns the folders of the realm in each mounted store."""
+        """Returns the folders of the realm in all mounted stores and locations: for a realm at the root of the store
+        these places themselves, for any other a folder with its name in each."""
         roots = [mount.root for mount in self.deployment.mounts]
         return roots if self.at_root else [root.below(self.name) for root in roots]
 
@@ -184,7 +185,8 @@ class Realm:
         entry: tuple[str, int] | None = None,
         storage: JsonObject | None = None,
     ) -> Catalog:
-        """Returns a catalog of this realm, with the caches of the realm."""
+        """Builds a catalog of this realm, whose tables are by default in the first of the `allowed` locations. It
+        shares the realm's caches, and has a HEAD and a group committer of its own."""
         deployment, caches = self.deployment, self._caches
         return Catalog(
             settings=settings,

@@ -130,7 +130,8 @@ class _Judge:
     """By type and namespace, whether the caller may list all objects of the type there, or the namespace itself."""
 
     async def prepare(self, found: Sequence[_Object]) -> None:
-        """Prepares `may_list` of these objects, if that saves calls."""
+        """Queries the policy, if the server has one that takes batches, once for all of these objects, so that
+        `may_list` makes no call for each."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             return immediately([Requirement(LISTS[each.kind], each.securable) for each in found])

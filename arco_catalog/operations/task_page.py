@@ -125,7 +125,8 @@ async def _stored(state: State, task: str) -> StoredTask | InternalError | None:
 async def _described(
     session: Session, selection: TaskFilter, task: str, stored: StoredTask | InternalError | None, head: RegistryState
 ) -> JsonObject | None:
-    """Returns a task as answers show it, None if it is not selected, or does not exist any more."""
+    """Returns a task as answers show it; of one that can't be read the id and the reason. None for a task that is not
+    selected, or does not exist any more."""
     try:
         if isinstance(stored, InternalError):
             raise stored

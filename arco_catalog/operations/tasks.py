@@ -39,8 +39,8 @@ class DamagedTask:
 
 
 async def tasks(session: Session) -> AsyncGenerator[ListedTask | DamagedTask, None]:
-    """Yields all stored tasks of a catalog, and the purges that wait for their first worker, in no order. Raises
-    `StoreError`."""
+    """Yields all stored tasks of a catalog, and the purges that wait for their first worker, in no order. A task with a
+    record that can't be read is a `DamagedTask`. Raises `StoreError`."""
     for task in await list_tasks(session.state):
         try:
             found = await find_task(session, task)

@@ -69,7 +69,7 @@ class RestartFailed(Exception):
 
 
 class Campaign:
-    """Programs against one catalog."""
+    """Runs programs against one catalog, and adds what they did and found to its `report`."""
 
     def __init__(self, options: CampaignOptions, session: aiohttp.ClientSession, catalog: Catalog) -> None:
         self.session = session
@@ -149,7 +149,8 @@ class Campaign:
         report.foreign += len(result.foreign)
 
     async def _restart(self) -> None:
-        """Runs the command that kills and starts the servers, one time after the other."""
+        """Runs the command that kills and starts the servers, and waits until it ends; no two run concurrently. Counts
+        a kill. Raises `RestartFailed` if the command fails, or does not end within `RESTART_S`."""
         command = self._options.restart[0]
         async with self._restarting:
             self.report.kills += 1

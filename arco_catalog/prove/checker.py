@@ -26,8 +26,9 @@ def check(history: History) -> HistoryVerdict:
 
 
 def _check_repeated(history: History) -> Iterator[Finding]:
-    """A request that is sent twice under one key has one outcome. Each time it may show the table at another time, the
-    second time at an earlier one too, but both times with the commit, and with what was there before it."""
+    """Yields the violations of this rule: a request that is sent twice under one key has one outcome. Each time it may
+    show the table at another time, the second time at an earlier one too, but both times with the commit, and with what
+    was there before it."""
     for repeat in history.repeated:
         first, second = repeat.first, repeat.second
         name = first.operation.id

@@ -56,8 +56,9 @@ class Client:
         self._seen: dict[str, Base] = {}
 
     async def run(self, step: Step, *, final: bool = False) -> Observation | None:
-        """Carries out a step; before a commit without a base, loads its tables. Returns the observation, None if the
-        request was not sent."""
+        """Carries out a step, and records what the client observes. Before a commit or a transaction it loads the
+        tables, except those of which the step uses what the client saw last. Returns the observation; None if the
+        request was not sent, or a table could not be loaded."""
         operation = step.operation
         bases: list[Base] = []
         if operation.kind in (Kind.COMMIT, Kind.TRANSACTION):
@@ -89,7 +90,8 @@ class Client:
             self._recorder.repeated.append(RepeatedRequest(first, second))
 
     async def compare_unseen(self) -> None:
-        """Compares the answers that clients did not get with those that they got."""
+        """Waits for the answers that clients did not get, and records each with a known outcome beside that of the
+        answer that its client got, if this one is known too: both are to be equal."""
         for keyed, task in self._recorder.unseen:
             first = self._recorder.observations[keyed.observation]
             second = self._judge_again(keyed, await task)

@@ -40,7 +40,8 @@ class SearchResult:
 
 
 def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) -> SearchResult:
-    """Searches for an order of the events. Takes at most `max_steps` steps, each linear in the number of events."""
+    """Searches for an order in which an object with the state `initial` could have executed all events, and returns
+    whether there is one; undecided after `max_steps` steps, each linear in the number of events."""
     required = sum(1 << number for number, event in enumerate(events) if not event.optional)
     visited: set[tuple[int, Names]] = set()
     stack = [(0, initial)]

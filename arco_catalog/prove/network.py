@@ -42,7 +42,8 @@ class Network:
         self._pending: set[asyncio.Task[Answer | None]] = set()
 
     async def send(self, request: Request, server: int, fault: Fault = Fault.NONE, delay_ms: int = 0) -> Delivery:
-        """Sends a request through this fault."""
+        """Sends a request to the server with this number, modulo how many there are, through a fault, with its delay.
+        Returns what the client receives: `NEVER_SENT` if no connection could be made."""
         delay_s = delay_ms / 1000
         match fault:
             case Fault.TRUNCATED:
@@ -69,7 +70,7 @@ class Network:
                 return Delivery(await self._exchange(request, server))
 
     async def settle(self) -> None:
-        """Returns when all requests have ended."""
+        """Waits until all requests have ended that outlive the delivery to their client."""
         while self._pending:
             await asyncio.wait(self._pending)
 
@@ -86,7 +87,8 @@ class Network:
         return await self._exchange(request, server)
 
     async def _exchange(self, request: Request, server: int) -> Answer | None:
-        """Sends a request, and returns the answer: None if the connection broke or there was no answer in time."""
+        """Sends a request, and returns the answer: `NEVER_SENT` if no connection could be made, None if the connection
+        broke or there was no answer in time."""
         try:
             async with self._session.request(
                 request.method,
@@ -102,7 +104,7 @@ class Network:
             return None
 
     async def _truncate(self, request: Request, server: int) -> None:
-        """Sends half of a request with a body, and nothing of another."""
+        """Sends half of the body of a request and closes the connection; sends nothing for a request without a body."""
         if request.body is None:
             return
         body = json.dumps(request.body).encode()

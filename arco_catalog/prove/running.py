@@ -44,7 +44,8 @@ class ProgramResult:
 
 
 async def run_program(site: Site, namespace: str, program: Program) -> ProgramResult:
-    """Runs a program in a new namespace, and removes the namespace afterwards. Raises `ProgramFailed`."""
+    """Runs a program in a new namespace until all that was sent has ended; sends some requests again under their keys,
+    reads all tables a last time, and removes the tables and the namespace. Raises `ProgramFailed`."""
     recorder = Recorder(site.clock, site.new_key)
     paths = Paths(site.prefix, namespace)
     async with asyncio.TaskGroup() as tasks:
@@ -62,7 +63,8 @@ async def run_program(site: Site, namespace: str, program: Program) -> ProgramRe
 
 
 async def _make_namespace(network: Network, paths: Paths) -> None:
-    """Makes the namespace of a program. Raises `ProgramFailed`."""
+    """Makes the namespace of a program, or accepts one that is there; repeats the request while its outcome is unknown.
+    Raises `ProgramFailed` if the catalog refuses, or after `MAX_FINAL_TRIES` tries."""
     body = {"namespace": [paths.namespace]}
     for _ in range(MAX_FINAL_TRIES):
         answer = (await network.send(Request("POST", paths.namespaces, body), 0)).answer

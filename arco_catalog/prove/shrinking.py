@@ -25,7 +25,8 @@ async def shrink(program: Program, breaks_rule: BreaksRule, is_over: Callable[[]
 
 
 def _candidates(program: Program) -> Iterator[Program]:
-    """Yields programs with less than this one, the smallest first."""
+    """Yields programs that have less than this one: first without kills, then without half of the clients, then without
+    single ones, without parts of the steps of a client, from large to single ones, and without faults and delays."""
     if program.kills:
         yield replace(program, kills=())
     for size in (len(program.clients) // 2, 1):

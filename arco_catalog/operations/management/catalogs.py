@@ -215,7 +215,8 @@ async def create_catalog(
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
-    """Raises `BadRequest` for properties that are reserved or too large, and for a planning mode that there is not."""
+    """Raises `BadRequest` for properties of a catalog that are reserved or too large, and for an unknown planning
+    mode."""
     check_entity_properties(properties, "catalog")
     mode = properties.get(SCAN_PLANNING_MODE, "client")
     if mode.lower() not in PLANNING_MODES:

@@ -104,8 +104,8 @@ class _Attach(_Mapping):
         return self.changed(policy, target, (yield from keep_stored_fields(index, edits)))
 
     def _check_room(self, index: Index, policy: PolicyEntry, target: Target) -> None:
-        """Raises an error if the target has too many policies, another one of the same inheritable type, or the
-        parameters are too long."""
+        """Raises `BadRequest` if the parameters of the attachment are too long, or the target has `MAX_ATTACHED` other
+        policies; and `ConflictPolicyAttachment` if another one of the same inheritable type is attached to it."""
         size = sum(len(name.encode()) + len(value.encode()) for name, value in self.parameters.items())
         if size > MAX_PARAMETERS_BYTES:
             raise BadRequest(

@@ -63,11 +63,12 @@ class DeletesMemory:
             self._reserved = MAX_BYTES
 
     def clear(self) -> None:
-        """Counts from nothing again. The plan keeps its turn."""
+        """Sets the count of the plan's delete files to zero. The plan keeps the memory that it holds."""
         self._used = 0
 
     def close(self) -> None:
-        """Ends the plan's turn."""
+        """Gives back the share of the memory of delete files that the plan may have waited for, so that the next plan
+        gets it."""
         self._hold.close()
 
 

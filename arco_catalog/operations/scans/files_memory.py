@@ -39,7 +39,7 @@ class FilesMemory:
             self._taken.append(await self._take(step))
 
     def clear(self) -> None:
-        """Counts from nothing again. The request keeps the memory that it holds."""
+        """Sets the count of matching files to zero. The request keeps the memory that it holds."""
         self._used = self._of_others = 0
 
     def close(self) -> None:

@@ -222,7 +222,8 @@ class ManifestSource:
     async def _read_entries(
         self, manifest: ManifestFile, selection: EntrySelection, key: ManifestKey
     ) -> AsyncGenerator[Sequence[ContentFile], None]:
-        """Reads a manifest, and packs its files for later plans if this is not the first one to read it."""
+        """Yields the selected entries of a manifest, which it reads from the store, and packs its files for later plans
+        if this is not the first plan to read it."""
         first = selection.first
         files_memory = min(MAX_BLOCK_MEMORY, FILES_WEIGHT * (manifest.manifest_length + 1))
         packing = Packing.begin(self._cache, key, selection, files_memory)

@@ -55,8 +55,9 @@ class Plan:
 
 
 async def begin(session: Session, namespace: Namespace, name: str, request: PlanRequest) -> Plan:
-    """Begins the plan of a scan. Raises the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't
-    be read or does not fit the schema, and the errors of `Planner.plan`."""
+    """Begins the plan of a scan: returns its first tasks, and stores the request if it is too long for a token. Raises
+    the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't be read or does not fit the schema,
+    and the errors of `Planner.plan`."""
     state, source = await _loaded(session, namespace, name)
     try:
         scan, table = await _parsed(session, state, partial(requested, request))
