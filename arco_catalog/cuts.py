@@ -160,7 +160,7 @@ class _Endpoint:
 
 
 def _items(wanted: Sequence[Levels], known: Mapping[Levels, _State]) -> list[Json]:
-    """Returns the items of a request for these tables, each with its ETag if its state is known."""
+    """Returns the items of a request for these tables, with the ETags of those whose state is known."""
     return [
         {"identifier": [*levels], "snapshots": "refs", **({"etag": known[levels].etag} if levels in known else {})}
         for levels in wanted
@@ -196,7 +196,7 @@ def _refusal(error: HTTPError) -> CutError:
 
 
 def _levels(name: str | Sequence[str]) -> Levels:
-    """Returns the levels of a name: a text is split at its dots."""
+    """Returns the levels of a name: a text is split at the dots."""
     return tuple(name.split(".")) if isinstance(name, str) else tuple(name)
 
 

@@ -46,8 +46,8 @@ class Issuer:
 
 @dataclass(slots=True)
 class _TrustedIssuer:
-    """A trusted issuer, its keys, and the cached results of its tokens. `withdrawn` is the count of its keys'
-    `withdrawn` when the cache was last emptied."""
+    """A trusted issuer, with the keys and the cached results of tokens. `withdrawn` is the value of `keys.withdrawn`
+    when the cache was last emptied."""
 
     issuer: Issuer
     keys: IssuerKeys

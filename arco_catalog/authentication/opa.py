@@ -80,8 +80,8 @@ class PolicyAgent:
         return queried_ms
 
     def _remember(self, actor: Actor, question: Question, queried_ms: int | None) -> None:
-        """Caches a decision that allows a question, in place of an earlier one; only removes that one if `queried_ms`
-        is None. Drops the oldest of more than `MAX_CACHED`."""
+        """Keeps a decision that allows a question, in place of an earlier one; only removes that one if `queried_ms` is
+        None. Drops the oldest of more than `MAX_CACHED`."""
         self._allowed.pop((actor, question), None)
         if queried_ms is None:
             return
@@ -90,8 +90,8 @@ class PolicyAgent:
         self._allowed[actor, question] = queried_ms
 
     async def _query(self, actor: Actor, question: Question) -> int | None:
-        """Queries the rule for one question. Returns the time before the query, None if the policy refuses. Raises
-        `Unavailable` without a readable answer."""
+        """Queries the rule for one question. Returns the time before the query, None if the policy does not allow it.
+        Raises `Unavailable` without a readable answer."""
         queried_ms = self._now_ms()
         wanted: JsonObject = {"action": question.action, "resource": question.resource()}
         result = await self._result(self._url, {**_about(actor), **wanted})
@@ -103,7 +103,7 @@ class PolicyAgent:
         self, actor: Actor, questions: Sequence[Question], url: str
     ) -> Mapping[Question, int | None]:
         """Queries the rule for batches at `url` by one call. Returns for each question the time before the query, None
-        if the policy refuses. Raises `Unavailable` without a readable answer."""
+        if the policy does not allow it. Raises `Unavailable` without a readable answer."""
         queried_ms = self._now_ms()
         wanted: list[JsonValue] = [{"action": each.action, "resource": each.resource()} for each in questions]
         result = await self._result(url, {**_about(actor), "requests": wanted})
@@ -136,12 +136,12 @@ class PolicyAgent:
 
 
 def _about(actor: Actor) -> JsonObject:
-    """Returns the part of a rule's input that describes the actor and its realm."""
+    """Returns the part of a rule's input that describes the actor and the realm."""
     return {"actor": actor.to_json(), "context": {"realm": actor.realm}}
 
 
 def _unreadable(url: str, reason: str) -> Unavailable:
-    """Returns the error for an answer of the policy at a URL that has another form than its rule must have."""
+    """Returns the error for an answer of the policy at a URL that has another form than the rule must return."""
     host = urlsplit(url).netloc
     return Unavailable(
         f"The answer of the policy at {host}, whether this request is allowed, is not readable: {reason}"

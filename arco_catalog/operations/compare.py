@@ -48,7 +48,7 @@ def _describe(history: RelationHistory, file: MetadataFile, document: JsonObject
 
 
 async def _read(history: RelationHistory, file: MetadataFile) -> JsonObject:
-    """Returns the parsed metadata of a version: the current one as it was read, any other from its file. Raises
+    """Returns the parsed metadata of a version: the current one as it was read, any other from the file. Raises
     `NotFound` if that file no longer exists."""
     files = history.session.files
     if file == history.current:

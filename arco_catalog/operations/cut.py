@@ -88,7 +88,7 @@ def _entry(index: Index, identifier: Identifier) -> RelationEntry | None:
 def _relation(
     identifier: Identifier, entry: RelationEntry | None, now: Observation, hidden: Refusal | None
 ) -> CurrentRelation | Refusal:
-    """Returns what an identifier means by a collection, or the error of a load if it has no table or view, or if the
+    """Returns the table or view with an identifier in a collection, or the error of a load if there is none, or if the
     caller may not know of it (`hidden`)."""
     pointer = pointer_at(entry, now)
     if entry is None or pointer is None:
@@ -127,8 +127,8 @@ async def _collect(session: Session, found: Iterable[RelationEntry | None]) -> O
 async def _outcomes(
     session: Session, entries: Iterable[RelationEntry], pointers: Mapping[str, Pointer]
 ) -> Mapping[str, bool | None]:
-    """Reads the outcomes of all transactions that have intents in these entries and pointers: true for a committed one,
-    false for one that is pending or aborted, None if its decision was collected."""
+    """Reads the decisions of all transactions that have intents in these entries and pointers: true for a committed
+    one, false for one that is pending or aborted, None for a collected decision."""
     outcomes: dict[str, bool | None] = {}
 
     async def read(transaction: str) -> None:

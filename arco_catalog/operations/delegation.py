@@ -131,7 +131,7 @@ async def generic_table_access(session: Session, namespace: Namespace, name: str
 async def credentials(
     session: Session, vending: Vending, access: Access, refresh_endpoint: str | None
 ) -> Sequence[StorageCredential]:
-    """Returns credentials for the files of `access`, the longest prefix first, and records each in the statistics of
+    """Returns credentials for the files of `access`, the longest prefix first, and records them in the statistics of
     the request; an empty sequence if none can be vended for the catalog's storage. Each has the address
     `refresh_endpoint`, if that is given, at which the client gets new ones. Raises `Unavailable`, and `InternalError`
     if the cloud refuses."""

@@ -176,7 +176,7 @@ def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtim
 
 
 async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """Opens the catalog of the environment after a test of whether its store honours conditional writes: over a store
+    """Opens the catalog of the environment after a test of whether the store honours conditional writes: over a store
     that ignores them the catalog is read-only. Raises the errors of `catalog_from_env`."""
     url, *allowed = _urls(environment)
     return await open_catalog(settings_from_env(environment), url, allowed, runtime, opener_in(environment))

@@ -147,7 +147,7 @@ class _Reader:
 
     async def _prepare(self, operations: Sequence[JsonObject]) -> None:
         """Queries the policy, if the server has one that takes batches, once for the first `MAX_ROWS` of these
-        operations that the filter selects, so that `_may_see` makes no call for each."""
+        operations that the filter selects, so that `_may_see` makes no further calls."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             selected = (each for each in operations if each.get("kind") not in OWN and self.selection.selects(each))

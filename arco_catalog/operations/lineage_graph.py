@@ -144,8 +144,8 @@ async def _commits_of(cursor: ReceiptCursor) -> list[PastCommit]:
 
 
 async def _read_commits(session: Session, entity: str, written: _CommitLog) -> None:
-    """Adds the latest commits of another table to `written`, by at most `MAX_OTHER_READS` of its receipts; none if its
-    pointer does not exist."""
+    """Adds the latest commits of another table to `written`, by at most `MAX_OTHER_READS` receipts; none if the pointer
+    does not exist."""
     pointer = await session.state.pointer(entity)
     if pointer is not None:
         newest = (await resolve_for_read(session.state, pointer)).metadata
@@ -197,8 +197,8 @@ def _required(table: GraphTable | None) -> Requirement:
 
 
 def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonObject:
-    """Returns the JSON of a graph, its nodes and edges, with ids of nodes that are only valid in this answer; the root
-    is `n0`."""
+    """Returns the JSON of the nodes and edges of a graph, with ids of nodes that are only valid in this answer; the
+    root is `n0`."""
     ids = {key: f"n{place}" for place, key in enumerate(graph.nodes)}
     visible = {key for key, node in graph.nodes.items() if not node.is_hidden}
     nodes: list[JsonValue] = [_node(ids[key], node) for key, node in graph.nodes.items()]

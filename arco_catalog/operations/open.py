@@ -136,8 +136,8 @@ def location_of(url: str) -> Location:
 def _mounts_of(
     base: Location, store: ObjectStore, allowed: Sequence[Location], open_store: StoreOpener | None
 ) -> list[Mount]:
-    """Returns the mounts of the state's store and of those allowed prefixes that are outside of it, for each of which
-    it opens a store by `open_store`. Raises `ValueError` for such a prefix if `open_store` is None."""
+    """Returns the mounts of the state's store and of the allowed prefixes outside of it, for which it opens stores by
+    `open_store`. Raises `ValueError` for such a prefix if `open_store` is None."""
     mounts = [Mount(base, store)]
     for prefix in allowed:
         if not prefix.inside(base):

@@ -141,7 +141,7 @@ class Realm:
 
     def _folders(self) -> Sequence[Location]:
         """Returns the folders of the realm in all mounted stores and locations: for a realm at the root of the store
-        these places themselves, for any other a folder with its name in each."""
+        these places themselves, for any other the folders with the realm's name in them."""
         roots = [mount.root for mount in self.deployment.mounts]
         return roots if self.at_root else [root.below(self.name) for root in roots]
 
@@ -185,8 +185,8 @@ class Realm:
         entry: tuple[str, int] | None = None,
         storage: JsonObject | None = None,
     ) -> Catalog:
-        """Builds a catalog of this realm, whose tables are by default in the first of the `allowed` locations. It
-        shares the realm's caches, and has a HEAD and a group committer of its own."""
+        """Builds a catalog of this realm, which has tables by default in the first of the `allowed` locations. It
+        shares the realm's caches, and has a separate HEAD and group committer."""
         deployment, caches = self.deployment, self._caches
         return Catalog(
             settings=settings,

@@ -139,7 +139,7 @@ async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommi
 
 
 async def _search(history: RelationHistory, number: int) -> PastCommit | None:
-    """Searches a version by its number in the receipts of the commits before the metadata log, at most
+    """Searches a version by the number in the receipts of the commits before the metadata log, at most
     `MAX_LOOKUP_READS`; None if they have none. Raises `NotFound` if older ones were not searched."""
     cursor = history.cursor(history.files[-1], ahead=1, max_reads=MAX_LOOKUP_READS)
     version: int | None = None

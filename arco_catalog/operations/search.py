@@ -131,7 +131,7 @@ class _Judge:
 
     async def prepare(self, found: Sequence[_Object]) -> None:
         """Queries the policy, if the server has one that takes batches, once for all of these objects, so that
-        `may_list` makes no call for each."""
+        `may_list` makes no further calls."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             return immediately([Requirement(LISTS[each.kind], each.securable) for each in found])

@@ -69,7 +69,7 @@ class RestartFailed(Exception):
 
 
 class Campaign:
-    """Runs programs against one catalog, and adds what they did and found to its `report`."""
+    """Runs programs against one catalog, and adds the results to `report`."""
 
     def __init__(self, options: CampaignOptions, session: aiohttp.ClientSession, catalog: Catalog) -> None:
         self.session = session

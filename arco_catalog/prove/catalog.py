@@ -27,7 +27,7 @@ class Catalog:
 
 
 async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) -> Catalog:
-    """Reads the configuration of a catalog from the first server, by one request. `kills` is whether its servers can be
+    """Reads the configuration of a catalog from the first server, by one request. `kills` is whether the servers can be
     killed. Raises `NoCatalog`."""
     query = f"?{urlencode({'warehouse': warehouse})}" if warehouse else ""
     answer = (await network.send(Request("GET", f"/v1/config{query}"), 0)).answer

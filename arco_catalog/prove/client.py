@@ -56,9 +56,9 @@ class Client:
         self._seen: dict[str, Base] = {}
 
     async def run(self, step: Step, *, final: bool = False) -> Observation | None:
-        """Carries out a step, and records what the client observes. Before a commit or a transaction it loads the
-        tables, except those of which the step uses what the client saw last. Returns the observation; None if the
-        request was not sent, or a table could not be loaded."""
+        """Carries out a step, and records the observation. Before a commit or a transaction it loads the tables, unless
+        the step uses the last state that the client saw. Returns the observation; None if the request was not sent, or
+        a table could not be loaded."""
         operation = step.operation
         bases: list[Base] = []
         if operation.kind in (Kind.COMMIT, Kind.TRANSACTION):
@@ -90,8 +90,8 @@ class Client:
             self._recorder.repeated.append(RepeatedRequest(first, second))
 
     async def compare_unseen(self) -> None:
-        """Waits for the answers that clients did not get, and records each with a known outcome beside that of the
-        answer that its client got, if this one is known too: both are to be equal."""
+        """Waits for the answers that clients did not get, and records every known result beside that of the answer that
+        the client got, if this is known too: both are to be equal."""
         for keyed, task in self._recorder.unseen:
             first = self._recorder.observations[keyed.observation]
             second = self._judge_again(keyed, await task)

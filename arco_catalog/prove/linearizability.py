@@ -41,7 +41,7 @@ class SearchResult:
 
 def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) -> SearchResult:
     """Searches for an order in which an object with the state `initial` could have executed all events, and returns
-    whether there is one; undecided after `max_steps` steps, each linear in the number of events."""
+    whether there is one; undecided after `max_steps` steps, linear in the number of events."""
     required = sum(1 << number for number, event in enumerate(events) if not event.optional)
     visited: set[tuple[int, Names]] = set()
     stack = [(0, initial)]

@@ -42,8 +42,8 @@ class Network:
         self._pending: set[asyncio.Task[Answer | None]] = set()
 
     async def send(self, request: Request, server: int, fault: Fault = Fault.NONE, delay_ms: int = 0) -> Delivery:
-        """Sends a request to the server with this number, modulo how many there are, through a fault, with its delay.
-        Returns what the client receives: `NEVER_SENT` if no connection could be made."""
+        """Sends a request to the server with this number, modulo how many there are, through a fault, with this delay.
+        Returns the client's answer: `NEVER_SENT` if no connection could be made."""
         delay_s = delay_ms / 1000
         match fault:
             case Fault.TRUNCATED:

@@ -63,8 +63,8 @@ async def run_program(site: Site, namespace: str, program: Program) -> ProgramRe
 
 
 async def _make_namespace(network: Network, paths: Paths) -> None:
-    """Makes the namespace of a program, or accepts one that is there; repeats the request while its outcome is unknown.
-    Raises `ProgramFailed` if the catalog refuses, or after `MAX_FINAL_TRIES` tries."""
+    """Makes the namespace of a program, or accepts one that is there; repeats the request while the result is unknown.
+    Raises `ProgramFailed` if the catalog rejects it, or after `MAX_FINAL_TRIES` tries."""
     body = {"namespace": [paths.namespace]}
     for _ in range(MAX_FINAL_TRIES):
         answer = (await network.send(Request("POST", paths.namespaces, body), 0)).answer

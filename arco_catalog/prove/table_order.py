@@ -42,7 +42,7 @@ def check_tables(history: History) -> list[Finding]:
 
 
 def _check_creations(tables: Mapping[str, Sequence[Sight]]) -> Iterator[Finding]:
-    """Yields the violations of this rule: a creation makes one table, and each table has one creation."""
+    """Yields the violations of this rule: a creation makes one table, and every table has one creation."""
     made: dict[str, set[str]] = {}
     for uuid, sights in tables.items():
         creators = sorted({sight.state.creator for sight in sights})
@@ -56,7 +56,7 @@ def _check_creations(tables: Mapping[str, Sequence[Sight]]) -> Iterator[Finding]
 
 
 def _check_commits(uuid: str, order: Sequence[str], changes: Mapping[str, Observation]) -> Iterator[Finding]:
-    """Yields the violations of this rule: each commit in the order was sent, was not refused, and is in it once."""
+    """Yields the violations of this rule: every commit in the order was sent, was not refused, and is in it once."""
     for commit in dict.fromkeys(order):
         change = changes.get(commit)
         if order.count(commit) > 1:
@@ -80,7 +80,7 @@ def _check_snapshots(uuid: str, sights: Sequence[Sight]) -> Iterator[Finding]:
 
 
 def _check_forks(uuid: str, order: Sequence[str], sights: Sequence[Sight]) -> Iterator[Finding]:
-    """Yields the violations of this rule: each state is a beginning of the longest one, since a commit keeps what it
+    """Yields the violations of this rule: every state is a beginning of the longest one, since a commit keeps what it
     read."""
     for sight in sights:
         commits = sight.state.commits
@@ -94,8 +94,8 @@ def _check_forks(uuid: str, order: Sequence[str], sights: Sequence[Sight]) -> It
 def _check_times(
     uuid: str, order: Sequence[str], sights: Sequence[Sight], changes: Mapping[str, Observation]
 ) -> Iterator[Finding]:
-    """Yields the violations of this rule: a state has what was done, and what others had, before it was requested, and
-    nothing that was sent later."""
+    """Yields the violations of this rule: a state has all commits that were done, or that others had, before it was
+    requested, and none that was sent later."""
     done = [change for change in changes.values() if change.status is Status.DONE and _commits_to(change, uuid)]
     lost = {change.operation.id for change in done if _is_lost(change, order, changes)}
     for sight in sights:

@@ -90,7 +90,7 @@ class GcsIssuer:
 
     async def _downscoped(self, source: ExpiringToken, group: Sequence[Location], *, write: bool) -> StorageCredential:
         """Exchanges a token for one that opens only these locations, and returns it as a credential. Raises
-        `Unavailable` if Google does not answer, and `CredentialsRefused` if it refuses."""
+        `Unavailable` if Google does not answer, and `CredentialsRefused` if it rejects the request."""
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
             "requested_token_type": _ACCESS_TOKEN,

@@ -88,9 +88,9 @@ class StaticIssuer:
     async def issue(
         self, config: AwsStorage, scope: Scope, owns: Callable[[Location], bool]
     ) -> tuple[StorageCredential, ...]:
-        """Returns a credential for each folder of the scope whose longest prefix in the file belongs to the catalog, by
-        `owns`, and has a key for this access; none for other folders. Raises `CredentialsRefused` if the file can no
-        longer be read."""
+        """Returns a credential for each folder of the scope of which the longest prefix in the file belongs to the
+        catalog, by `owns`, and has a key for this access; none for other folders. Raises `CredentialsRefused` if the
+        file can no longer be read."""
         half = self._now_ms() // self._half_ms
         keys, expires_ms = await self._keys(half), (half + 2) * self._half_ms
         issued: list[StorageCredential] = []

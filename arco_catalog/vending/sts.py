@@ -89,7 +89,8 @@ class StsIssuer:
 
     async def _assume_role(self, config: AwsStorage, policy: str, principal: str) -> SessionKeys:
         """Assumes the configured role with a session policy, and returns the keys of the session. Raises `Unavailable`
-        if STS does not answer or is busy, and `CredentialsRefused` if it refuses, or the catalog has no credentials."""
+        if STS does not answer or is busy, and `CredentialsRefused` if it rejects the request, or the catalog has no
+        credentials."""
         parameters = {
             "Action": "AssumeRole",
             "Version": "2011-06-15",

@@ -169,7 +169,7 @@ class _Page:
         return principal.runs_pipeline and True in self._flags
 
     async def _privileges(self, role: str, *, runs_pipeline: bool) -> Sequence[JsonValue]:
-        """Returns those of the query's privileges that a principal has by this role alone, each with a grant.
+        """Returns those of the query's privileges that a principal has by this role alone, with a grant for each.
         `runs_pipeline` is whether the principal runs the pipeline, for which some privileges are reserved."""
         index, query = self.head.index, self.query
         paths = paths_of(index, role, query.privileges, query.on, runs_pipeline=runs_pipeline)

@@ -191,7 +191,7 @@ class DeleteFiles:
                 part.body = found.body if len(found.body) < BEGIN_BYTES else None
 
     async def _make(self, part: "_Part") -> None:
-        """Makes a part of the index from its manifests, and stores it if the catalog may be written and the part has at
+        """Makes a part of the index from the manifests, and stores it if the catalog may be written and the part has at
         most `MAX_PART_BYTES`. A failure to store it is only noted."""
         files = await self._entries(part.run, self._selection_of_all)
         body = await off_loop(FILE_BYTES * len(files), partial(encode_part, self._checked(files), self._partitions))
@@ -218,8 +218,8 @@ class DeleteFiles:
             self._session.note_failed_write("the part of an index of deletes", error)
 
     async def _select(self, part: "_Part", keys: Set[bytes]) -> Sequence[ContentFile]:
-        """Returns the delete files of a part that these keys find: from its body, as this plan has it or as it is
-        stored, or from the manifests if that is deleted or corrupt."""
+        """Returns the delete files of a part that these keys find: from the body that this plan has or that is stored,
+        or from the manifests if that is deleted or corrupt."""
         assert part.header is not None
         with reading_memory().hold(self._session.hold.owner) as hold:
             await hold.take(part.header.size + PIECE_BYTES)

@@ -222,7 +222,7 @@ class ManifestSource:
     async def _read_entries(
         self, manifest: ManifestFile, selection: EntrySelection, key: ManifestKey
     ) -> AsyncGenerator[Sequence[ContentFile], None]:
-        """Yields the selected entries of a manifest, which it reads from the store, and packs its files for later plans
+        """Yields the selected entries of a manifest, which it reads from the store, and packs the files for later plans
         if this is not the first plan to read it."""
         first = selection.first
         files_memory = min(MAX_BLOCK_MEMORY, FILES_WEIGHT * (manifest.manifest_length + 1))

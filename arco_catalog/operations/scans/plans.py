@@ -55,7 +55,7 @@ class Plan:
 
 
 async def begin(session: Session, namespace: Namespace, name: str, request: PlanRequest) -> Plan:
-    """Begins the plan of a scan: returns its first tasks, and stores the request if it is too long for a token. Raises
+    """Begins the plan of a scan: returns the first tasks, and stores the request if it is too long for a token. Raises
     the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't be read or does not fit the schema,
     and the errors of `Planner.plan`."""
     state, source = await _loaded(session, namespace, name)
