@@ -93,7 +93,8 @@ class Acceptor:
             task.add_done_callback(self._connecting.discard)
 
     async def _connect(self, accepted: socket.socket) -> None:
-        """Makes a connection of an accepted socket, with TLS if there is a certificate."""
+        """Makes a connection of an accepted socket, with TLS if there is a certificate. If the client has closed, or
+        does not speak TLS, closes the socket and no longer counts it."""
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -110,13 +111,13 @@ class Acceptor:
             self._crowd.lost()
 
     def _pause(self) -> None:
-        """Accepts no connections for `PAUSE_SECONDS`."""
+        """Accepts no connections for `PAUSE_SECONDS`, or until a connection is closed."""
         if self._look_again is None:
             self._loop.remove_reader(self._listener)
             self._look_again = self._loop.call_later(PAUSE_SECONDS, self._resume)
 
     def _resume(self) -> None:
-        """Accepts connections again after a pause."""
+        """Ends a pause: accepts connections again, unless `close` was called. Does nothing without a pause."""
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None

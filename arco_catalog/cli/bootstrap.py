@@ -127,14 +127,15 @@ def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
 
 
 async def _reset(session: Session) -> Credentials:
-    """Gives the root principal new credentials, and returns them."""
+    """Gives the root principal new credentials, and returns them. The earlier secrets are invalid from then on."""
     credentials, kept = await _credentials()
     await change_credentials(session, ROOT_PRINCIPAL, lambda principal: kept, rotate=False)
     return credentials
 
 
 async def _credentials() -> tuple[Credentials, NewCredentials]:
-    """Returns new credentials in two forms: for the user, and as the realm stores them."""
+    """Makes new credentials, and returns them in two forms: for the user, and as the realm stores them. Stores
+    nothing."""
     entropy = SystemRuntime().entropy
     client_id, secret = new_client_id(entropy), new_secret(entropy)
     return Credentials(client_id, secret), NewCredentials(client_id, await Secrets(entropy).keep(secret))

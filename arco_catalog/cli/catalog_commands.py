@@ -31,12 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument(
         "action", type=action_name, choices=ACTIONS, help="what to do: list, create, show, update, drop or undrop"
     )
-    parser.add_argument("name", metavar="CATALOG", nargs="?", help="which catalog, unless they are listed")
-    parser.add_argument("--type", choices=("INTERNAL", "EXTERNAL"), help="of a new catalog [default INTERNAL]")
+    parser.add_argument("name", metavar="CATALOG", nargs="?", help="the catalog; `list` takes none")
+    parser.add_argument("--type", choices=("INTERNAL", "EXTERNAL"), help="the type of a new catalog [default INTERNAL]")
     parser.add_argument(
         "--default-base-location",
         metavar="URL",
-        help="where its tables lie unless they say otherwise [default the folder of its name in the realm's]",
+        help="where tables lie that have no location of their own [default the folder of its name in the realm's]",
     )
     parser.add_argument(
         "--catalog-location",
@@ -54,10 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         "and takes away what is null",
     )
     parser.add_argument(
-        "--property", action="append", default=[], metavar="KEY=VALUE", help="a property of it; several times"
+        "--property",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a property; may be given several times",
     )
     parser.add_argument(
-        "--remove-property", action="append", default=[], metavar="KEY", help="of an update: takes one away"
+        "--remove-property", action="append", default=[], metavar="KEY", help="of an update: remove this property"
     )
     parser.add_argument(
         "--cancel-purges",

@@ -92,7 +92,8 @@ def read_collected(source: Source, entity: str, direction: str, steps: int) -> C
 
 
 def _table(source: Source) -> "Table":
-    """Opens the table. Its files are read with credentials of the environment, or vended ones."""
+    """Opens the table `system.lineage`, from the metadata file of the source, or else at the server. Files of it are
+    read with credentials of the environment, or vended ones."""
     settings = store_settings(source.options.store, source.options.environment).pyiceberg if source.metadata else {}
     if source.metadata is not None:
         from pyiceberg.table import StaticTable
@@ -106,8 +107,8 @@ def _table(source: Source) -> "Table":
 
 
 def _walk(table: "Table", found: CollectedEdges, entity: str, steps: int, here: str, there: str) -> None:
-    """Adds the edges that have the table at their end `here`, then those at the tables of their other ends, and so
-    on."""
+    """Adds to `found` the edges that have the table at their end `here`, then those at the tables of the other ends,
+    and so on, at most `steps` times."""
     seen, frontier = {entity}, {entity}
     for _ in range(steps):
         if not frontier:
@@ -123,7 +124,8 @@ def _walk(table: "Table", found: CollectedEdges, entity: str, steps: int, here: 
 
 
 def _rows(table: "Table", found: CollectedEdges, column: str, entities: Collection[str]) -> Iterator[Row]:
-    """Iterates over the rows that have one of the entities in a column, of the latest files."""
+    """Yields the rows that have one of the entities in a column, from at most `MAX_FILES` files of the latest days, and
+    at most `MAX_ROWS`; marks `found` as partial if there are more."""
     from pyiceberg.expressions import In
     from pyiceberg.io.pyarrow import ArrowScan
 

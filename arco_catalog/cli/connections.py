@@ -209,8 +209,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.cut()
 
     def _keep(self, overhead: int, queued: int) -> None:
-        """Records how many bytes of memory this connection occupies: `overhead`, and `queued` ones that wait to be
-        sent."""
+        """Records how many bytes this connection holds in memory, here and in the sum of all connections: `overhead`
+        bytes of an incomplete head, and `queued` bytes of requests that wait behind another."""
         self._crowd.kept_bytes += overhead + queued - self.kept_bytes
         self._overhead, self._queued = overhead, queued
 
@@ -226,6 +226,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.cut()
 
     def _stop_head_timer(self) -> None:
+        """Ends the time limit for the head of a request, if one runs."""
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None

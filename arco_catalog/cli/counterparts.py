@@ -55,7 +55,8 @@ class Counterpart:
 
 
 def counterpart(source: RealmObject) -> Counterpart:
-    """Returns what an object of a foreign realm would be here."""
+    """Returns what an object of a foreign realm would be here; without an object, and with the reason, for one that
+    can't be here."""
     try:
         match source.kind:
             case Kind.PRINCIPAL | Kind.PRINCIPAL_ROLE | Kind.CATALOG_ROLE:

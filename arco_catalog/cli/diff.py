@@ -48,7 +48,7 @@ def _version(version: JsonObject) -> str:
 
 
 def _differences(compared: JsonObject) -> Iterator[str]:
-    """Yields the lines of a comparison of two versions of a table."""
+    """Yields the lines of a comparison of two versions of a table or view, in the order in which they are printed."""
     for name, change in mapping(compared, "fields").items():
         yield f"~ {name}: {_change(change)}"
     yield from _columns(mapping(compared, "schema"))

@@ -15,9 +15,9 @@ from arco_catalog.upkeep.purge.worker import task_worker
 
 
 def run(options: CatalogOptions, table: str, settings: SnapshotExpiry, *, dry: bool, as_json: bool) -> int:
-    """Removes what has expired of a table by its policy, its properties and these settings, which come first, and
-    prints the result; if `dry`, only prints what would be removed. Returns 0, or 1 if the commit failed. Raises
-    `CliError`."""
+    """Removes what has expired of a table by its policy, its properties and these settings, which come first, in this
+    process, and prints the result; if `dry`, only prints what would be removed. Returns 0. Raises `CliError`, also if
+    the commit failed."""
     namespace, name = parse_identifier(table)
 
     async def show() -> JsonObject:

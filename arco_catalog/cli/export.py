@@ -90,7 +90,8 @@ class _Runner:
         self._has_views = REGISTER_VIEW in target.endpoints
 
     async def take(self, entry: Entry) -> None:
-        """Makes a namespace, or registers a table or view, unless it is there; or plans that."""
+        """Makes a namespace, or registers a table or view, unless it is there; or plans that. Adds the result to the
+        report, a failure too."""
         result, reason = Result.NO_COUNTERPART, entry.reason
         try:
             if entry.kind == "view" and not self._has_views:

@@ -27,7 +27,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Adds the arguments and options of `arco export`."""
     add_catalog(parser, environment)
-    parser.add_argument("--only", metavar="NAMESPACE", help="leave out what lies in no such namespace")
+    parser.add_argument("--only", metavar="NAMESPACE", help="export only this namespace and those inside")
     parser.add_argument("--to", metavar="URL", help="register at this server; its paths begin with /v1 below the URL")
     parser.add_argument("--to-warehouse", metavar="NAME", default="", help="of --to: the warehouse there")
     parser.add_argument(
@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         help="of --to: register again what is there with another metadata file, where what was committed is lost, and "
         "set the properties of namespaces that differ",
     )
-    parser.add_argument("--limit", type=positive, metavar="N", help="of --to: show this many lines of a kind")
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="of --to: print at most so many lines of one result"
+    )
     add_json(parser, "of --to: the report, as a JSON object")
 
 

@@ -98,7 +98,7 @@ class Progress:
 
 
 def _sections(results: CollectedCatalogs, *, delete: bool) -> Iterator[str]:
-    """Yields the text for each catalog."""
+    """Yields the text for every owner of state: catalogs, a realm's registry, the delegation service."""
     for each, stats in results:
         yield _heading(each, alone=len(results) == 1) + as_text(stats, delete=delete)
 

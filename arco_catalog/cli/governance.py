@@ -93,6 +93,6 @@ async def _changed(session: Session, arguments: GovernanceArguments, patch: Json
 
 
 def _body(answer: Answer) -> JsonObject:
-    """Returns the document of a result."""
+    """Returns the document in an answer; an empty one if the answer has none."""
     assert isinstance(answer, Document)
     return answer.body or {}

@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     """Declares the arguments and options of `arco governance`."""
     parser.add_argument("action", choices=ACTIONS, help="what to do: show or set")
     parser.add_argument("name", metavar=TABLE, help="the table or view, or with --namespace the namespace")
-    parser.add_argument("change", metavar="KEY=VALUE", nargs="*", help="of set: what it is to have")
+    parser.add_argument("change", metavar="KEY=VALUE", nargs="*", help="of set: a key, and the value that it gets")
     parser.add_argument("--namespace", action="store_true", help="the name is a namespace's")
-    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="of set: takes one away")
+    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="of set: remove this key")
     add_catalog(parser, environment)
-    add_json(parser, "it as a JSON object")
+    add_json(parser, "the governance as a JSON object")
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     for kind in KINDS:
         parser.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=f"WHAT is a {kind}")
     parser.add_argument(
-        "--cascade", action="store_true", help="of revoke: also what the role has of it on everything inside"
+        "--cascade", action="store_true", help="of revoke: revoke the privilege on everything inside WHAT, too"
     )
     add_server(parser)
     add_catalog(parser, environment)

@@ -144,7 +144,7 @@ async def _holders(
     api: ApiClient, options: ManagementOptions, securable: Sequence[str], privilege: str | None
 ) -> Sequence[JsonObject]:
     """Returns the principals and roles that have a privilege, or any, on a securable, of all pages. Raises `CliError`
-    if the server checks no grants."""
+    if the server at --url checks no grants."""
     found: list[JsonObject] = []
     path = ("catalogs", options.catalog.warehouse, *securable, "access")
     query = {} if privilege is None else {"privilege": privilege}
@@ -167,8 +167,7 @@ def _who(row: JsonObject) -> Iterator[Sequence[str]]:
 
 
 async def _require_principal(api: ApiClient, name: str) -> None:
-    """Raises `NotThere` if there is no such principal, as far as the caller may know: the answer to a check does not
-    tell it."""
+    """Raises `NotThere` if there is no such principal. Does nothing if the caller may not read principals."""
     try:
         await api.get("principals", name)
     except NotThere:

@@ -48,14 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         default=[],
         dest="properties",
         metavar="KEY=VALUE",
-        help="a property of the catalog that PyIceberg reads; several times",
+        help="a property of the catalog that PyIceberg reads; may be given several times",
     )
     add_catalog(parser, environment)
     parser.add_argument("--apply", action="store_true", help="make the changes, rather than print what would be done")
-    parser.add_argument("--only", metavar="NAMESPACE", help="leave out what lies in no such namespace of the source")
+    parser.add_argument("--only", metavar="NAMESPACE", help="import only this namespace of the source and those inside")
     parser.add_argument("--into", metavar="NAMESPACE", help="put the namespaces of the source below this one")
     _add_realm(parser)
-    parser.add_argument("--limit", type=positive, metavar="N", help="show this many lines of a kind [default all]")
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="print at most so many lines of one result [default all]"
+    )
     add_json(parser, "the report, as a JSON object")
 
 

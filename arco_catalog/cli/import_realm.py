@@ -122,7 +122,8 @@ async def _tables(
     report: RealmReport,
     progress: Callable[[], None],
 ) -> None:
-    """Imports or compares the tables of one catalog, unless there is no such catalog here."""
+    """Imports or compares the namespaces, tables, views, policies and generic tables of one catalog, and adds the
+    results to the report; nothing if the catalog is not here and none is planned."""
     session = await copy.session_of(source)
     if session is None:
         return

@@ -60,7 +60,7 @@ def run(options: ManagementOptions, query: LineageArguments, *, as_json: bool) -
 
 
 async def _at_store(options: ManagementOptions, query: LineageArguments, formatted: Format) -> str:
-    """Reads the graph at the store, and returns it as text."""
+    """Reads the graph at the store, and returns it as `formatted` formats it."""
     namespace, name = identifier = query.identifier
     async with open_session(options.catalog, "lineage", find_catalog) as session:
         read = partial(
@@ -80,7 +80,8 @@ async def _at_store(options: ManagementOptions, query: LineageArguments, formatt
 
 
 async def _at_server(url: str, options: ManagementOptions, query: LineageArguments, formatted: Format) -> str:
-    """Reads the graph at a server, from the route `lineage` of the table under `/v1`, and returns it as text."""
+    """Reads the graph at a server, from the route `lineage` of the table under `/v1`, and returns it as `formatted`
+    formats it. Raises `CliError`, also if there is no such table."""
     namespace, name = query.identifier
     async with open_server(url, options, "/v1") as server:
         config = await server.send("GET", "config", has="overrides", query={"warehouse": options.catalog.warehouse})

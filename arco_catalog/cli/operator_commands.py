@@ -114,11 +114,12 @@ examples:
   arco reconcile --seconds 600 --json --store s3://bucket/catalog
 """
 GC_EXAMPLES = """\
-Lists what nothing in the catalog leads to any more, and what is older than it
-is kept: by kind, with count, size and reason. Deletes it only with --delete.
+Lists objects to which nothing in the catalog leads any more, and objects older
+than the time for which they are kept: by kind, with count, size and reason.
+Deletes them only with --delete.
 It runs over every catalog of a realm, may be interrupted, and runs beside live
 servers. Files of tables are never deleted, but for metadata files that never
-became current. ARCO_RECEIPT_RETENTION and ARCO_UNDROP_RETENTION say how long
+became current. ARCO_RECEIPT_RETENTION and ARCO_UNDROP_RETENTION set how long
 receipts, and dropped tables, are kept. The exit code is 1 if some records
 could not be read: they are kept.
 
@@ -127,10 +128,10 @@ examples:
   arco gc --delete --seconds 600 --store s3://bucket/catalog
 """
 INIT_EXAMPLES = """\
-Makes an empty catalog in a store, after seeing that the store keeps what
-commits rest on. A folder is made, a bucket has to be there. Where there is
-such a catalog already nothing is done. Not needed before `arco serve`, whose
-first write makes the catalog too.
+Makes an empty catalog in a store, after a test of whether the store honours
+conditional writes, on which commits rely. A folder is made, a bucket must
+exist. If the catalog exists, nothing is done. Not needed before `arco serve`,
+of which the first write makes the catalog, too.
 
 examples:
   arco init --store file:/var/lib/arco
@@ -173,12 +174,12 @@ examples:
   arco fsck --repair --apply --store s3://bucket/catalog
 """
 DOCTOR_EXAMPLES = """\
-Checks what has to be so before a catalog can work: the packages installed, the
-credentials, whether the store answers, how far its clock is from this one's,
-whether the catalog is there, whether the store keeps conditional writes (two
+Checks what a catalog needs: the installed packages, the credentials, whether
+the store answers, how far the store's clock is from that of this machine,
+whether the catalog exists, whether the store honours conditional writes (two
 objects are written under _probe/ and deleted again, only where there is a
-catalog), and whether every --allowed-location can be read. The exit code is 1
-if a check fails.
+catalog), and whether every --allowed-location can be listed. The exit code is
+1 if a check fails.
 
 With a URL it examines that store instead, catalog or not: what a catalog needs
 of it is tried with some 40 objects under _probe/, which are deleted again, by
@@ -197,7 +198,9 @@ examples:
 def _add_receipts(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_table(parser, "the table or view, or its entity id")
     add_catalog(parser, environment)
-    parser.add_argument("--limit", type=positive, metavar="N", help="list this many of a table, the newest")
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="list the newest N commits of a table [default all]"
+    )
     add_json(parser, "whole receipts, as a JSON array")
     add_wide(parser)
 
@@ -281,7 +284,7 @@ def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
         type=action_name,
         choices=("list", "show", "run", "retry"),
         default="list",
-        help="[default list]",
+        help="what to do [default list]",
     )
     parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id; of run: this one, else what is due")
     parser.add_argument("--status", type=str.upper, metavar="STATUS", help="with list: tasks in this status alone")
@@ -299,7 +302,9 @@ def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
         "--seconds", type=positive, metavar="N", help="with run --all: stop after this many; the next run goes on"
     )
     parser.add_argument(
-        "--spark", action="store_true", help="with run: on Spark, which keeps what others lead to; also what has failed"
+        "--spark",
+        action="store_true",
+        help="with run: execute on Spark, which keeps files of other tables; failed tasks, too",
     )
     add_catalog(parser, environment)
     add_json(parser, "whole tasks, as JSON")
@@ -429,7 +434,7 @@ def _init(parsed: argparse.Namespace) -> int:
 def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
     parser.add_argument("--reset-root", action="store_true", help="give the root principal new credentials")
-    parser.add_argument("--reopen", action="store_true", help="make a realm anew that was dropped")
+    parser.add_argument("--reopen", action="store_true", help="make the realm even if it was dropped before")
     add_json(parser, "the credentials, as a JSON object")
 
 
@@ -480,19 +485,19 @@ def _doctor(parsed: argparse.Namespace) -> int:
 def _add_fsck(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
     parser.add_argument("--all", action="store_true", help="check the realm's own registry, and every catalog of it")
-    parser.add_argument("--data", action="store_true", help="look at the files of live tables, too")
+    parser.add_argument("--data", action="store_true", help="check the files of live tables, too")
     parser.add_argument(
         "--table",
         action="append",
         default=[],
         metavar=TABLE,
-        help="with --data: only at those of this table",
+        help="with --data: check only the files of this table; may be given several times",
     )
     parser.add_argument(
-        "--after", default="", metavar=TABLE, help="with --data: only at those of tables after this one, by name"
+        "--after", default="", metavar=TABLE, help="with --data: check only the files of tables with later names"
     )
-    parser.add_argument("--repair", action="store_true", help="tell what can be mended without any risk")
-    parser.add_argument("--apply", action="store_true", help="with --repair: mend it, rather than only say so")
+    parser.add_argument("--repair", action="store_true", help="list what can be mended without any risk")
+    parser.add_argument("--apply", action="store_true", help="with --repair: mend it, rather than only list it")
     add_json(parser, "every finding, as a JSON object")
 
 
@@ -525,7 +530,12 @@ def _add_settings(parser: argparse.ArgumentParser, environment: Mapping[str, str
         help="allow tables there, besides the catalog's folder, whatever --allowed-location a server or command has",
     )
     parser.add_argument(
-        "--remove-location", nargs="+", action="extend", default=[], metavar="PREFIX", help="do so no longer"
+        "--remove-location",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PREFIX",
+        help="no longer allow tables there",
     )
     add_json(parser, "the settings, as a JSON object")
 
@@ -563,13 +573,13 @@ COMMANDS = (
     ),
     Command(
         "doctor",
-        "check the store, and say what is wrong with it",
+        "check the store, and report what is wrong with it",
         DOCTOR_EXAMPLES,
         _add_doctor,
         _doctor,
         needs_store=False,
     ),
-    Command("fsck", "read all that the catalog has stored, and say what is wrong", FSCK_EXAMPLES, _add_fsck, _fsck),
+    Command("fsck", "read all that the catalog has stored, and report what is wrong", FSCK_EXAMPLES, _add_fsck, _fsck),
     Command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES, _add_receipts, _receipts),
     Command(
         "history", "list creations, renames and drops, and who made them", HISTORY_EXAMPLES, _add_history, _history

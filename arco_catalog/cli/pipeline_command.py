@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         "--master", metavar="MASTER", default="local[*]", help="where Spark runs [default local[*]: on this machine]"
     )
     parser.add_argument("--dry-run", action="store_true", help="of maintain: print what would be done, change nothing")
-    parser.add_argument("--max-bytes", metavar="BYTES", help="of maintain: rewrite so many at most, such as 100G")
-    parser.add_argument("--minutes", metavar="N", type=float, help="of maintain: begin nothing more after so long")
+    parser.add_argument("--max-bytes", metavar="BYTES", help="of maintain: rewrite at most so many bytes, such as 100G")
+    parser.add_argument("--minutes", metavar="N", type=float, help="of maintain: begin no work after N minutes")
     parser.add_argument("--jars", metavar="FILES", help="of maintain: Iceberg's jars for Spark [default: fetched]")
     parser.add_argument(
         "--no-vended-credentials",
@@ -59,9 +59,15 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--delete", action="store_true", help="of collect: delete what is listed")
     parser.add_argument("--seconds", type=positive, metavar="N", help="of collect: stop after so many seconds")
     parser.add_argument(
-        "--table", metavar="NAME", action="append", default=[], help="of fsck: the files of this table alone"
+        "--table",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="of fsck: check only the files of this table; may be given several times",
     )
-    parser.add_argument("--after", metavar="NAME", default="", help="of fsck: of the tables behind this name")
+    parser.add_argument(
+        "--after", metavar="NAME", default="", help="of fsck: check only the files of tables with later names"
+    )
     add_catalog(parser, environment)
 
 

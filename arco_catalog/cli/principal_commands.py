@@ -30,14 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         "action",
         type=action_name,
         choices=ACTIONS,
-        help="rotate makes a new secret and keeps the one before; reset makes all before invalid",
+        help="what to do; rotate makes a new secret and keeps the last one valid, reset makes all earlier ones invalid",
     )
-    parser.add_argument("name", metavar="PRINCIPAL", nargs="?", help="which principal, unless they are listed")
+    parser.add_argument("name", metavar="PRINCIPAL", nargs="?", help="the principal; `list` takes none")
     parser.add_argument(
-        "--property", action="append", default=[], metavar="KEY=VALUE", help="of create and update; several times"
+        "--property",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of create and update: set a property; may be given several times",
     )
     parser.add_argument(
-        "--remove-property", action="append", default=[], metavar="KEY", help="of update: takes one away"
+        "--remove-property", action="append", default=[], metavar="KEY", help="of update: remove this property"
     )
     parser.add_argument(
         "--must-rotate", action="store_true", help="of create: it may do nothing before it has rotated the secret"

@@ -95,7 +95,8 @@ def _read_replay(path: str | None) -> Replay | None:
 
 
 async def _search(campaign: Campaign, options: ProveOptions) -> int:
-    """Runs a campaign, writes its report, and writes a replay of what it found. Returns the exit code."""
+    """Runs a campaign, writes the report to stdout, and writes a replay of the first finding to the output file.
+    Returns 1 if there is a finding, else 0. Raises `CliError` if no commit was completed."""
     report = await campaign.run(_show_progress)
     counts, findings = _counts(report), report.findings[:MAX_FINDINGS]
     document: JsonObject = {
@@ -123,7 +124,7 @@ async def _search(campaign: Campaign, options: ProveOptions) -> int:
 
 
 async def _repeat(campaign: Campaign, replay: Replay) -> int:
-    """Runs a replay `TIMES` times, and reports how often it found a violation."""
+    """Runs a replay `TIMES` times, and reports how often it found a violation. Returns 1 if it ever did, else 0."""
     runs = sum([await campaign.reproduces(replay) for _ in range(TIMES)])
     print(f"{runs} of {TIMES} runs showed what {replay.breaks}")
     return 1 if runs else 0

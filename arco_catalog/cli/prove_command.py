@@ -32,15 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         "--token-file", metavar="FILE", help="a file with the token to send, in place of that of `arco login`"
     )
     parser.add_argument("--clients", type=_positive, default=8, metavar="N", help="clients at once [default 8]")
-    parser.add_argument("--seconds", type=float, default=600, metavar="S", help="for so long [default 600]")
+    parser.add_argument(
+        "--seconds", type=float, default=600, metavar="S", help="begin no program after S seconds [default 600]"
+    )
     parser.add_argument(
         "--operations",
         type=_positive,
         default=50_000,
         metavar="N",
-        help="for so many operations [default 50000]",
+        help="begin no program after N operations [default 50000]",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="draw other programs [default 0]")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="draw the programs of this seed [default 0]")
     parser.add_argument(
         "--restart", metavar="COMMAND", help="a program that kills the servers, starts them, and ends when they answer"
     )
@@ -55,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         type=float,
         default=120,
         metavar="S",
-        help="make the replay smaller for so long [default 120]",
+        help="how long to search for a smaller replay [default 120]",
     )
     parser.add_argument("--replay", metavar="FILE", help="run the program in this file, 20 times")
     add_json(parser, "the counts and findings as a JSON object")

@@ -116,7 +116,8 @@ class RealmCopy:
         return f"the file has no secret of it: if it is lost, `arco principals reset {name}` makes another"
 
     async def _make(self, there: RealmObject) -> None:
-        """Makes an object, or only checks, as far as that is possible without making it, that it can be made."""
+        """Makes an object, or without `apply` only checks, as far as possible, that it can be made. Adds the result to
+        the report, a failure too."""
         try:
             if there.kind is Kind.CATALOG:
                 await self._check_catalog(there)
@@ -180,8 +181,8 @@ class RealmCopy:
         await create_principal(session, there.names[0], properties, credentials, must_rotate=False)
 
     async def _check_catalog(self, there: RealmObject) -> None:
-        """Raises `CatalogError` for a catalog that this realm may not have: by the operator's policy, by the locations
-        that are allowed, or because another catalog has them."""
+        """Raises `CatalogError` for a catalog that this realm may not have, by the operator's policy or the allowed
+        locations, and `CliError` for one with a location that overlaps another catalog's."""
         request, place = _request(there), self._place
         StoragePolicy.from_environment(place.environment).check(parse_storage_config(request.storage))
         locations = locations_of(request.properties, request.storage)
@@ -196,8 +197,9 @@ class RealmCopy:
                 )
 
     async def session_of(self, source: RealmObject) -> Session | None:
-        """Returns a session with the catalog for the tables of a catalog of the source: in a plan of a catalog that is
-        not here with an empty one. None if no tables are to be registered."""
+        """Returns a session with the catalog here into which the tables of a catalog of the source are imported; in a
+        plan for a catalog that is not here, one with an empty catalog. None if no tables are to be registered: for an
+        external catalog, which adds a line to the report, and for one that is absent here."""
         [name] = source.names
         found = counterpart(source).object
         if found is None or (source.kind, source.names) in self._absent:

@@ -154,7 +154,7 @@ def _named(answer: JsonObject, name: str, kind: Kind, *within: str) -> Sequence[
 async def _each(
     items: Sequence[T], read: Callable[[T], Awaitable[Sequence[RealmObject]]]
 ) -> AsyncIterator[RealmObject]:
-    """Yields what `read` returns for each item, several at a time."""
+    """Yields, in the order of the items, what `read` returns for each; reads up to `AT_ONCE` concurrently."""
 
     async def one(item: T) -> Sequence[RealmObject]:
         return await read(item)

@@ -76,8 +76,8 @@ def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
     if as_json:
         print(json_text({"realm": name, "dropped": dropped}))
     else:
-        verb = "Dropped" if dropped else "Nothing to do: dropped already is"
-        print(escaped(f"{verb} realm {name or AT_ROOT}. `arco bootstrap --reopen` makes it anew."))
+        done = f"Dropped realm {name or AT_ROOT}" if dropped else f"Realm {name or AT_ROOT} was dropped before"
+        print(escaped(f"{done}. `arco bootstrap --reopen` makes it anew."))
     return 0
 
 

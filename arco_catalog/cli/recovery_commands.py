@@ -66,13 +66,13 @@ def _add_restore(parser: argparse.ArgumentParser, environment: Mapping[str, str]
     add_catalog(parser, environment)
     parser.add_argument("--dry-run", action="store_true", help="print what would be done; write nothing")
     parser.add_argument("--from", dest="archive", metavar="FILE", help="put the backup in this archive into the store")
-    parser.add_argument("--head", metavar="COMMIT", help="the commit that HEAD was")
+    parser.add_argument("--head", metavar="COMMIT", help="restore this commit as HEAD")
     parser.add_argument(
         "--pointer",
         action="append",
         default=[],
         metavar="ENTITY=FILE",
-        help="the metadata file that an entity's pointer named; several times",
+        help="restore an entity's pointer to this metadata file; may be given several times",
     )
     parser.add_argument("--replace", action="store_true", help="let --head and --pointer replace what can be read, too")
     parser.add_argument(

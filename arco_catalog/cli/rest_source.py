@@ -111,7 +111,8 @@ class RestSource:
             return ()
 
     async def native(self, namespace: Namespace, collection: str, name: str, field: str) -> JsonObject:
-        """Returns a policy or generic table. Raises `CliError`."""
+        """Returns the JSON of a policy or generic table, from the `field` of the answer. Raises `CliError`: `NotThere`
+        if there is none."""
         path = ("namespaces", self.joined(namespace), collection, name)
         return mapping(await (await self._native()).send("GET", *path, has=field), field)
 

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument(
         "action", type=action_name, choices=ACTIONS, help="what to do: list, create, show, assign, revoke or drop"
     )
-    parser.add_argument("name", metavar="ROLE", nargs="?", help="which role, unless they are listed")
+    parser.add_argument("name", metavar="ROLE", nargs="?", help="the role; `list` takes none")
     parser.add_argument("--catalog-role", action="store_true", help="the role is one of the catalog, not of the realm")
     parser.add_argument(
         "--to", metavar="NAME", help="of assign: the principal, or of a catalog role the principal role, that gets it"
@@ -37,7 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument(
         "--from", dest="giver", metavar="NAME", help="of revoke: the principal, or principal role, that loses it"
     )
-    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="of create; several times")
+    parser.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of create: set a property; may be given several times",
+    )
     add_server(parser)
     add_catalog(parser, environment)
     add_json(parser, "roles in the form of the management API")

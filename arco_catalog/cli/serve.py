@@ -417,7 +417,7 @@ def telemetry_of(options: ServerOptions, observers: Sequence[Observer] = ()) -> 
 
 
 def _to_stderr(line: str) -> None:
-    """Writes a line at once, so that lines of other threads can't be mixed into it."""
+    """Writes a line to stderr at once, so that lines of other threads can't be mixed into it."""
     sys.stderr.write(f"{line}\n")
 
 

@@ -71,7 +71,8 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
 
 
 async def _change_keys(session: Session, changes: Changes) -> None:
-    """Records how the catalog is to read idempotency keys."""
+    """Records how the catalog is to read idempotency keys, by a commit; a rule that is not given stays as it is
+    recorded, or else as the default."""
     settings = (await session.state.head()).key_settings
     policy = KeyPolicy() if settings is None else settings.policy
     if changes.dialect is not None:
@@ -82,7 +83,7 @@ async def _change_keys(session: Session, changes: Changes) -> None:
 
 
 def _described(settings: KeySettings) -> str:
-    """Returns in words how keys are read."""
+    """Returns in words how idempotency keys are read."""
     return f"{settings.policy.dialect.value} dialect" if settings.policy.enabled else "not taken"
 
 

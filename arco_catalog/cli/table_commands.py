@@ -29,7 +29,7 @@ examples:
 """
 INFO_EXAMPLES = """\
 Shows a table's or view's schema, its newest snapshots, its size as its
-summaries tell it, and what is wrong with it. Nothing is written, and of the
+summaries have it, and what is wrong with it. Nothing is written, and of the
 table's files only the metadata file is read.
 
 examples:
@@ -37,9 +37,9 @@ examples:
   arco info sales.orders --limit 100 --json --store s3://bucket/catalog
 """
 REGISTER_EXAMPLES = """\
-Gives a metadata file that is there already a name, as REST's register does. The
-file has to lie in the catalog's own folder or below an --allowed-location,
-which `arco serve` then needs too.
+Registers an existing metadata file as a table or view, as REST's register does.
+The file must lie in the catalog's own folder or below an --allowed-location,
+which `arco serve` then needs, too.
 
 examples:
   arco register sales.orders s3://lake/orders/metadata/00007-5c.metadata.json \\
@@ -54,8 +54,8 @@ examples:
   arco drop sales.orders --store file:/var/lib/arco
 """
 RENAME_EXAMPLES = """\
-Gives a table or view another name, in any namespace that there is. Its files
-and its location stay.
+Gives a table or view another name, in any existing namespace. The files and
+the location stay.
 
 examples:
   arco rename sales.orders archive.orders_2025 --store file:/var/lib/arco
@@ -66,7 +66,7 @@ KINDS = ("namespace", "table", "view", "generic-table", "semantic-model")
 
 def _add_ls(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     parser.add_argument("namespace", metavar="NAMESPACE", nargs="?", help="the namespace [default the top]")
-    parser.add_argument("-R", "--recursive", action="store_true", help="list what lies further down too")
+    parser.add_argument("-R", "--recursive", action="store_true", help="list the namespaces inside, too, at all levels")
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, metavar="N", help="list this many [default all]")
     add_at(parser, "what there was")
@@ -111,7 +111,7 @@ def _add_info(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -
     add_table(parser, "the table or view")
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, default=10, metavar="N", help="show this many snapshots [default 10]")
-    add_json(parser, "it as a JSON object")
+    add_json(parser, "the summary as a JSON object")
 
 
 def _info(parsed: argparse.Namespace) -> int:
@@ -126,8 +126,8 @@ def _add_register(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("metadata", metavar="METADATA_LOCATION", help="the metadata file, as an absolute URI")
     add_catalog(parser, environment)
     parser.add_argument("-p", "--parents", action="store_true", help="make the namespaces that are missing")
-    parser.add_argument("--view", action="store_true", help="the file is a view's")
-    parser.add_argument("--overwrite", action="store_true", help="in place of the table that has the name")
+    parser.add_argument("--view", action="store_true", help="register the file as a view")
+    parser.add_argument("--overwrite", action="store_true", help="replace the table that has the name")
     add_json(parser, "what was registered, as a JSON object")
 
 
@@ -151,7 +151,11 @@ def _register(parsed: argparse.Namespace) -> int:
 def _add_drop(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_table(parser, "the table or view")
     add_catalog(parser, environment)
-    parser.add_argument("--purge", action="store_true", help="delete the files later; of tables only")
+    parser.add_argument(
+        "--purge",
+        action="store_true",
+        help="of a table: delete the files, too, once the time to undo the drop has passed",
+    )
     add_json(parser, "what was dropped, as a JSON object")
 
 
@@ -164,7 +168,7 @@ def _drop(parsed: argparse.Namespace) -> int:
 
 def _add_rename(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_table(parser, "the table or view")
-    parser.add_argument("to", metavar=f"NEW_{TABLE}", help="its new name")
+    parser.add_argument("to", metavar=f"NEW_{TABLE}", help="the new name")
     add_catalog(parser, environment)
     add_json(parser, "what was renamed, as a JSON object")
 
@@ -180,7 +184,7 @@ COMMANDS = (
     Command("ls", "list namespaces, tables and views", LS_EXAMPLES, _add_ls, _ls),
     Command("search", "search for namespaces, tables and views", SEARCH_EXAMPLES, _add_search, _search),
     Command("info", "show a table's schema, snapshots, size and health", INFO_EXAMPLES, _add_info, _info),
-    Command("register", "give a metadata file a name", REGISTER_EXAMPLES, _add_register, _register),
+    Command("register", "register a metadata file as a table or view", REGISTER_EXAMPLES, _add_register, _register),
     Command("rename", "give a table or view another name", RENAME_EXAMPLES, _add_rename, _rename),
     Command("drop", "drop a table or view; no file is deleted", DROP_EXAMPLES, _add_drop, _drop),
 )

@@ -56,6 +56,9 @@ def _tokens(text: str) -> Sequence[Token]:
 
 
 class _Parser:
+    """Parses the tokens of a condition. Methods take the tokens that they read; those that read a part return it as a
+    filter or value in Iceberg's JSON form, and raise `CliError` for other tokens."""
+
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._place = 0
@@ -88,21 +91,24 @@ class _Parser:
             raise CliError(f"--where can't be read from here on: {self._next.text[:50]}")
 
     def disjunction(self, levels: int) -> JsonValue:
-        """Reads conditions joined by OR."""
+        """Reads conditions joined by OR, and returns the filter. At most `levels` levels of brackets and NOT may be
+        inside. Raises `CliError`."""
         found = self._conjunction(levels)
         while self._takes("OR"):
             found = {"type": "or", "left": found, "right": self._conjunction(levels)}
         return found
 
     def _conjunction(self, levels: int) -> JsonValue:
-        """Reads conditions that are joined by AND."""
+        """Reads conditions that are joined by AND, and returns the filter. At most `levels` levels of brackets and NOT
+        may be inside. Raises `CliError`."""
         found = self._condition(levels)
         while self._takes("AND"):
             found = {"type": "and", "left": found, "right": self._condition(levels)}
         return found
 
     def _condition(self, levels: int) -> JsonValue:
-        """Reads one condition: NOT, brackets, TRUE, FALSE or a predicate."""
+        """Reads one condition (NOT, brackets, TRUE, FALSE or a predicate), and returns the filter. Raises `CliError`,
+        also for more levels of brackets and NOT than `levels`."""
         if levels == 0:
             raise CliError(f"--where has more than {MAX_LEVELS} levels of brackets")
         if self._takes("NOT"):
@@ -117,7 +123,7 @@ class _Parser:
         return self._predicate()
 
     def _predicate(self) -> JsonValue:
-        """Reads a predicate about one column."""
+        """Reads a predicate about one column, and returns the filter. Raises `CliError`."""
         token = self._take()
         if token.kind not in ("word", "quoted"):
             raise CliError(f"--where needs the name of a column before: {token.text or 'its end'}")
@@ -137,7 +143,8 @@ class _Parser:
         return {"type": comparison, "term": column, "value": self._value()}
 
     def _unary(self, column: str) -> JsonValue:
-        """Reads what follows `column IS`."""
+        """Reads the words after `column IS`, and returns the filter. Raises `CliError` for others than NULL and NAN,
+        with or without NOT."""
         form = "not" if self._takes("NOT") else "is"
         for word in ("NULL", "NAN"):
             if self._takes(word):
@@ -145,14 +152,15 @@ class _Parser:
         raise CliError(f"--where needs NULL or NAN before: {self._next.text or 'its end'}")
 
     def _like(self, column: str, *, negated: bool) -> JsonValue:
-        """Reads what follows `column LIKE`: a prefix and %."""
+        """Reads the pattern after `column LIKE`, and returns the filter. Raises `CliError` for a pattern that is not a
+        prefix and %."""
         pattern = self._value()
         if not isinstance(pattern, str) or not pattern.endswith("%") or re.search("[%_]", pattern[:-1]):
             raise CliError("--where may have LIKE only with a prefix and %, such as 'abc%'")
         return {"type": "not-starts-with" if negated else "starts-with", "term": column, "value": pattern[:-1]}
 
     def _between(self, column: str, *, negated: bool) -> JsonValue:
-        """Reads what follows `column BETWEEN`."""
+        """Reads two values joined by AND after `column BETWEEN`, and returns the filter. Raises `CliError`."""
         first = self._value()
         self._expect("AND")
         left: JsonObject = {"type": "gt-eq", "term": column, "value": first}
@@ -161,7 +169,7 @@ class _Parser:
         return {"type": "not", "child": between} if negated else between
 
     def _values(self) -> list[JsonValue]:
-        """Reads a list of values in brackets."""
+        """Reads a list of values in brackets, at least one. Raises `CliError`."""
         self._expect("(")
         values = [self._value()]
         while self._takes(","):
@@ -170,7 +178,8 @@ class _Parser:
         return values
 
     def _value(self) -> JsonValue:
-        """Reads one value: a text, number or boolean, perhaps after the name of the type."""
+        """Reads one value: a text, number or boolean, perhaps after the name of a type, which is ignored. Raises
+        `CliError`."""
         token = self._take()
         if token.word in _TYPED and self._next.kind == "text":
             token = self._take()

@@ -56,7 +56,7 @@ def decode(text: str) -> Replay:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MalformedReplay(f"The file is no replay of `arco prove`: {error}") from error
     if not 0 < program.steps <= MAX_OPERATIONS or not 0 < replay.runs <= MAX_RUNS:
-        raise MalformedReplay(f"The replay has more than {MAX_OPERATIONS} operations, or more than {MAX_RUNS} runs")
+        raise MalformedReplay(f"A replay must have 1 to {MAX_OPERATIONS} operations and 1 to {MAX_RUNS} runs")
     return replay
 
 

@@ -73,7 +73,7 @@ async def _make_namespace(network: Network, paths: Paths) -> None:
         if answer is not None and answer.status is Status.REFUSED:
             raise ProgramFailed(f"The catalog refuses to make a namespace, with status {answer.code} {answer.error}")
         await asyncio.sleep(FINAL_PAUSE_S)
-    raise ProgramFailed("The catalog makes no namespace")
+    raise ProgramFailed(f"The catalog did not confirm in {MAX_FINAL_TRIES} tries that it made a namespace")
 
 
 async def _run_clients(site: Site, clients: Sequence[Client], program: Program) -> None:
