@@ -157,7 +157,8 @@ class Importer:
     # The same without `apply`: planned, not written.
 
     async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Prepared]:
-        """Prepares the registrations of a batch of tables, whose metadata files are read concurrently."""
+        """Prepares the registrations of a batch of tables, whose metadata files are read concurrently. Returns for
+        each, in order, its result if it is here already, its rehearsal, or the error; raises none of these errors."""
         head = await self._planned_head()
 
         async def prepare(table: SourceTable) -> Prepared:
@@ -180,7 +181,8 @@ class Importer:
         return register(*place, location, overwrite=overwrite)
 
     async def _plan(self, table: SourceTable, prepared: Prepared) -> ImportResult:
-        """Returns what registering a table would do, after the tables before it."""
+        """Returns what registering a table would do, after the tables before it, and notes the registry as it would be
+        then. Raises the error of the preparation, or the one with which the registration would fail."""
         location, name = file_of(table), (table.namespace, table.name)
         if isinstance(prepared, ImportResult):
             return prepared

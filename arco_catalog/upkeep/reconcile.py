@@ -189,6 +189,7 @@ class TimeLimit:
         self._reserve_ms = min(RESERVE_MS, max(0, self._deadline.left_ms()) // 4)
 
     def __call__(self) -> bool:
+        """Whether the run must end now."""
         return self._deadline.left_ms() <= self._reserve_ms or self._should_stop()
 
     def seconds_left(self) -> float:

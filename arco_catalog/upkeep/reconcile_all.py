@@ -38,7 +38,7 @@ async def reconcile_all(
 
 
 def _failed(catalog: DeployedCatalog, error: CatalogError) -> ReconcileStats:
-    """Returns the numbers of a catalog that could not be walked."""
+    """Returns the counts of a catalog that could not be walked: one failure, with the error, and `stopped`."""
     stats = ReconcileStats(stopped=True)
     stats.fails(f"catalog {catalog.name}: {error.message}")
     return stats

@@ -20,13 +20,15 @@ async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> N
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Collects the claims of metadata files that are removed."""
+    """Deletes, of these old claims, those for a removal whose metadata file no longer exists. A claim that can't be
+    read stays, and is counted as unreadable. A dry run only counts."""
     gone = await run.each(batch, lambda each: run.unless_unreadable(each.key, _is_over(run, each)))
     await run.collect(Kind.CLAIM, [each for each, yes in zip(batch, gone, strict=True) if yes])
 
 
 async def _is_over(run: Run, listed: Listed) -> bool:
-    """Whether a claim is for a removal that has been carried out."""
+    """Whether a claim is for a removal and its metadata file no longer exists. False also if the claim no longer
+    exists, or if the file is in no store of this catalog."""
     found = await run.read(listed.key)
     if found is None:
         return False

@@ -110,8 +110,8 @@ class Entities:
         return walked
 
     async def _walk(self, entity: str, written_ms: int) -> WalkedEntity | None:
-        """Walks the commits of an entity, after fencing moves that were sent before. Returns None if it has no pointer
-        or name, if a transaction creates it, and if the walk is not complete."""
+        """Fences the pointer of an entity if `ensure_walked` needs that, except in a dry run, and walks the commits.
+        Returns None in the cases that `ensure_walked` lists."""
         run = self._run
         key = run.paths.pointer(entity)
         found = await run.read(key)

@@ -41,6 +41,7 @@ class Marker:
 
     @property
     def last(self) -> Slot:
+        """The slot with the highest number; of a marker without slot 0, the last one in `late`."""
         return [*self.late, *self.slots][-1]
 
     @property
@@ -80,9 +81,9 @@ class _OldestSlot:
 
 
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
-    """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin; a marker without a
-    final answer is closed and fenced first. Returns the time at which the store wrote the oldest slot of all remaining
-    markers; None if none remains."""
+    """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin. A marker without a
+    final answer is closed and fenced first, and stays while its last slot is younger than the margin. Returns the time
+    at which the store wrote the oldest slot of all remaining markers; None if none remains."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:
@@ -92,7 +93,8 @@ async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> 
 
 
 async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
-    """Yields batches of markers that are old enough, and notes the oldest that is not."""
+    """Yields batches of markers whose slots in the listing are all old enough, and notes the oldest slot of the others
+    in `oldest`."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     async with aclosing(run.pages(run.paths.markers)) as pages:
         async for page, now_ms in pages:
@@ -107,7 +109,7 @@ async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, S
 
 
 def _first_ms(listed: Sequence[Listed]) -> int:
-    """Returns when the first of these slots was written."""
+    """Returns when the store wrote the oldest of these slots, in milliseconds since 1970."""
     return min(each.written_ms for each in listed)
 
 
@@ -185,8 +187,9 @@ async def _close(run: Run, marker: Marker) -> Marker | None:
 
 
 async def _fence(run: Run, closed: Sequence[Marker]) -> bool:
-    """Prevents all commits of attempts in these markers: aborts their transactions, and fences every pointer and
-    registry that they may move (docs/design/commit.md#rule-2). Returns whether all fences are in place."""
+    """Prevents all commits of attempts in these markers: aborts their undecided transactions, settles the decided ones,
+    and fences every pointer and registry that they may move (docs/design/commit.md#rule-2). Returns whether all fences
+    are in place; if not, counts a failure in the run."""
     write_sets = [slot.write_set for marker in closed for slot in (*marker.slots, *marker.late)]
     session = run.session
     transactions = sorted({each.transaction for each in write_sets if each.transaction is not None})

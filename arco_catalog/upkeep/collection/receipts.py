@@ -42,7 +42,7 @@ async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgr
 
 
 async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, None], None]:
-    """Yields the last batch, if it is not empty."""
+    """Yields one batch of all these committed receipts; nothing if there are none."""
     if committed:
         yield Batch(_collect_committed, committed)
 
@@ -82,7 +82,7 @@ async def _batches(
 
 
 async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
-    """Reads receipts, without missing and corrupt ones."""
+    """Reads the receipts at these keys. Returns those that exist and are valid; counts invalid ones as unreadable."""
 
     async def parsed(each: Listed) -> Receipt | None:
         found = await run.read(each.key)
@@ -102,7 +102,8 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
 
 
 async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
-    """Walks the entities of these receipts, every entity once, so that their commits get receipts."""
+    """Fences and walks the entities of these receipts, each once, so that all their commits get receipts. Entities that
+    can't be read are counted as unreadable. The results are in the cache of `entities`."""
     youngest: dict[str, int] = {}
     for each in batch:
         youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)
@@ -112,7 +113,8 @@ async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
 
 
 async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Collects pending receipts of commits that have a committed one or are lost."""
+    """Deletes the pending receipts whose commit has a committed receipt or never applied, with the metadata file and
+    the manifest list of the latter. The others stay."""
     announced = await _read(run, batch)
     await _walk(run, entities, announced)
     fates = await run.each(announced, lambda each: run.unless_unreadable(each.listed.key, _fate(run, entities, each)))
@@ -146,7 +148,7 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
 
 
 async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Collects the committed receipts that may be deleted, after raising the floor of each entity."""
+    """Deletes those of these old committed receipts that `_may_go` allows, after it raised the floor of each entity."""
     stored = await _read(run, batch)
     await _walk(run, entities, stored)
     may_go = await run.each(stored, lambda each: run.unless_unreadable(each.listed.key, _may_go(run, entities, each)))

@@ -64,7 +64,8 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
 
 
 async def _history(run: Run) -> History:
-    """Lists the registry's commits from HEAD back to the floor."""
+    """Reads the ids of the registry's commits from HEAD back to the floor. `whole` is false if a commit that lists
+    older ones no longer exists."""
     state = run.session.state
     floor = await read_registry_floor(state)
     head = await state.head()

@@ -51,7 +51,7 @@ async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
 
 
 async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) -> None:
-    """Collects hints of tasks that have ended or do not exist."""
+    """Deletes, of these old hints, those of tasks that have ended, or that have neither a version nor a tombstone."""
     over = await run.each(hints, lambda each: run.unless_unreadable(each.key, _leads_nowhere(run, each.key)))
     await run.collect(Kind.HINT, [each for each, yes in zip(hints, over, strict=True) if yes])
 
@@ -71,7 +71,8 @@ def _task(run: Run, version: Listed) -> str:
 
 
 async def _leads_nowhere(run: Run, key: str) -> bool:
-    """Whether the task of a hint has ended or does not exist."""
+    """Whether the task of the hint at this key has ended, or has neither a version nor a tombstone; false for a key
+    that is no hint."""
     hint = run.paths.read_open_task(key)
     if hint is None:
         return False

@@ -38,7 +38,8 @@ async def collect_tombstones(run: Run, entities: Entities) -> None:
 
 
 async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -> None:
-    """Collects expired tombstones that are ready."""
+    """Removes those of these expired tombstones that are ready, in one registry commit, and counts them. A dry run only
+    counts them."""
     ready = await run.each(expired, lambda tombstone: _is_ready(run, entities, tombstone))
     gone = [tombstone for tombstone, is_ready in zip(expired, ready, strict=True) if is_ready]
     for tombstone in gone:
@@ -50,7 +51,8 @@ async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -
 
 
 async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
-    """Whether a tombstone may be removed: the table is purged, all its commits have receipts, or it has no pointer."""
+    """Whether a tombstone may be removed: the table is purged, all its commits have receipts, or it has no pointer.
+    Except in a dry run, first marks the pointer as dropped. False, and counted, if the entity can't be read."""
     if tombstone.state == PURGED:
         return True
     entity = tombstone.entity
@@ -65,7 +67,7 @@ async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
 
 
 async def _expire(run: Run, gone: Sequence[Tombstone]) -> None:
-    """Removes tombstones from the registry."""
+    """Removes these tombstones from the registry, in one commit."""
 
     def edit(head: RegistryState) -> Steps[Edits | None]:
         edits: dict[str, JsonObject | None] = {}

@@ -119,7 +119,8 @@ class DelegationService:
         return submitted
 
     async def ended(self, task: str) -> Task:
-        """Waits for the end of a task of this service, and returns the last version. Raises `StoreError`."""
+        """Waits until a task of this service has ended, executed by this or another process, and returns the last
+        version. Waits for ever if the task does not exist. Raises `StoreError`."""
         while True:
             running = self._running.get(task)
             if running is not None:
@@ -182,7 +183,7 @@ class DelegationService:
                 await each
 
     def _is_lost(self, hint: Hint) -> bool:
-        """Whether a due task has waited so long that its worker must have ended."""
+        """Whether a task has been due for the length of a lease or longer, so that no process executes it."""
         return has_passed(hint.now_ms - hint.not_before_ms, self._policies.lease_ms)
 
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
@@ -218,7 +219,7 @@ class DelegationService:
         return stored.task.status if stored.task.status in ENDED else None
 
     def _worker(self, catalog: Catalog, executors: Mapping[str, DelegatedPurgeExecutor | WithoutCredentials]) -> Worker:
-        """Returns a worker for purges on a state."""
+        """Returns a worker that executes purges with these executors, on this state."""
         return Worker(catalog, executors, _never, self._policies)
 
     def _session(self, task: str) -> Session:

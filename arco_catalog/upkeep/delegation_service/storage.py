@@ -115,7 +115,8 @@ def _normal(endpoint: str) -> str:
 
 
 def _s3(_location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
-    """Returns the variables for S3 that hold a task's credentials; None without any."""
+    """Returns the variables for S3 that hold a task's credentials; None if `config` lacks the access key's id or the
+    secret."""
     access, secret = config.get("s3.access-key-id"), config.get("s3.secret-access-key")
     if not access or not secret:
         return None

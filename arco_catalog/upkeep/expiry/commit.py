@@ -46,7 +46,8 @@ class ExpiryPlan:
 
 
 def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> ExpiryPlan:
-    """Plans the expiry of a table with this metadata document. A pure function."""
+    """Plans what expires now of a table with this metadata document: nothing, with the reason in `held_back`, if the
+    property gc.enabled is not true or a property of retention is invalid. A pure function."""
     if not table.allows_deletes(document):
         return ExpiryPlan(held_back="the table's property gc.enabled is not true: its files must not be deleted")
     metadata: TableMetadata = complete(document)

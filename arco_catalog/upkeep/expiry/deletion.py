@@ -155,8 +155,8 @@ class FileDeletion:
         await self._save(replace(self.progress, part=part + 1))
 
     async def _keep_live(self, look: _Look, found: _Files) -> None:
-        """Takes the files out of `found` that are in a manifest of the table. Raises `TaskFailed` if a manifest is
-        missing: it might name them."""
+        """Takes the files out of `found` that a manifest of the table, or of snapshots that were removed not long ago,
+        names. Raises `TaskFailed` if a manifest of the table is missing: it might name them."""
 
         async def keep_young(manifest: str, gone: list[str] | None = None) -> None:
             async with aclosing(entries_of(self._execution, manifest, gone, live_only=True)) as blocks:
@@ -227,7 +227,8 @@ class FileDeletion:
         return removed, young
 
     async def _manifests_of(self, lists: Sequence[str], named: dict[str, None], gone: list[str]) -> None:
-        """Adds the manifests in manifest lists to `named`, and lists that do not exist to `gone`."""
+        """Adds the manifests in these manifest lists to `named`, and the lists that do not exist to `gone`. Raises
+        `TaskFailed` if `named` gets more than `MAX_MANIFESTS`."""
 
         async def read(location: str) -> None:
             named.update(dict.fromkeys(await manifests_in(self._execution, location, gone)))
@@ -240,8 +241,9 @@ class FileDeletion:
         await for_each(lists, READ_AT_ONCE, read)
 
     async def _require_there(self, metadata: tuple[str, ...], gone: Sequence[str]) -> None:
-        """Raises `TaskFailed` if a file of the table is missing, and `StoreUnavailable` if the table has changed by
-        now: another program may have expired the snapshots that named it."""
+        """Returns if `gone`, the missing files that the table names, is empty. Else raises `StoreUnavailable` if the
+        table has changed since its `metadata` files were read, as another program may have expired the snapshots that
+        named the files, and otherwise `TaskFailed`."""
         if not gone:
             return
         session = self._execution.session()
@@ -253,7 +255,7 @@ class FileDeletion:
         )
 
     async def _note(self, files: int) -> None:
-        """Counts deleted files, and saves the progress if that is due."""
+        """Counts deleted files, and saves the progress in the task if some time has passed since the last time."""
         self.progress = replace(self.progress, removed=self._removal.progress)
         await self._execution.progress({**self._execution.checkpoint, "deletion": self.progress.to_json()}, files)
 

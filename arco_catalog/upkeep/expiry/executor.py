@@ -73,8 +73,8 @@ class ExpiryExecutor:
 
 
 async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
-    """Removes what has expired by one commit, and schedules the deletion of files. Returns the result if nothing was
-    removed. Raises `NotYet`, `TaskFailed`, and `StoreError`."""
+    """Removes what has expired by one commit, and schedules the deletion of the files by raising `NotYet`. Returns the
+    result if nothing was removed, with the reason. Raises `TaskFailed`, and `StoreError`."""
     held_back, plan = await obstacle(execution, table), None
     if held_back is None:
         retention_of = await _retention_of(execution, table)
@@ -134,7 +134,7 @@ async def _retention_of(execution: Execution, table: LiveTable) -> RetentionOf |
 
 
 def _number(payload: JsonObject, name: str) -> int | None:
-    """Returns a number in the payload; None without one."""
+    """Returns the integer in the field `name` of the payload; None without one."""
     value = payload.get(name)
     return value if isinstance(value, int) else None
 
@@ -185,8 +185,9 @@ async def _delete_files(execution: Execution, table: LiveTable) -> DeletionProgr
 
 
 async def _sharer(execution: Execution, table: LiveTable) -> str | None:
-    """Returns a clause that names another table, live or dropped, with a file at this table's locations; None if there
-    is none. The search may take several leases, and is made anew a day after it ended."""
+    """Returns a clause that names another table, live or dropped, with a file at this table's locations. None if there
+    is none, if the settings trust locations, or if a search ended less than `SEARCH_AGE_MS` ago, which is not repeated.
+    A search may take several leases."""
     if execution.session().settings.purge.trust_locations:
         return None
     checkpoint = execution.checkpoint

@@ -95,8 +95,9 @@ async def _needed_by(examination: Examination, head: str) -> Mapping[str, Commit
 async def _examine_own_commit(
     examination: Examination, head: RegistryState, body: bytes, needed: Mapping[str, CommitRecord | None]
 ) -> Findings:
-    """Examines whether HEAD, which has these bytes, can be computed from the commits `needed`. Yields a finding for
-    each that is missing or can't be read, except those that are findings of the history."""
+    """Examines whether HEAD, which has the bytes `body`, can be computed from the commits `needed`, unless the object
+    of its own commit has the same bytes. Yields a finding for each that is missing or can't be read, except those that
+    are findings of the history, and one if the commits give another HEAD."""
     own = head.id or ""
     key, differs = examination.paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
     found = await examination.read(key)
@@ -119,7 +120,8 @@ async def _examine_own_commit(
 
 
 async def _floor(examination: Examination, head: RegistryState) -> int:
-    """Returns the sequence number below which registry commits may have been collected."""
+    """Returns the sequence number below which registry commits may have been collected; that of HEAD if it can't be
+    read."""
     try:
         return await read_registry_floor(examination.session.state)
     except InternalError:

@@ -88,7 +88,8 @@ async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[F
 
 
 async def _examine_file(examination: Examination, relation: Relation, pointer: Pointer) -> list[Finding]:
-    """Checks the metadata file that a pointer names, and compares it with the pointer."""
+    """Returns the findings about the metadata file that a pointer names: it must exist and fit the pointer, and the
+    manifest lists that it names must exist."""
     location, session = pointer.metadata.location, examination.session
     examination.examined += 1
     try:

@@ -103,7 +103,8 @@ class WriteWholeCommit:
 
 
 async def _can_be_restored(state: State, head: RegistryState) -> bool:
-    """Whether the objects of commits give HEAD. Raises `StoreError`."""
+    """Whether HEAD can be computed from the objects of commits; true also if there is no registry yet. Raises
+    `StoreError`."""
     try:
         return head.version is None or await past_head_body(state, head.id or "") == head.body
     except (CommitStateUnknown, InternalError):

@@ -145,7 +145,7 @@ class TableFiles:
                 self._files.forget(file)
 
     async def _statistics(self, file: str, size: JsonValue) -> None:
-        """Checks that a statistics file exists and has its size."""
+        """Reports a statistics file that does not exist or does not have `size` bytes."""
         differs = await self._size_differs(file, size)
         if differs is None:
             self._report(Code.STATISTICS_MISSING, file)
@@ -187,7 +187,8 @@ class TableFiles:
             self._report(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
-        """Checks that the data or delete file of a manifest's entry exists and has its size."""
+        """Checks that the data or delete file of a manifest's entry exists and has its size. Does nothing for an entry
+        that is deleted, and for a file that was checked before."""
         named = record.get("data_file")
         file = named.get("file_path") if isinstance(named, dict) else None
         if not isinstance(named, dict) or not isinstance(file, str):
@@ -222,7 +223,8 @@ class TableFiles:
         return None if there is None else not there
 
     def _note_place(self, file: str) -> None:
-        """Counts the folder of a file that lies outside of the table's locations."""
+        """Counts the folder of a file that lies outside of the table's locations and of the folders from which it
+        borrows files."""
         location = Location.of_file(file)
         if location is not None and not location.inside_any(self._known):
             self.tally.elsewhere[_folder(file)] += 1

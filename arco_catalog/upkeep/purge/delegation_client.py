@@ -97,8 +97,8 @@ class HttpDelegationClient:
         raise _failure(response)
 
     async def _send(self, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
-        """Sends a request with the configured token and certificates. Raises `StoreUnavailable` if their files can't be
-        read."""
+        """Sends a request with the configured token and certificates, a POST if it has a body, and returns the response
+        of any status. Raises `StoreUnavailable` if their files can't be read, and `StoreError` without a response."""
         try:
             tls, credentials = await asyncio.to_thread(lambda: (self._files.tls(), self._files.headers()))
         except (OSError, ValueError) as error:

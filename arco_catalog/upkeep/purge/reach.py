@@ -392,7 +392,8 @@ async def records_of(
 
 
 def _text(record: JsonObject, name: str, where: str) -> str:
-    """Returns a text in an entry. Raises `CorruptFile` for any other value."""
+    """Returns a text in an entry. Raises `CorruptFile` if it is missing, no text, empty, or longer than
+    `MAX_NAME_LENGTH`; `where` is the file that has the entry."""
     value = record.get(name)
     if not isinstance(value, str):
         raise CorruptFile(f"the manifest or manifest list {where} can't be read: an entry has no {name}")
@@ -407,6 +408,6 @@ def _text(record: JsonObject, name: str, where: str) -> str:
 
 
 def _integer(record: JsonObject, name: str) -> int:
-    """Returns a number in an entry; 0 for any other value."""
+    """Returns an integer in an entry; 0 for any other value."""
     value = record.get(name)
     return value if isinstance(value, int) else 0

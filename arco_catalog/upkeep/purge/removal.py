@@ -120,6 +120,7 @@ class Removal:
         return {file: reason for file, reason in left.items() if not isinstance(reason, InvalidKey)}
 
     async def _pause(self) -> None:
+        """Waits before another request to delete is sent."""
         await self._sessions.session().state.pause()
 
 

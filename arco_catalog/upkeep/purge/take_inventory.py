@@ -73,7 +73,7 @@ class _Names:
 
     @classmethod
     def of(cls, document: JsonObject) -> "_Names":
-        """Returns the files that a metadata file names."""
+        """Returns the names of files in a metadata document, and whether the table allows deletes."""
         reached = Reached()
         reached.add(document)
         return cls(reached, table.logged_files(document), table.allows_deletes(document))
@@ -231,7 +231,8 @@ class InventoryWalk:
         await self._write()
 
     async def _manifests(self, location: str) -> Mapping[str, int]:
-        """Returns the sizes of the manifests in a manifest list, by location."""
+        """Returns the sizes of the manifests in a manifest list, by location; empty for a list that does not exist,
+        which it notes as missing."""
         return await manifests_in(self._execution, location, self._buffer.missing)
 
     def _note_manifests(self, manifests: Mapping[str, int]) -> None:
@@ -270,7 +271,8 @@ class InventoryWalk:
                 self._position = replace(self._position, newer=file, logged=unknown, folders=folders)
 
     def _is_new(self, file: str) -> bool:
-        """Returns whether this inventory meets a metadata file for the first time, and remembers the file."""
+        """Whether this inventory, with its previous leases, meets a metadata file for the first time. Remembers the
+        file."""
         digest = _digest(file)
         if digest in self._known:
             return False

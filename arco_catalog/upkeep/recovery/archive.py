@@ -82,7 +82,8 @@ class ArchiveWriter:
             self._partial.unlink(missing_ok=True)
 
     def _add_all(self, members: Sequence[Member], again: bool) -> None:
-        """Adds objects to the archive, and to the checksum."""
+        """Adds objects to the archive and to its digest, and counts them; with `again` notes that an earlier copy of
+        each is replaced."""
         for member in members:
             self._add(f"{OBJECTS}{member.key}", member.body, member.written_ms)
             _count(self._digest, member)
@@ -130,7 +131,8 @@ class Archive:
 
     @classmethod
     def _checked(cls, file: Path) -> "Archive":
-        """Reads a whole archive, and compares it with the checksum in it. Rejects a corrupt one."""
+        """Reads a whole archive, and returns it without its objects. Raises `BadRequest` if the first member is not
+        that of a backup, or if the number of objects or their digest is not the one in the last member."""
         digest, objects, last = hashlib.sha256(), 0, b""
         members = _members(file)
         name, body, _ = next(members, ("", b"", 0))
@@ -179,7 +181,8 @@ class Archive:
 
 
 def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
-    """Yields the members of an archive: name, body and time. Raises `BadRequest` for a corrupt one."""
+    """Yields the members of an archive that are files, in order: name, body, and time in milliseconds since 1970.
+    Raises `BadRequest` for a corrupt archive."""
     try:
         with tarfile.open(file, "r|gz") as tar:
             for info in tar:
@@ -191,13 +194,14 @@ def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
 
 
 def _count(digest: "hashlib._Hash", member: Member) -> None:
-    """Adds an object to a checksum."""
+    """Adds the key, the length and the bytes of an object to a digest."""
     digest.update(f"{len(member.key)} {member.key} {len(member.body)}\n".encode())
     digest.update(member.body)
 
 
 def _json(file: Path, body: bytes) -> JsonObject:
-    """Reads the first or last member of an archive."""
+    """Parses the first or last member of an archive; empty if it is JSON and no object. Raises `BadRequest` if it is no
+    JSON."""
     try:
         document = loads(body)
     except MalformedJson as error:

@@ -158,7 +158,8 @@ class CatalogBackup:
         )
 
     async def _read_head(self) -> RegistryState:
-        """Reads HEAD. Raises `NotFound`."""
+        """Reads HEAD, and keeps its bytes for `write_head`. Raises `NotFound` if it is missing, and `InternalError` if
+        it is corrupt."""
         key = self.state.paths.manifest
         found = await self.state.read(key)
         if found is None:
