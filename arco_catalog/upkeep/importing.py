@@ -157,8 +157,9 @@ class Importer:
     # The same without `apply`: planned, not written.
 
     async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Prepared]:
-        """Prepares the registrations of a batch of tables, whose metadata files are read concurrently. Returns for
-        each, in order, its result if it is here already, its rehearsal, or the error; raises none of these errors."""
+        """Prepares the registrations of a batch of tables, and reads the metadata files concurrently. Returns in the
+        order of the tables the result if a table is here already, else the rehearsal, or the error; raises none of
+        these errors."""
         head = await self._planned_head()
 
         async def prepare(table: SourceTable) -> Prepared:
@@ -181,7 +182,7 @@ class Importer:
         return register(*place, location, overwrite=overwrite)
 
     async def _plan(self, table: SourceTable, prepared: Prepared) -> ImportResult:
-        """Returns what registering a table would do, after the tables before it, and notes the registry as it would be
+        """Returns the effect of registering a table after the tables before it, and notes the registry as it would be
         then. Raises the error of the preparation, or the one with which the registration would fail."""
         location, name = file_of(table), (table.namespace, table.name)
         if isinstance(prepared, ImportResult):

@@ -20,14 +20,14 @@ async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> N
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Deletes, of these old claims, those for a removal whose metadata file no longer exists. A claim that can't be
-    read stays, and is counted as unreadable. A dry run only counts."""
+    """Deletes the old claims of this batch that are for a removal, if the metadata file no longer exists. A claim that
+    can't be read is kept, and adds to the unreadable ones. A dry run only counts."""
     gone = await run.each(batch, lambda each: run.unless_unreadable(each.key, _is_over(run, each)))
     await run.collect(Kind.CLAIM, [each for each, yes in zip(batch, gone, strict=True) if yes])
 
 
 async def _is_over(run: Run, listed: Listed) -> bool:
-    """Whether a claim is for a removal and its metadata file no longer exists. False also if the claim no longer
+    """Whether a claim is for a removal and the metadata file no longer exists. False also if the claim no longer
     exists, or if the file is in no store of this catalog."""
     found = await run.read(listed.key)
     if found is None:

@@ -34,8 +34,8 @@ async def put_missing_hints(run: Run) -> None:
 
 
 async def _put(run: Run, tasks: Sequence[str]) -> None:
-    """Rereads each of these tasks, since another process may have put a hint since the listing; counts the hints that
-    are still missing, and puts them. A dry run only counts. A task that can't be read is counted as unreadable."""
+    """Rereads these tasks, since another process may have put a hint since the listing; counts the hints that are still
+    missing, and puts them. A dry run only counts. A task that can't be read adds to the unreadable ones."""
     missing = await run.each(tasks, lambda task: run.unless_unreadable(f"task {task}", missing_hint(run.session, task)))
     for task, due_ms in zip(tasks, missing, strict=True):
         if due_ms is None:

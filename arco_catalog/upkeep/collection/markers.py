@@ -82,8 +82,8 @@ class _OldestSlot:
 
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
     """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin. A marker without a
-    final answer is closed and fenced first, and stays while its last slot is younger than the margin. Returns the time
-    at which the store wrote the oldest slot of all remaining markers; None if none remains."""
+    final answer is closed and fenced first, and is kept while the last slot is younger than the margin. Returns the
+    time at which the store wrote the oldest slot of all remaining markers; None if none remains."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:
@@ -93,8 +93,8 @@ async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> 
 
 
 async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
-    """Yields batches of markers whose slots in the listing are all old enough, and notes the oldest slot of the others
-    in `oldest`."""
+    """Yields batches of markers with slots that are all old enough by the listing, and notes the oldest slot of the
+    others in `oldest`."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     async with aclosing(run.pages(run.paths.markers)) as pages:
         async for page, now_ms in pages:
@@ -109,7 +109,7 @@ async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, S
 
 
 def _first_ms(listed: Sequence[Listed]) -> int:
-    """Returns when the store wrote the oldest of these slots, in milliseconds since 1970."""
+    """Returns the time in milliseconds since 1970 of the oldest of these slots."""
     return min(each.written_ms for each in listed)
 
 

@@ -82,7 +82,8 @@ async def _batches(
 
 
 async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
-    """Reads the receipts at these keys. Returns those that exist and are valid; counts invalid ones as unreadable."""
+    """Reads the receipts at these keys. Returns the ones that exist and are valid; invalid ones add to the unreadable
+    ones."""
 
     async def parsed(each: Listed) -> Receipt | None:
         found = await run.read(each.key)
@@ -102,8 +103,8 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
 
 
 async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
-    """Fences and walks the entities of these receipts, each once, so that all their commits get receipts. Entities that
-    can't be read are counted as unreadable. The results are in the cache of `entities`."""
+    """Fences and walks the entities of these receipts, once for an entity, so that all their commits get receipts.
+    Entities that can't be read add to the unreadable ones. The results are in the cache of `entities`."""
     youngest: dict[str, int] = {}
     for each in batch:
         youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)
@@ -113,8 +114,8 @@ async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
 
 
 async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Deletes the pending receipts whose commit has a committed receipt or never applied, with the metadata file and
-    the manifest list of the latter. The others stay."""
+    """Deletes the pending receipts of commits that have a committed receipt or never applied, with the metadata file
+    and the manifest list of the latter. The others are kept."""
     announced = await _read(run, batch)
     await _walk(run, entities, announced)
     fates = await run.each(announced, lambda each: run.unless_unreadable(each.listed.key, _fate(run, entities, each)))
@@ -148,7 +149,8 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
 
 
 async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Deletes those of these old committed receipts that `_may_go` allows, after it raised the floor of each entity."""
+    """Deletes the committed receipts in this batch that `_may_go` allows, after it raised the floors of the
+    entities."""
     stored = await _read(run, batch)
     await _walk(run, entities, stored)
     may_go = await run.each(stored, lambda each: run.unless_unreadable(each.listed.key, _may_go(run, entities, each)))

@@ -51,7 +51,7 @@ async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
 
 
 async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) -> None:
-    """Deletes, of these old hints, those of tasks that have ended, or that have neither a version nor a tombstone."""
+    """Deletes the old hints in this batch of tasks that have ended, or that have neither a version nor a tombstone."""
     over = await run.each(hints, lambda each: run.unless_unreadable(each.key, _leads_nowhere(run, each.key)))
     await run.collect(Kind.HINT, [each for each, yes in zip(hints, over, strict=True) if yes])
 

@@ -38,8 +38,8 @@ async def collect_tombstones(run: Run, entities: Entities) -> None:
 
 
 async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -> None:
-    """Removes those of these expired tombstones that are ready, in one registry commit, and counts them. A dry run only
-    counts them."""
+    """Removes the expired tombstones that are ready, in one registry commit, and counts them. A dry run only counts
+    them."""
     ready = await run.each(expired, lambda tombstone: _is_ready(run, entities, tombstone))
     gone = [tombstone for tombstone, is_ready in zip(expired, ready, strict=True) if is_ready]
     for tombstone in gone:
@@ -51,8 +51,9 @@ async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -
 
 
 async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
-    """Whether a tombstone may be removed: the table is purged, all its commits have receipts, or it has no pointer.
-    Except in a dry run, first marks the pointer as dropped. False, and counted, if the entity can't be read."""
+    """Whether a tombstone may be removed: the table is purged, all commits have receipts, or there is no pointer.
+    Except in a dry run, first marks the pointer as dropped. False if the entity can't be read, which adds to the
+    unreadable ones."""
     if tombstone.state == PURGED:
         return True
     entity = tombstone.entity

@@ -26,8 +26,8 @@ async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, oldest_slot_ms: int | None) -> None:
-    """Settles the intents of those of these transactions that are older than the oldest marker slot and that no name in
-    HEAD refers to, and deletes their decisions. A dry run only counts these."""
+    """Settles the intents of the transactions in this batch that are older than the oldest marker slot and to which no
+    name in HEAD refers, and deletes their decisions. A dry run only counts these."""
     session = run.session
     unsettled = {*pending_transactions((await session.state.head()).index)}
     now_ms = session.now_ms()

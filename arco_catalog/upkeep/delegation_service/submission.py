@@ -53,7 +53,9 @@ async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, k
         await put_hint(session.state, task, following.next_run_ms)
         if await append_task(session.state, following) is not None:
             return following
-    raise CommitStateUnknown(f"Other processes changed task {task} at each of {MAX_TRIES} attempts: read its status", "undecided")
+    raise CommitStateUnknown(
+        f"Other processes changed task {task} during {MAX_TRIES} attempts to submit it: read the status", "undecided"
+    )
 
 
 def lacks_credentials(task: Task) -> bool:

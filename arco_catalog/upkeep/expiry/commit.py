@@ -46,8 +46,9 @@ class ExpiryPlan:
 
 
 def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> ExpiryPlan:
-    """Plans what expires now of a table with this metadata document: nothing, with the reason in `held_back`, if the
-    property gc.enabled is not true or a property of retention is invalid. A pure function."""
+    """Plans the removal of everything that has expired now of a table with this metadata document: of nothing, with the
+    reason in `held_back`, if the property gc.enabled is not true or a property of retention is invalid. A pure
+    function."""
     if not table.allows_deletes(document):
         return ExpiryPlan(held_back="the table's property gc.enabled is not true: its files must not be deleted")
     metadata: TableMetadata = complete(document)

@@ -242,8 +242,8 @@ class FileDeletion:
 
     async def _require_there(self, metadata: tuple[str, ...], gone: Sequence[str]) -> None:
         """Returns if `gone`, the missing files that the table names, is empty. Else raises `StoreUnavailable` if the
-        table has changed since its `metadata` files were read, as another program may have expired the snapshots that
-        named the files, and otherwise `TaskFailed`."""
+        table no longer has these `metadata` files, as another program may have expired the snapshots that named the
+        files, and otherwise `TaskFailed`."""
         if not gone:
             return
         session = self._execution.session()

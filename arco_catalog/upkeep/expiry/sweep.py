@@ -61,8 +61,8 @@ def _period(task: Task) -> str:
 
 
 async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, period: str) -> None:
-    """Makes the task of a table if something of it has expired by its policy, and counts the table in the checkpoint. A
-    table or policy that can't be read is counted as a failure, and named in the checkpoint."""
+    """Makes the task of a table if something of it has expired by the policy, and counts the table in the checkpoint. A
+    table or policy that can't be read counts as a failure, and the checkpoint names it."""
     session, checkpoint = execution.session(), execution.checkpoint
     try:
         policy = await policies.of(table.namespace, table.name)

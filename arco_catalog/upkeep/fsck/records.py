@@ -85,8 +85,8 @@ def _is_report(paths: Paths, key: str) -> bool:
 
 
 async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
-    """Reads the object at a key, and returns the findings about it: what is examined depends on the kind of record that
-    the key has. Reports, requests of scans and late marks are not read, and have no finding."""
+    """Reads the object at a key, and returns the findings about it, by the kind of record that the key has. Reports,
+    requests of scans and late marks are not read, and have no finding."""
     paths = examination.paths
     looks: Mapping[str, _Examine] = {
         paths.events: _examine_receipt,

@@ -96,8 +96,8 @@ async def _examine_own_commit(
     examination: Examination, head: RegistryState, body: bytes, needed: Mapping[str, CommitRecord | None]
 ) -> Findings:
     """Examines whether HEAD, which has the bytes `body`, can be computed from the commits `needed`, unless the object
-    of its own commit has the same bytes. Yields a finding for each that is missing or can't be read, except those that
-    are findings of the history, and one if the commits give another HEAD."""
+    of HEAD's commit has the same bytes. Yields a finding for every one that is missing or can't be read, but for
+    findings of the history, and one if the commits give another HEAD."""
     own = head.id or ""
     key, differs = examination.paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
     found = await examination.read(key)

@@ -187,7 +187,7 @@ class TableFiles:
             self._report(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
-        """Checks that the data or delete file of a manifest's entry exists and has its size. Does nothing for an entry
+        """Checks that the data or delete file of a manifest's entry exists and has this size. Does nothing for an entry
         that is deleted, and for a file that was checked before."""
         named = record.get("data_file")
         file = named.get("file_path") if isinstance(named, dict) else None

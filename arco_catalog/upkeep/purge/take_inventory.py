@@ -271,8 +271,8 @@ class InventoryWalk:
                 self._position = replace(self._position, newer=file, logged=unknown, folders=folders)
 
     def _is_new(self, file: str) -> bool:
-        """Whether this inventory, with its previous leases, meets a metadata file for the first time. Remembers the
-        file."""
+        """Whether this inventory, including the previous leases, meets a metadata file for the first time. Remembers
+        the file."""
         digest = _digest(file)
         if digest in self._known:
             return False

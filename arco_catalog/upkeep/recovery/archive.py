@@ -82,8 +82,8 @@ class ArchiveWriter:
             self._partial.unlink(missing_ok=True)
 
     def _add_all(self, members: Sequence[Member], again: bool) -> None:
-        """Adds objects to the archive and to its digest, and counts them; with `again` notes that an earlier copy of
-        each is replaced."""
+        """Adds objects to the archive and to the digest, and counts them; with `again` notes that earlier copies are
+        replaced."""
         for member in members:
             self._add(f"{OBJECTS}{member.key}", member.body, member.written_ms)
             _count(self._digest, member)
@@ -131,8 +131,8 @@ class Archive:
 
     @classmethod
     def _checked(cls, file: Path) -> "Archive":
-        """Reads a whole archive, and returns it without its objects. Raises `BadRequest` if the first member is not
-        that of a backup, or if the number of objects or their digest is not the one in the last member."""
+        """Reads a whole archive, and returns it without the objects. Rejects a file if the first member is not that of
+        a backup, or if the number of objects or the digest is not the one in the last member."""
         digest, objects, last = hashlib.sha256(), 0, b""
         members = _members(file)
         name, body, _ = next(members, ("", b"", 0))
@@ -182,7 +182,7 @@ class Archive:
 
 def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
     """Yields the members of an archive that are files, in order: name, body, and time in milliseconds since 1970.
-    Raises `BadRequest` for a corrupt archive."""
+    Rejects a corrupt archive."""
     try:
         with tarfile.open(file, "r|gz") as tar:
             for info in tar:
@@ -200,7 +200,7 @@ def _count(digest: "hashlib._Hash", member: Member) -> None:
 
 
 def _json(file: Path, body: bytes) -> JsonObject:
-    """Parses the first or last member of an archive; empty if it is JSON and no object. Raises `BadRequest` if it is no
+    """Parses the first or last member of an archive; empty if it is JSON and no object. Rejects a member that is no
     JSON."""
     try:
         document = loads(body)

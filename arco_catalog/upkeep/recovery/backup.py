@@ -158,7 +158,7 @@ class CatalogBackup:
         )
 
     async def _read_head(self) -> RegistryState:
-        """Reads HEAD, and keeps its bytes for `write_head`. Raises `NotFound` if it is missing, and `InternalError` if
+        """Reads HEAD, and keeps the bytes for `write_head`. Raises `NotFound` if it is missing, and `InternalError` if
         it is corrupt."""
         key = self.state.paths.manifest
         found = await self.state.read(key)

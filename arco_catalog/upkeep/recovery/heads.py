@@ -111,7 +111,7 @@ async def find_head(session: Session) -> HeadSearch:
 
 
 def _with_gaps(found: Sequence[_Node]) -> Sequence[_Node]:
-    """Returns these commits, each with the newest one before it that is `missing`: without it HEAD as of the commit
+    """Returns these commits with the id in `missing` of the newest commit before it without which HEAD as of the commit
     can't be computed."""
     missing: dict[str, str | None] = {}
     for each in sorted(found, key=lambda each: each.candidate.sequence):
@@ -161,7 +161,7 @@ async def _newest(session: Session, names: Sequence[str]) -> tuple[list[_Node], 
 
 
 async def _read(session: Session, name: str) -> tuple[str, _Node | None]:
-    """Reads a registry commit by its id. Returns its key and its node; None as the node if it is missing, corrupt, or a
+    """Reads a registry commit by id. Returns the key and the node; None as the node if it is missing, corrupt, or a
     commit with another id."""
     key = session.state.paths.registry_commit(name)
     body = await session.state.read(key)

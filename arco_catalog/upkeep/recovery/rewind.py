@@ -95,7 +95,7 @@ async def _changes(
 
 
 async def _apply(session: Session, versions: KeptVersions, changes: list[Change]) -> None:
-    """Applies these changes concurrently: writes the earlier version of each object again, or hides an object that has
+    """Applies these changes concurrently: writes the earlier version of an object again, or hides an object that has
     none. Raises `CommitFailed` if another process changed one."""
     await gather(
         *(_hide(session, change) if change.then is None else _put(session, versions, change) for change in changes)
