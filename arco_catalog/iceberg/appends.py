@@ -107,7 +107,7 @@ def target_of(append: Append, document: JsonObject) -> AppendTarget:
     log = table["snapshot-log"] if append.branch == MAIN else []
     min_ms = max([head["timestamp-ms"] + 1, *(entry["timestamp-ms"] for entry in log[-1:])])
     if max(table["last-sequence-number"] + 1, min_ms) > MAX_LONG:
-        raise NotRebasable("the table has the last sequence number, or the last time, that there is")
+        raise NotRebasable("the table has the greatest possible sequence number or time, so none can follow")
     return AppendTarget(
         parent_list=None if append.parent is None else _manifest_list(found[append.parent]),
         head_id=head_id,
@@ -168,7 +168,8 @@ def _check_summary(summary: dict[str, str]) -> None:
 
 
 def _manifest_list(snapshot: Snapshot) -> str:
-    """Returns the location of a snapshot's manifest list. Raises `NotRebasable`."""
+    """Returns the location of a snapshot's manifest list. Raises `NotRebasable` if the snapshot is encrypted, has no
+    list, or names manifests itself."""
     where = f"the snapshot {snapshot['snapshot-id']}"
     if snapshot.get("key-id") is not None:
         raise NotRebasable(f"{where} is encrypted")

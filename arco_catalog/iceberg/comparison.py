@@ -113,7 +113,8 @@ def _compare_orders(old: TableMetadata, new: TableMetadata) -> JsonObject:
 
 
 def _names(metadata: TableMetadata) -> Mapping[JsonValue, str]:
-    """Returns the names of the columns by their ids."""
+    """Returns the names of the columns of the current schema by id; inside structs with the names of these, and none
+    inside lists and maps."""
     return dict(column_names(cast(JsonObject, current_schema(metadata))))
 
 

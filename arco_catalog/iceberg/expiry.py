@@ -64,7 +64,7 @@ class Expiry:
 
 
 def find_expired(metadata: TableMetadata, retention: Retention, now_ms: int, limit: int = MAX_EXPIRED) -> Expiry:
-    """Returns what expires at `now_ms`, and the oldest `limit` snapshots of it.
+    """Returns the branches and tags that expire at `now_ms`, and the oldest `limit` of the snapshots that expire.
 
     The branch main stays. Another branch or a tag goes when its snapshot is older than the age of refs, or is missing.
     The setting of a branch or tag comes before the table's. The others keep snapshots as in `kept_snapshots`. Raises

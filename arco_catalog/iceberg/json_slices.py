@@ -62,6 +62,8 @@ class _Container:
 
 
 class _Reader:
+    """Reads one document slice by slice."""
+
     def __init__(self, data: bytes, parse: Parse, slice_bytes: int) -> None:
         self._data = data
         self._parse = parse
@@ -117,7 +119,8 @@ class _Reader:
             self._parse_to(self._open[-1], comma)
 
     def _end(self, position: int) -> _Container:
-        """Ends the innermost container at its closing bracket."""
+        """Ends the innermost open container at this closing bracket, and returns it, parsed if it was split. Raises
+        `ValueError` if the bracket is not of its kind."""
         if not self._open or self._data[self._open[-1].start] != _CLOSING[self._data[position]]:
             raise ValueError(f"the closing bracket at position {position} of the JSON document matches no open one")
         closed = self._open.pop()
@@ -141,7 +144,8 @@ class _Reader:
         return root.value
 
     def _parse_to(self, container: _Container, end: int) -> None:
-        """Parses the unparsed members of a container, up to `end`, where a member ends."""
+        """Parses the unparsed members of a container, up to `end`, where a member ends, and adds them to it. Raises
+        `ValueError` if a value is missing before a comma."""
         text = self._data[container.parsed_to : end].strip(_BLANK)
         if container.value is None and not text:
             raise ValueError(f"no value precedes the comma at position {end} of the JSON document")

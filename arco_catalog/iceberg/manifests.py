@@ -255,7 +255,7 @@ def _schema_id(metadata: Mapping[str, bytes]) -> int | None:
 
 
 def _text(values: AvroRecord, name: str) -> str:
-    """Returns a field that must be a text. Raises `NotRebasable`."""
+    """Returns a field that must be a text with a character at least. Raises `NotRebasable`."""
     found = values.get(name)
     if not isinstance(found, str) or not found:
         raise NotRebasable(f"an entry of a manifest list has no {name}")

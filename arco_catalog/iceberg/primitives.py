@@ -87,12 +87,12 @@ def _integer(bits: int) -> Callable[[str, JsonValue], bool]:
 
 
 def _float(_: str, value: JsonValue) -> bool:
-    """Whether a default is a number in the range of a float."""
+    """Whether a default is a floating-point number in the range of a float; an integer is none."""
     return isinstance(value, float) and abs(value) <= _MAX_FLOAT
 
 
 def _double(_: str, value: JsonValue) -> bool:
-    """Whether a default is a double."""
+    """Whether a default is a finite floating-point number; an integer is none."""
     return isinstance(value, float) and math.isfinite(value)
 
 

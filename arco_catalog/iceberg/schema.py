@@ -73,7 +73,8 @@ FIRST_METADATA_COLUMN_ID = 2_147_483_447
 
 
 def _type(value: JsonValue, depth: int = 0) -> Type:
-    """Reads a type, and the ones inside it. `depth` counts the types around it, of which there may be `MAX_NESTING`."""
+    """Reads a type, and the ones inside it. `depth` counts the types around it, of which there may be `MAX_NESTING`.
+    Raises `ShapeError` for any other value."""
     if isinstance(value, str):
         if not primitives.base_name(value):
             raise ShapeError(f"unknown type {quoted(value)}")
@@ -341,6 +342,8 @@ def with_fresh_ids(schema: Schema) -> tuple[Schema, dict[int, int]]:
 
 
 class _Counter:
+    """Numbers columns from 1, and keeps the new ids by the old ones."""
+
     def __init__(self) -> None:
         self.renamed: dict[int, int] = {}
 

@@ -149,7 +149,8 @@ def _columns(schema: JsonObject) -> list[JsonValue]:
 
 
 def column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonValue, str]]:
-    """Yields id and name of each column; the names of columns in structs include those of the structs."""
+    """Yields the id and name of every column at the top level and inside structs, with the names of these in front,
+    joined by dots. Columns inside lists and maps are left out."""
     for field in _objects(struct.get("fields")):
         name = f"{prefix}{field.get('name')}"
         yield field.get("id"), name
@@ -193,10 +194,12 @@ def _find(objects: Iterable[JsonObject], field: str, value: JsonValue) -> JsonOb
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:
+    """Returns the objects in an array, without other elements; empty for any other value."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _object(value: JsonValue) -> JsonObject:
+    """Returns the value if it is an object; else an empty one."""
     return value if isinstance(value, dict) else {}
 
 

@@ -136,7 +136,8 @@ class Creator(ABC):
         yield from self.check_locations(index, draft.locations, draft.entity)
 
     def _drafted(self, document: JsonObject, attempt: Attempt) -> RelationDraft:
-        """Returns the draft of a new relation: its entry, pointer, metadata file and receipts."""
+        """Returns the draft of a table or view with this first metadata: locations, metadata file, pointer and
+        receipts. Raises `Refusal` for locations that are not allowed, and for metadata over a limit."""
         locations = self.locations(document)
         new = NewMetadata.of(self.semantics, document, None, attempt, entity=attempt.entity)
         self.context.check_metadata(new.body, dotted(self.namespace, self.name))
@@ -192,5 +193,5 @@ class Creator(ABC):
 
     @cached_property
     def _leading_paths(self) -> Sequence[Location]:
-        """Returns the folders of the files that the new metadata names first."""
+        """The folders of the manifest lists and statistics files to which the first metadata refers."""
         return folders_of(self.leading_files())

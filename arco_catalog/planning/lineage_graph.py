@@ -196,7 +196,9 @@ class _Search:
         *,
         upstream: bool,
     ) -> Steps[None]:
-        """Adds the edges of an event between the dataset `here`, whose node has this key, and the `others`."""
+        """Adds the edges of an event between the dataset `here`, which has the node with this key, and the `others`,
+        until the graph has `MAX_EDGES` edges or the search has looked at `MAX_PAIRS` pairs; then notes that a limit was
+        reached."""
         for other in others:
             self._pairs_left -= 1
             if len(self._graph.edges) >= MAX_EDGES or self._pairs_left < 0:
@@ -258,7 +260,8 @@ class _Search:
 
 def find_table(index: Index, dataset: DatasetRef, catalogs: Collection[str]) -> Steps[GraphTable | None]:
     """Returns the table or view that a dataset means: the one that holds the dataset's location, or of a dataset
-    without a location the one that has a name of it; None if there is none."""
+    without a location the one that has one of the first `MAX_NAMES_SEARCHED` names of it; None if there is none.
+    Intents of transactions do not count."""
     locations = locations_of(dataset)
     if locations:
         return (yield from _table_at(index, locations))

@@ -59,7 +59,8 @@ class RelationCommit:
 
     @cached_property
     def _required_refs(self) -> Sequence[AssertRefSnapshotId]:
-        """The refs that the commit requires to be unchanged."""
+        """The requirements of the commit on branches and tags that are compared with a pointer: only some of them if
+        there are many."""
         return self.semantics.required_refs(self.commit)
 
     @cached_property
@@ -174,7 +175,8 @@ def _changed(
     document: JsonObject,
     attempt: Attempt,
 ) -> ChangedRelation:
-    """Returns the planned change: the new pointer, metadata file and receipts."""
+    """Returns the planned change: the new pointer, metadata file and receipts, and the removal of old files. Raises
+    `Refusal` for a metadata folder inside the catalog's state, and for metadata over a limit."""
     semantics, pointer = wanted.semantics, base.pointer
     new = NewMetadata.of(semantics, document, pointer.metadata, attempt, entity=pointer.entity, body=applied.body)
     refuse_reserved(Location.parse(new.folder))

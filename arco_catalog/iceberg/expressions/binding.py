@@ -117,7 +117,8 @@ class Binder:
         return column
 
     def _id_of(self, name: str) -> int | None:
-        """Returns the id of the column with a name; None without one."""
+        """Returns the id of the column with a name; None without one. Rejects a name that several columns have,
+        compared in lower case."""
         if self._lower_case is None:
             return self._columns.ids.get(name)
         found = self._lower_case.get(name.lower(), ())

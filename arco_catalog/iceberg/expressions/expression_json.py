@@ -63,6 +63,7 @@ def expression_json(expression: Expression) -> JsonValue:
 
 
 def _predicate_json(predicate: Predicate) -> JsonObject:
+    """Returns the JSON of a predicate in the older form."""
     written: JsonObject = {"type": predicate.operation.value, _TERM: _term_json(predicate.term)}
     if predicate.operation in SETS:
         written[_VALUES] = [literal.value for literal in predicate.literals]
@@ -280,6 +281,7 @@ def _text(value: Mapping[str, JsonValue], name: str) -> str:
 
 
 def _lower(value: JsonValue) -> str:
+    """Returns a text in lower case; an empty one for any other value."""
     return value.lower() if isinstance(value, str) else ""
 
 

@@ -155,11 +155,13 @@ def _hex_text(text: str, type_name: str) -> Bound | None:
 
 
 def _timestamp_text(*, zoned: bool, nanos_a_unit: int) -> Callable[[str, str], Bound | None]:
-    """Returns the reader of timestamps in ISO 8601, with a zone or without."""
+    """Returns the reader of timestamps in ISO 8601, with an offset or without, as a number of units of `nanos_a_unit`
+    nanoseconds, rounded down."""
     return lambda text, type_name: _long(iso_times.parse_timestamp(text, zoned=zoned) // nanos_a_unit, type_name)
 
 
 def _date_text(text: str, type_name: str) -> Bound:
+    """Reads a date in ISO 8601 as days since 1970, or on which side of 32 bits it is."""
     return _within(iso_times.parse_date(text), -(2**31), 2**31 - 1)
 
 

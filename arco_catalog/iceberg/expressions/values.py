@@ -91,16 +91,21 @@ def _undecodable(_: bytes) -> None:
 
 
 def _decode_long(data: bytes) -> int | None:
+    """Returns a number of 8 bytes, or of 4 if it was an int at that time; None for another length."""
     if len(data) == 8:
         return cast(int, _LONG.unpack(data)[0])
     return _decode_int(data)
 
 
 def _decode_int(data: bytes) -> int | None:
+    """Returns a number of 4 bytes; None for another length."""
     return cast(int, _INT.unpack(data)[0]) if len(data) == 4 else None
 
 
 def _decode_timestamp(units_a_day: int) -> Decoder:
+    """Returns the decoder of a timestamp of 8 bytes, or of a date of 4 as the first moment of that day; the decoder
+    returns None for another length."""
+
     def decode(data: bytes) -> int | None:
         if len(data) == 8:
             return cast(int, _LONG.unpack(data)[0])
@@ -111,10 +116,12 @@ def _decode_timestamp(units_a_day: int) -> Decoder:
 
 
 def _decode_float(data: bytes) -> float | None:
+    """Returns a float of 4 bytes; None for NaN or another length."""
     return _unless_nan(_FLOAT.unpack(data)[0]) if len(data) == 4 else None
 
 
 def _decode_double(data: bytes) -> float | None:
+    """Returns a double of 8 bytes, or a float of 4; None for NaN or another length."""
     return _unless_nan(_DOUBLE.unpack(data)[0]) if len(data) == 8 else _decode_float(data)
 
 
@@ -124,6 +131,7 @@ def _unless_nan(value: float) -> float | None:
 
 
 def _decode_text(data: bytes) -> str | None:
+    """Returns a text in UTF-8; None for other bytes."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -131,6 +139,8 @@ def _decode_text(data: bytes) -> str | None:
 
 
 def _decimal_decoder(scale: int) -> Decoder:
+    """Returns the decoder of decimals with this scale, which returns None for no byte and for more than 16."""
+
     def decode(data: bytes) -> Decimal | None:
         if not 0 < len(data) <= _MAX_DECIMAL_BYTES:
             return None
@@ -167,6 +177,7 @@ def _float_json(value: Value) -> JsonValue:
 
 
 def _hex(value: Value) -> JsonValue:
+    """Returns bytes as hexadecimal digits in upper case."""
     return cast(bytes, value).hex().upper()
 
 

@@ -62,7 +62,7 @@ def _columns_of_all(parts: Iterable[BoundFilter]) -> _BY_COLUMN:
 
 
 def _equalities(part: BoundFilter) -> Iterator[BoundPredicate]:
-    """Yields the predicates of a part that compare a column for equality."""
+    """Yields the predicates that a part requires and that compare a column itself by `=` or IN."""
     for inner in part.parts if isinstance(part, Conjunction) else (part,):
         if isinstance(inner, BoundPredicate) and inner.transform == "identity" and inner.condition.operation in _EQUAL:
             yield inner
@@ -75,7 +75,7 @@ def _any_value(example: BoundPredicate, values: Iterable[Value]) -> BoundPredica
 
 
 def _joined(parts: list[BoundFilter]) -> BoundFilter:
-    """Joins parts by AND."""
+    """Joins parts by AND; no part gives `true`."""
     if not parts:
         return TRUE
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
