@@ -19,7 +19,7 @@ class BufferedExchange:
         return b"".join(self._pieces)
 
     async def receive(self) -> Message:
-        """Returns the whole request body in one message of ASGI."""
+        """Returns the whole request body in one message of ASGI; further calls return an empty one."""
         body, self._body = self._body, b""
         return {"type": "http.request", "body": body, "more_body": False}
 

@@ -28,19 +28,19 @@ _TIMER = record(dict[str, Any], {"time-unit": STRING, "count": LONG, "total-dura
 
 
 def _result(value: JsonValue) -> JsonObject:
-    """Returns the value if it is a metric: a timer or a counter. Raises `ShapeError`."""
+    """Returns the value if it is a metric: a timer or a counter. Rejects others."""
     return (_TIMER if "time-unit" in OBJECT(value) else _COUNTER)(value)
 
 
 def _primitive(value: JsonValue) -> JsonValue:
-    """Returns the value if it is a boolean, a number or a text. Raises `ShapeError`."""
+    """Returns the value if it is a boolean, a number or a text. Rejects others."""
     if value is None or isinstance(value, list | dict):
         raise unexpected("a literal", value)
     return value
 
 
 def _literals(value: JsonValue) -> JsonValue:
-    """Returns the value if it is a list of literals, as it is or under `values`. Raises `ShapeError`."""
+    """Returns the value if it is a list of literals, as it is or under `values`. Rejects others."""
     if isinstance(value, dict):
         return record(dict[str, Any], {"values": list_of(_value)})(value)
     return list_of(_value)(value)
@@ -61,8 +61,7 @@ def _predicate(value: JsonValue) -> JsonValue:
 
 
 def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue:
-    """Returns the value if it has the shape of the `type` that it names. Raises `ShapeError`, also for an unknown
-    type."""
+    """Returns the value if it passes the check of the `type` that it names. Rejects others, also an unknown type."""
     kind = record(dict[str, Any], {"type": STRING})(value)["type"]
     if kind not in shapes:
         raise ShapeError(f"unknown expression {quoted(kind)}").inside("type")
@@ -71,7 +70,7 @@ def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue
 
 
 def _columns(value: JsonValue) -> JsonValue:
-    """Returns the value if it is a reference to a column by id or name. Raises `ShapeError`."""
+    """Returns the value if it is a reference to a column by id or name. Rejects others."""
     fields = record(dict[str, Any], {}, {"id": INT, "name": STRING})(value)
     if "id" not in fields and "name" not in fields:
         raise ShapeError("a reference to a column lacks the field 'id' or 'name'")

@@ -74,7 +74,7 @@ FIRST_METADATA_COLUMN_ID = 2_147_483_447
 
 def _type(value: JsonValue, depth: int = 0) -> Type:
     """Reads a type, and the ones inside it. `depth` counts the types around it, of which there may be `MAX_NESTING`.
-    Raises `ShapeError` for any other value."""
+    Rejects any other value."""
     if isinstance(value, str):
         if not primitives.base_name(value):
             raise ShapeError(f"unknown type {quoted(value)}")

@@ -81,6 +81,7 @@ def _console(context: RequestContext) -> Console:
 
 
 def _redirect_to_index(context: RequestContext) -> Response:
+    """Returns a temporary redirect to `ui/`."""
     return Response(307, headers={**_console(context).headers, "Location": "ui/", "Cache-Control": "no-cache"})
 
 

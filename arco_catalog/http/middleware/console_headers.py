@@ -18,7 +18,8 @@ class ConsoleHeaders:
         self._below = base_path + b"/ui/"
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, and returns its response."""
+        """Passes the request on, and returns the response, with the headers of the console if the path is of the
+        console."""
         response = await self._inner(request)
         if request.raw_path not in self._places and not request.raw_path.startswith(self._below):
             return response
