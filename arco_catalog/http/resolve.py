@@ -92,6 +92,7 @@ async def resolve(context: RequestContext) -> Response:
 
 
 def _is_late(session: Session) -> bool:
+    """Whether less than the last part of the request's time (`TIME_SHARE`) is left."""
     return session.deadline.left_ms() < session.settings.request_ms // TIME_SHARE
 
 
@@ -137,6 +138,7 @@ def read_items(context: RequestContext) -> Sequence[Item]:
 
 
 def _item(fields: Fields, separator: str) -> Item:
+    """Reads one item of the request. Rejects an invalid one."""
     levels, at = fields.required("identifier", list_of(STRING)), f"{fields.at}.identifier"
     if len(levels) < 2:
         raise BadRequest(f"Invalid {at}: it must have the levels of a namespace, and then a name")
@@ -166,6 +168,7 @@ async def item_of(session: Session, item: Item, found: CurrentState | Refusal) -
 
 
 def _loaded(fields: JsonObject, kind: str, state: TableState, delegated: DelegatedAccess) -> bytes:
+    """Returns the outcome of a table or view that was loaded, with the state and these `fields` of the item."""
     start, end = around_metadata(state, config=True, delegated=delegated)
     outer = dumps({**fields, "status": "loaded"})
     inner = dumps({"object-type": kind})
@@ -186,6 +189,8 @@ class _Outcomes:
         self._has_large = False
 
     def _size(self, part: bytes) -> int:
+        """Returns how many bytes a part takes in the response: escaped if the host has a limit, since it may be sent as
+        text."""
         return size_as_text(part) if self._is_text else len(part)
 
     @property

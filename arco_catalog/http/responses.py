@@ -30,6 +30,7 @@ class ExactName(bytes):
 
 @cache  # unbounded, but only names in this code are keys
 def _exact(name: str) -> ExactName:
+    """Returns a header name that is sent as it is spelled."""
     return ExactName(name.encode())
 
 

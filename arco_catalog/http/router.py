@@ -38,6 +38,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
+    """A path template in segments, and the routes that have it, by method."""
+
     segments: tuple[str, ...]
     routes: Mapping[str, Route]
 
@@ -99,6 +101,7 @@ class Router:
 
 
 def _first(paths: Iterable[_Path], segments: Sequence[str]) -> Match | None:
+    """Returns the match of the first of these paths that fits the segments; None if none does."""
     return next((match for path in paths if (match := path.match(segments)) is not None), None)
 
 
