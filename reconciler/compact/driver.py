@@ -135,7 +135,8 @@ class Compaction:
             self.progress(self.stats)
 
     async def _repeat_superseded(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Carries out a step, again after another run has superseded its commit."""
+        """Carries out a step, up to `MAX_ATTEMPTS` times: again if another run has superseded the commit, which it
+        counts. Raises `CommitSuperseded` after the last time."""
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await step()
@@ -145,7 +146,8 @@ class Compaction:
         return await step()
 
     async def _add_receipts(self) -> None:
-        """Adds the new receipts to `system.commits`."""
+        """Adds the new receipts to `system.commits`, without receipts of the system tables and views themselves.
+        Removes the old marks of late days that were listed."""
         marks, now_ms = await late_marks(self.session.state)
         own = await self._own_entities()
         commits = self.system.open(tables.COMMITS)
@@ -294,7 +296,8 @@ class Compaction:
     async def _execute(
         self, name: str, work: Callable[[Sequence[object]], PartResult], items: Sequence[object]
     ) -> list[PartResult]:
-        """Deals out work on items to the executors, and returns the results of the parts."""
+        """Deals out work on items to the executors, adds the counts of the parts to the run, and returns the results of
+        the parts in order."""
         parts = cut(items, self.executors.parallelism, MIN_PART, MAX_PART)
         done = await asyncio.to_thread(self.executors.run, f"compact: {name}", work, parts)
         self.stats.add(done)

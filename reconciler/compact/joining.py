@@ -134,8 +134,8 @@ class Join:
         self, here: Sequence[RunEvent], batch: int | None, writing: Sequence[RunEvent], first_ms: int
     ) -> Mapping[RunKey, RunHistory]:
         """Returns the histories of the runs of these events. If the START event of a run in `writing` is missing, the
-        run's events since `first_ms` are read from `lineage_events`: those of batches before `batch`, or all if it is
-        None."""
+        other events of the run are read from `lineage_events`, except COMPLETE ones: from `first_ms` to a day after the
+        last event in `writing`, of batches before `batch`, or of all if it is None."""
         found = histories(here)
         lacking = {event.run for event in writing if found[run_key(event)].started_ms is None}
         if not lacking:

@@ -51,6 +51,7 @@ def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterato
 
 
 def _dataset_columns(dataset: Dataset) -> Row:
+    """Returns the columns of `lineage_events` about a dataset."""
     return {
         "dataset_namespace": dataset.name.namespace,
         "dataset_name": dataset.name.name,

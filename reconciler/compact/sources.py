@@ -150,5 +150,5 @@ def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:
 
 
 def _name(key: str) -> str:
-    """Returns the digest in the key of a stored event."""
+    """Returns the name of an object by the key; of an OpenLineage event the digest alone, without the tags."""
     return digest_in(key.rpartition("/")[2].removesuffix(".json"))

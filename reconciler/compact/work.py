@@ -219,7 +219,8 @@ def _name(key: str) -> str:
 def _run(
     config: CatalogConfig, targets: Sequence[Target], items: Sequence[T], work: Callable[[_Part, T], Awaitable[None]]
 ) -> PartResult:
-    """Works on the items of a part in an executor, and returns the written files."""
+    """Opens the catalog in an executor, works on the items of a part, and returns the files that it wrote and the
+    counts."""
 
     async def run() -> PartResult:
         async with config.session() as session:

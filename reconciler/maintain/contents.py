@@ -110,6 +110,9 @@ async def read_contents(session: Session, document: JsonObject, snapshot: JsonOb
 
 @dataclass(slots=True)
 class _Reading:
+    """A read of a snapshot's manifests: the files that were found so far, in groups by partition, and the delete files.
+    `spec` is the table's default partition spec, and `unpartitioned` the ones without fields."""
+
     session: Session
     spec: int
     unpartitioned: frozenset[int]

@@ -181,8 +181,8 @@ class Archive:
 
 
 def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
-    """Yields the members of an archive that are files, in order: name, body, and time in milliseconds since 1970.
-    Rejects a corrupt archive."""
+    """Yields the members of an archive that are files, in order: name, body, and time in milliseconds since 1970. A
+    corrupt archive is an error."""
     try:
         with tarfile.open(file, "r|gz") as tar:
             for info in tar:
@@ -200,8 +200,8 @@ def _count(digest: "hashlib._Hash", member: Member) -> None:
 
 
 def _json(file: Path, body: bytes) -> JsonObject:
-    """Parses the first or last member of an archive; empty if it is JSON and no object. Rejects a member that is no
-    JSON."""
+    """Parses the first or last member of an archive; empty if it is JSON and no object. A member that is no JSON is an
+    error."""
     try:
         document = loads(body)
     except MalformedJson as error:
