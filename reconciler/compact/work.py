@@ -219,8 +219,7 @@ def _name(key: str) -> str:
 def _run(
     config: CatalogConfig, targets: Sequence[Target], items: Sequence[T], work: Callable[[_Part, T], Awaitable[None]]
 ) -> PartResult:
-    """Opens the catalog in an executor, works on the items of a part, and returns the files that it wrote and the
-    counts."""
+    """Opens the catalog in an executor, works on the items of a part, and returns the new files and the counts."""
 
     async def run() -> PartResult:
         async with config.session() as session:

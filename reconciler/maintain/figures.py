@@ -135,7 +135,7 @@ def _snapshot(snapshot: JsonObject) -> Snapshot:
 
 
 def _refs(document: JsonObject, current: int | None) -> Sequence[Ref]:
-    """Reads the refs in the metadata, with main for the current snapshot if it is missing."""
+    """Reads the refs in the metadata, with main on the snapshot `current` if it is missing."""
     refs = [
         Ref(
             name,

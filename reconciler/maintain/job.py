@@ -63,7 +63,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 async def _plan(parsed: argparse.Namespace) -> MaintenanceStats:
-    """Writes the steps that are due, and changes nothing. Returns the numbers."""
+    """Plans the maintenance of all tables, prints the steps that are due, and changes nothing. Returns the counts."""
     async with catalog_of(parsed).session() as session:
         maintenance = Maintenance(session, _rows(parsed), _budget(parsed), Report(_print))
         await maintenance.plan()
@@ -71,7 +71,8 @@ async def _plan(parsed: argparse.Namespace) -> MaintenanceStats:
 
 
 def _maintain(parsed: argparse.Namespace) -> MaintenanceStats:
-    """Calls the procedures that are due, and returns the numbers."""
+    """Starts Spark, calls the procedures that are due for all tables, and returns the counts. Raises `SystemExit` if
+    Spark has no Iceberg or one that is too old, and for a copy of a catalog."""
     with spark_of(parsed, "arco-maintain", launch_settings(parsed)) as context:
         try:
             require_iceberg(context)

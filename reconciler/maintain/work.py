@@ -68,9 +68,13 @@ class MaintenanceExecutor:
     observer: WorkObserver
 
     def takes(self, task: Task) -> bool:
+        """Returns true: this executor takes any task."""
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
+        """Calls the procedures without an outcome in the checkpoint that are due now, one after the other, saves every
+        outcome there, and adds the rows of all outcomes to `rows`. Returns the outcomes as the result. Raises
+        `TaskFailed` for a payload without a table, `LeaseLost`, and `StoreError`."""
         table = table_of(execution.task.payload)
         if execution.task.status is not Status.RUNNING:
             await execution.start()
@@ -83,6 +87,8 @@ class MaintenanceExecutor:
         return TaskResult(", ".join(outcomes) or "nothing was due any more", {"procedures": [*outcomes]})
 
     async def abandon(self, execution: Execution, reason: str) -> None:
+        """Adds the rows of the outcomes so far when a task has failed; a procedure that was started and has no outcome
+        counts as failed."""
         progress = Progress.parse(execution.checkpoint)
         if progress.started is not None:
             now_ms = execution.session().now_ms()
@@ -181,8 +187,8 @@ class _TableWork:
         return ending
 
     async def _decide(self, procedure: Procedure) -> tuple[Figures | None, Step | HeldBack | None]:
-        """Returns the figures of the table as it is now, and the step or why it is held back; None for both if the
-        table no longer exists."""
+        """Reads the table anew. Returns the figures, and the step or why it is held back; None as the latter if the
+        procedure is not due, and None for both if the table no longer exists."""
         session = self.execution.session()
         removed_ms = None
         if procedure is Procedure.REMOVE_ORPHAN_FILES:  # read now: another task may have removed them since the plan
@@ -197,7 +203,7 @@ class _TableWork:
     async def _end(
         self, started: StartedProcedure, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject
     ) -> None:
-        """Saves and reports the outcome of a procedure."""
+        """Saves the outcome of a procedure in the checkpoint, and reports it to the observer."""
         ended = started.ended(outcome, explanation, after, result, self._now_ms())
         self.progress = self.progress.with_outcome(ended)
         await self.execution.save(self.progress.to_json())
