@@ -129,8 +129,8 @@ def walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Iterable[WalkT
 
 
 async def _walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Sequence[WalkTask]) -> list[TaskResult]:
-    """Walks some tables in an executor, and returns the results. Raises `StoreUnavailable` if the store fails for too
-    many one after the other."""
+    """Walks some tables in an executor, at most `turn` files of one, and returns the results in order; with `dry`
+    writes nothing. Raises `StoreUnavailable` if the store fails for too many one after the other."""
     checkpoints = Checkpoints({task.pointer.entity: task.known for task in tasks if task.known is not None})
     done: list[TaskResult] = []
     unanswered = 0

@@ -144,7 +144,9 @@ def _model(status: int, kind: str, message: str) -> JsonObject:
 
 
 def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> tuple[int, str]:
-    """Returns the HTTP status and the error type of an error: the ones of the nearest class in the table."""
+    """Returns the HTTP status and the error type of an error: the ones of the nearest class in the table of the
+    `dialect`. With `commits`, a reused idempotency key has the entry of a failed commit. Raises `TypeError` for a class
+    that the table lacks."""
     for ancestor in type(error).__mro__:
         if dialect is Dialect.POLARIS and ancestor in _POLARIS:
             return _POLARIS[ancestor]
@@ -173,7 +175,7 @@ def error_headers(error: Exception) -> Mapping[str, str]:
 
 
 def _failure(message: str, commits: bool) -> Response:
-    """Returns the response for an internal error. On a commit route it has the type of an unknown outcome, because the
+    """Returns the response for an internal error. With `commits` it has the type of an unknown outcome, because the
     commit may have been applied before the error."""
     status, kind = TABLE[e.CommitStateUnknown] if commits else TABLE[e.InternalError]
     return described(status, kind, message)

@@ -23,7 +23,8 @@ def governance_of(namespace: str, *, advertised: bool) -> Sequence[Route]:
 
 
 def _pair(template: str, of: str, reads: Privilege, on_securable: SecurableReader, advertised: bool) -> Iterator[Route]:
-    """Iterates over the route that reads a governance document and the route that changes it."""
+    """Iterates over the route that reads a governance document, which needs the privilege `reads`, and the route that
+    changes it. `advertised`: `/v1/config` lists them."""
     yield Route(
         "GET", f"{template}/governance", f"governance.of_{of}", needs(reads, on_securable), advertised=advertised
     )

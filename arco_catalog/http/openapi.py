@@ -54,7 +54,7 @@ def _key_policy(service: Service) -> KeyPolicy:
 def _served(
     endpoints: tuple[str, ...], base_path: str, dialect: Dialect | None, authenticated: bool
 ) -> tuple[bytes, str]:
-    """Returns the bytes of the OpenAPI document for these endpoints, and an ETag."""
+    """Returns the bytes of the document that `served` makes of these arguments, and an ETag."""
     body = dumps(served(endpoints, base_path, dialect, authenticated=authenticated))
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 

@@ -211,7 +211,8 @@ class _Outcomes:
         return items[len(batch) :]
 
     def response(self, unprocessed: Sequence[Item], *, consistent: bool = False) -> Response:
-        """Returns the response, with these items as unprocessed, and with whether it is of one instant."""
+        """Returns the response with all loaded parts, and with these items as unprocessed. With `consistent` the
+        response claims that all are of one instant."""
         rest = b',"consistent":true' if consistent else b""
         if unprocessed:
             rest = b',"unprocessed":' + dumps({"relations": [item.json for item in unprocessed]})

@@ -88,7 +88,8 @@ class Router:
         return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path, spelling)
 
     def _match(self, raw_path: bytes, spelling: Spelling) -> Match | None:
-        """Returns the match for a path; a slash at the end of a collection's path is ignored."""
+        """Returns the match for a path, None if no template fits; a slash at the end of a collection's path is
+        ignored."""
         if not raw_path.startswith(b"/"):
             return None
         segments = [spelling.decode(segment) for segment in raw_path[1:].split(b"/")]

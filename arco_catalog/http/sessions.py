@@ -247,7 +247,8 @@ class Sessions:
     ) -> Access:
         """Returns the access of this request to a catalog of a realm whose rights are checked, by these requirements.
         With `hides` a caller that may not know of an object gets the error for a missing one; with `names_source` the
-        caller needs the right to name the source of the change."""
+        caller needs the right to name the source of the change. Raises `InternalError` for a catalog without an entry
+        in the realm."""
         realm = self.required_realm
         from arco_catalog.protocol.rights import CatalogAccess  # only for servers that enforce access
 

@@ -45,20 +45,21 @@ async def compare_views(context: RequestContext) -> Response:
 
 
 async def _page(context: RequestContext, name: str, kind: str) -> Response:
-    """Responds with a page of the versions of a relation."""
+    """Responds with a page of the versions of a relation of this kind."""
     at_ms, page = context.query.positive("at"), paging(context)
     session = context.sessions.open()
     return json_response(await read_timeline(session, context.namespace, name, kind, page, at_ms))
 
 
 async def _version(context: RequestContext, name: str, kind: str) -> Response:
-    """Responds with one version of a relation."""
+    """Responds with the version of a relation that the path names by number or id."""
     session, version = context.sessions.open(), context.path_name("version")
     return json_response(await read_version(session, context.namespace, name, kind, version))
 
 
 async def _comparison(context: RequestContext, name: str, kind: str) -> Response:
-    """Responds with the differences between two versions of a relation."""
+    """Responds with the differences between the versions `from` and `to` in the query, None as `to` for the current
+    one. Fails without `from`."""
     # Imported here: a cold start with another request saves the time.
     from arco_catalog.operations.compare import compare_versions
 

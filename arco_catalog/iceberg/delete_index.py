@@ -112,7 +112,8 @@ class DeleteIndex:
         return [each for each in deletes if are_equal(each.partition, file.partition) is not False]
 
     def _equal_deletes(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
-        """Returns the equality deletes with the key of a file's partition that are of the partition."""
+        """Returns the equality deletes with the key of a file's partition that are of the partition. Raises
+        `Unsupported` if a dropped column hides whether one is."""
         found = self._of_partition(deletes, file)
         is_lossy = bool(found) and bool(self._keys.lost(file.spec_id))
         if is_lossy and any(are_equal(each.partition, file.partition) is None for each in found):

@@ -204,7 +204,8 @@ class TableDraft:
             check_log_times(log, self.now_ms)
 
     def _append_to_metadata_log(self, base_location: str | None) -> None:
-        """Adds the base's metadata file to the metadata log, and removes the oldest entries over the limit."""
+        """Adds the base's metadata file to the metadata log, unless there is no base or `base_location` is None, and
+        removes the oldest entries over the limit."""
         limit = max(1, integer(self.metadata["properties"], PREVIOUS_VERSIONS_MAX, DEFAULT_PREVIOUS_VERSIONS))
         if self.base is not None and base_location is not None:
             log = self.metadata["metadata-log"]

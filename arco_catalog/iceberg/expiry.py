@@ -37,7 +37,7 @@ class Retention:
     def of(
         cls, properties: Properties, *, snapshot_age_ms: int | None = None, to_keep: int | None = None
     ) -> "Retention":
-        """Returns the retention that a table's properties set. The arguments replace the settings of snapshots. Raises
+        """Returns the retention that a table's properties set. Arguments other than None replace the settings. Raises
         `BadRequest` for a property that is not a positive number: a default in place of it could remove too much."""
         age = _number(properties, MAX_SNAPSHOT_AGE, DEFAULT_SNAPSHOT_AGE_MS)
         keep = _number(properties, MIN_SNAPSHOTS_TO_KEEP, DEFAULT_TO_KEEP)
@@ -123,7 +123,8 @@ def _kept_of_branches(
     now_ms: int,
     max_steps: int | None,
 ) -> set[int]:
-    """Returns the snapshots that branches keep by number or age."""
+    """Returns the ids of the snapshots that branches keep by number or age. Fails if the branches keep more than
+    `max_steps`, shared ones counted for every branch; None means no limit."""
     kept, steps = set[int](), 0
     for ref in branches:
         before_ms = now_ms - ref.get("max-snapshot-age-ms", retention.snapshot_age_ms)
@@ -153,7 +154,7 @@ def _contained(branches: Sequence[SnapshotRef], snapshots: Mapping[int, Snapshot
 
 
 def _ancestors(snapshots: Mapping[int, Snapshot], number: int | None) -> Iterator[Snapshot]:
-    """Yields a snapshot and its ancestors, as far as the table has them, each once."""
+    """Yields the snapshot with this id and the ancestors of it, as far as the table has them, once; none for None."""
     passed = set[int]()
     while number is not None and number in snapshots and number not in passed:
         passed.add(number)

@@ -271,7 +271,8 @@ def _is_escaped(text: bytes, position: int) -> bool:
 
 
 def _unfinished(piece: bytes) -> int | None:
-    """Returns where the last character of a piece of a string begins, if it is made of escapes, and not complete."""
+    """Returns where the last character of a piece of a string begins, if that is made of escapes and not complete; else
+    None."""
     for start in range(max(0, len(piece) - 11), len(piece) - 1):
         if piece.startswith(b"\\u", start):
             before = piece[:start]

@@ -263,7 +263,8 @@ def _text(values: AvroRecord, name: str) -> str:
 
 
 def _number(values: AvroRecord, name: str, highest: int = MAX_LONG, default: int | None = None) -> int:
-    """Returns a field that must be a number from 0 to `highest`. Raises `NotRebasable`."""
+    """Returns a field that must be a number from 0 to `highest`, or the `default` if it is missing. Raises
+    `NotRebasable`, also for a missing one without a default."""
     found = values.get(name)
     if found is None:
         found = default

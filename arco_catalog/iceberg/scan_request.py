@@ -128,7 +128,8 @@ def appends_after(after: int, snapshots: Mapping[int, Snapshot], last: int) -> S
 
 
 def _column_ids(names: Sequence[str], metadata: TableMetadata, schema_id: int, case_sensitive: bool) -> tuple[int, ...]:
-    """Returns the ids of the named columns, sorted. Rejects an unknown name."""
+    """Returns the ids of the columns with these names in the schema, compared as `_spelt` has them, sorted. Fails for
+    an unknown name."""
     if not names:
         return ()
     schema = next((each for each in metadata["schemas"] if each.get("schema-id", 0) == schema_id), None)
@@ -140,5 +141,5 @@ def _column_ids(names: Sequence[str], metadata: TableMetadata, schema_id: int, c
 
 
 def _spelt(name: str, case_sensitive: bool) -> str:
-    """Returns a name as it is compared: in lower case unless case matters."""
+    """Returns a name as it is compared: in lower case unless `case_sensitive`."""
     return name if case_sensitive else name.lower()

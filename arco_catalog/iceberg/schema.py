@@ -179,7 +179,8 @@ def _columns_in(of: Type, parent: Column | None) -> Iterator[Column]:
 
 
 def _children(of: Type, parent: Column | None) -> Iterator[Column]:
-    """Yields the columns directly inside a type."""
+    """Yields the columns directly inside a type, in order; `parent` is the column of this type, None for the schema
+    itself."""
     prefix = f"{parent.name}." if parent else ""
     if isinstance(of, str):
         return

@@ -114,7 +114,8 @@ def _size(snapshots: Iterable[JsonObject], current: int | None) -> JsonObject:
 
 
 def _snapshot(snapshot: JsonObject, current: int | None) -> JsonObject:
-    """Returns the summary of a snapshot for people."""
+    """Returns the summary of a snapshot for people; `current` is the id of the table's current one, None without
+    one."""
     fields = summary_fields(snapshot)
     return {
         "snapshot_id": snapshot.get("snapshot-id"),

@@ -269,7 +269,8 @@ class ViewDraft:
 
     def _expire_versions(self) -> None:
         """Removes the oldest versions except the current one, until as many are left as the history may have, or as
-        this commit added. The version log begins after the last entry of a removed version."""
+        this commit added. The version log begins after the last entry of a removed version. Fails if the property for
+        the history's size is not a positive number."""
         size = integer(self.metadata["properties"], HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
         if size <= 0:
             raise BadRequest(f"{HISTORY_SIZE} must be positive but was {size}")

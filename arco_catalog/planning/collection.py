@@ -85,8 +85,8 @@ class Fate(StrEnum):
 def fate_of(*, committed: bool, metadata_ms: int, floor_ms: int | None, current: bool) -> Fate:
     """Returns the fate of a pending receipt: `RECEIPTED` if the commit has a receipt (`committed`); `KEPT` if the
     metadata file is `current`, or its time is at or below the floor, the time up to which committed receipts may have
-    been collected, so that a missing one is no proof; else `LOST`. The pointer of the entity must have moved past the
-    pending receipt, and its log must have been walked to the end since (docs/design/collection.md#rule-4)."""
+    been collected (None: none was), so that a missing one is no proof; else `LOST`. The pointer must have moved past
+    the pending receipt, and its log must have been walked to the end since (docs/design/collection.md#rule-4)."""
     if committed:
         return Fate.RECEIPTED
     if current or is_behind(metadata_ms, floor_ms):

@@ -117,7 +117,8 @@ def undo_of(index: Index, operation: JsonObject, undrop_ms: int) -> Steps[JsonOb
 def _undo(
     state: str, *, task: str | None = None, until_ms: int | None = None, blocked: JsonObject | None = None
 ) -> JsonObject:
-    """Returns the JSON about whether a drop can be undone, until when, and what prevents it."""
+    """Returns the JSON about whether a drop can be undone: it can if `until_ms` is given, up to that time; else
+    `blocked` has what prevents it, if that is not the `state`. `task` is the purge of the table, if there is one."""
     return {
         "possible": until_ms is not None,
         "state": state,

@@ -180,7 +180,7 @@ def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commit
 
 def written_snapshot(written: DatasetRef, commit: Commit | None) -> int | None:
     """Returns the id of the snapshot that a run added to an output: without a commit, or if the commit added it, the
-    one that the event names; else the last one that the commit added."""
+    one that the event names, None if it names none; else the last one that the commit added."""
     named = written.snapshot_id
     return named if commit is None or named in commit.added else commit.added[-1]
 

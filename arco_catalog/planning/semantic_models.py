@@ -80,7 +80,8 @@ def parse_document(document: JsonObject) -> ModelDocument:
 
 
 def _sources(parsed: JsonValue) -> Iterator[Source]:
-    """Yields the sources of the data sets in a model."""
+    """Yields the sources of the data sets in a model, or in an array of models. Fails for any other JSON, and for a
+    source that is no name with its namespace."""
     at = "/semantic_model"
     models = enumerate(parsed) if isinstance(parsed, list) else [(None, parsed)]
     for place, model in models:

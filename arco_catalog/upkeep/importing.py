@@ -176,7 +176,8 @@ class Importer:
         return await gather(*map(prepare, batch))
 
     def _registration(self, table: SourceTable, *, overwrite: bool) -> NamedChange:
-        """Returns the change that would register a table, without committing it."""
+        """Returns the change that would register a table, without committing it; with `overwrite` in place of the one
+        that has the name."""
         location, place = file_of(table), (self._session(), table.namespace, table.name)
         register = view_registration if table.view else table_registration
         return register(*place, location, overwrite=overwrite)

@@ -92,7 +92,8 @@ async def run_job(body: str, workplace: Workplace) -> None:
 
 
 async def _reconcile(message: Fields, workplace: Workplace) -> None:
-    """Reconciles the entity that the message names, or else all catalogs. Raises `RetryLater` if something is left."""
+    """Reconciles the entity that the message names, or else all catalogs. Raises `RetryLater` if something is left, and
+    fails for an id that is no ULID."""
     entity = message.optional("entity", STRING)
     if entity is None:
         stats = await _reconcile_all(workplace)

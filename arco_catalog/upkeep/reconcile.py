@@ -237,7 +237,8 @@ async def walk_batch(
     max_files: int,
 ) -> Sequence[WalkResult]:
     """Walks one turn of each of these entities, all concurrently, and returns the results in the same order. A turn
-    that does not end within the limit counts as incomplete, so that the checkpoints of the others can be written."""
+    that does not end within the limit counts as incomplete, so that the checkpoints of the others can be written. With
+    `dry` nothing is written."""
 
     async def turn(entity: str) -> WalkResult:
         try:

@@ -135,7 +135,8 @@ def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy
 
 
 def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now) -> Step | HeldBack | None:
-    """Returns the step that rewrites data files, or why it is held back; None if nothing is due."""
+    """Returns the step that rewrites data files, or why it is held back; None if nothing is due. Raises `InvalidPolicy`
+    for options that Iceberg can't use."""
     target = compaction.target_bytes or _number(figures, "write.target-file-size-bytes", TARGET_BYTES)
     if compaction.strategy == "sort" and compaction.order is None and not figures.sorted:
         return HeldBack(

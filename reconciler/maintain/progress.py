@@ -46,7 +46,8 @@ class StartedProcedure:
     def ended(
         self, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject, at_ms: int
     ) -> "ProcedureOutcome":
-        """Returns the outcome of the procedure, which ended at `at_ms` and left a table with the figures `after`."""
+        """Returns the outcome of the procedure, which ended at `at_ms` and left a table with the figures `after`; the
+        explanation is None if all was done."""
         ending = {"outcome": outcome, "explanation": explanation, "after": after, "result": result, "ended_ms": at_ms}
         return ProcedureOutcome(self.procedure, {**self.details, **ending})
 

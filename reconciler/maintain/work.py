@@ -72,9 +72,9 @@ class MaintenanceExecutor:
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Calls the procedures without an outcome in the checkpoint that are due now, one after the other, saves every
-        outcome there, and adds the rows of all outcomes to `rows`. Returns the outcomes as the result. Raises
-        `TaskFailed` for a payload without a table, `LeaseLost`, and `StoreError`."""
+        """Calls the procedures without a result in the checkpoint that are due now, one after the other, saves every
+        result there, and adds the rows of all results to `rows`. Returns how each ended. Raises `TaskFailed` for a
+        payload without a table, `LeaseLost`, and `StoreError`."""
         table = table_of(execution.task.payload)
         if execution.task.status is not Status.RUNNING:
             await execution.start()
@@ -87,7 +87,7 @@ class MaintenanceExecutor:
         return TaskResult(", ".join(outcomes) or "nothing was due any more", {"procedures": [*outcomes]})
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Adds the rows of the outcomes so far when a task has failed; a procedure that was started and has no outcome
+        """Adds the rows of the results so far when a task has failed; a procedure that was started and has no result
         counts as failed."""
         progress = Progress.parse(execution.checkpoint)
         if progress.started is not None:

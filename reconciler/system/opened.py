@@ -57,7 +57,7 @@ class SystemTables:
         trino_owner: str | None = None,
     ) -> "SystemTables":
         """Connects to the catalog `warehouse` of the server at `uri`, with properties of PyIceberg such as
-        `credential`."""
+        `credential`. The names in Trino are None if they are not known."""
         all_properties = {**properties, "uri": uri, "warehouse": warehouse}
         return cls(KeyedRestCatalog(all_properties, runtime), trino_catalog, trino_owner)
 

@@ -67,8 +67,9 @@ def parse_endpoint_origin(text: str, *, plain_loopback: bool) -> str:
 
 
 def _origin_of(url: str, *, plain_loopback: bool) -> str:
-    """Returns the origin of a URL in lower case. Raises `ValueError` for one that is not https, has a query, or whose
-    host has characters that a policy of contents would read as more than one origin."""
+    """Returns the origin of a URL in lower case. Raises `ValueError` for one that is not https, or with
+    `plain_loopback` on this machine, that has a query, or a host with characters that a policy of contents would read
+    as more than one origin."""
     try:
         parts = checked_url(url, plain_loopback=plain_loopback)
     except StoreDenied as error:

@@ -80,8 +80,9 @@ async def reset(context: RequestContext) -> Response:
 async def _with_new_credentials(
     context: RequestContext, session: Session, client_id: str | None, secret: str | None, *, rotate: bool
 ) -> Response:
-    """Changes the credentials of the principal in the path, and returns the response with them. Without a `secret` a
-    new one is generated; without a `client_id` the present one stays."""
+    """Changes the credentials of the principal in the path, and returns the response with them. With `rotate` the
+    secret before remains valid, else none does. Without a `secret` a new one is generated; without a `client_id` the
+    present one remains."""
     service = context.sessions.realm_service
     await session.head()  # rights first: the hash of a secret costs much time
     if client_id is not None:
@@ -122,7 +123,8 @@ async def revoke(context: RequestContext) -> Response:
 
 
 def _with_credentials(shown: JsonObject, secret: str) -> JsonObject:
-    """Returns the JSON of a principal together with the new credentials."""
+    """Returns the JSON of a principal together with the client id and this new secret. Raises `InternalError` if
+    `shown` has no principal."""
     principal = shown.get("principal")
     if not isinstance(principal, dict):
         raise InternalError("The response about a created or changed principal does not contain the principal")

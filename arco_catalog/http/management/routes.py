@@ -31,7 +31,8 @@ def _reads(template: str, handling: str, privilege: Privilege) -> Route:
 def _changes(
     method: str, template: str, handling: str, privilege: Privilege, *, body: bodies.Wrapper | None = None
 ) -> Route:
-    """Returns the route of a request that changes the realm."""
+    """Returns the route of a request that changes the realm. `body` is the form of the body if clients may also send
+    the value alone, else None."""
     return _route(method, template, handling, needs(privilege), Effect.MUTATES, body)
 
 
@@ -43,7 +44,8 @@ def _route(
     effect: Effect,
     body: bodies.Wrapper | None = None,
 ) -> Route:
-    """Returns a route of the management API."""
+    """Returns a route of the management API. The routes that end in `/rotate` and `/reset` may have a body, others with
+    a POST or PUT must. `body` is as for `_changes`."""
     optional = template.endswith(("/rotate", "/reset"))
     return Route(
         method,

@@ -50,8 +50,9 @@ class Encoding:
 def _too_large(
     size: int, limit: AnswerLimit, route: Route | None, packable: bool
 ) -> AnswerTooLarge | CommitStateUnknown | InternalError:
-    """Returns the error for a response that the host can't carry, with ways to get a smaller one. After a change the
-    error states that the change was made."""
+    """Returns the error for a response of `size` bytes that the host can't carry, with ways to get a smaller one: to
+    accept gzip unless the client does (`packable`), and the ways that the route has. After a change the error says
+    that the change was made. `route` is None if the path has none."""
     what = f"The response is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
     if route is None or route.effect is Effect.READS:
         ways = [*([] if packable else ["accept gzip"]), *_smaller("" if route is None else route.template)]

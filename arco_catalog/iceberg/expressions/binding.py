@@ -89,7 +89,8 @@ class Binder:
         return _joined(sides, is_all=isinstance(expression, And))
 
     def _bind_predicate(self, predicate: Predicate) -> BoundFilter:
-        """Binds a predicate to its column. Returns a constant if the result does not depend on values."""
+        """Binds a predicate to its column. Returns a constant if the result does not depend on values. Fails for a
+        transform that the column's type does not have, and as `_column` and `convert` do."""
         column = self._column(predicate.term)
         of_column, transform = type_name(column.type), predicate.term.transform
         if transform_name(transform) == "void":
@@ -169,7 +170,8 @@ def _by_lower_case(ids: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
 
 
 def _joined(sides: tuple[BoundFilter, BoundFilter], *, is_all: bool) -> BoundFilter:
-    """Joins two sides by AND or OR, and simplifies constants and nested parts."""
+    """Joins two sides by AND if `is_all`, else by OR. Constants disappear or decide the result, and parts of a side
+    that is joined in the same way become parts of the result."""
     kind, parts = Conjunction if is_all else Disjunction, list[BoundFilter]()
     for side in sides:
         if isinstance(side, Constant):

@@ -140,7 +140,8 @@ def _with_sign_of_zero(value: Value) -> Key:
 
 
 def _value_test(condition: Condition, order: Order | None) -> Callable[[Value], bool]:
-    """Returns a test whether one value meets a condition."""
+    """Returns a test whether one value, which is neither null nor NaN, meets a condition in this order; None is the
+    order of Python's operators."""
     keys = [order(value) if order else value for value in condition.values]
     if condition.operation in (Operation.IN, Operation.NOT_IN):
         members, is_in = frozenset(keys), condition.operation is Operation.IN

@@ -132,8 +132,8 @@ def or_(left: Expression, right: Expression) -> Expression:
 
 
 def without_not(expression: Expression, *, negated: bool = False) -> Expression:
-    """Returns the filter, or its negation, with each `not` moved into the predicates. As in the reference
-    implementation, the negation of `x < 1` is `x >= 1`: null and NaN match neither."""
+    """Returns the filter, or with `negated` the negation of it, with every `not` moved into the predicates. As in the
+    reference implementation, the negation of `x < 1` is `x >= 1`: null and NaN match neither."""
     match expression:
         case Constant(value):
             return Constant(value is not negated)

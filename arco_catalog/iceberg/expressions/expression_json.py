@@ -129,7 +129,8 @@ class _Parser:
         return Predicate(operation, read(left), (self._literal(right),))
 
     def _old_term(self, value: JsonValue) -> Term:
-        """Reads the field `term` of a predicate."""
+        """Reads the field `term` of a predicate: a column's name, a reference, or a transform of one of these. Fails
+        for any other value."""
         if isinstance(value, str):
             return Term(self._counted(value))
         if isinstance(value, dict) and value.get("type") == "reference":
@@ -143,7 +144,7 @@ class _Parser:
         return Term(inner.column, canonical(self._counted(_text(value, "transform"))))
 
     def _operand(self, value: JsonValue) -> Term:
-        """Reads an operand of a predicate: a reference or an applied transform."""
+        """Reads an operand of a predicate: a reference or an applied transform. Fails for any other value."""
         kind = value.get("type") if isinstance(value, dict) else None
         if isinstance(value, dict) and kind == "reference":
             return self._reference(value)
@@ -154,7 +155,7 @@ class _Parser:
         )
 
     def _reference(self, value: JsonObject) -> Term:
-        """Reads a reference to a column by name or id."""
+        """Reads a reference to a column by name or id. Fails for any other value."""
         names = value.keys() - {"type"}
         if names == {"id"} and isinstance(value["id"], int) and not isinstance(value["id"], bool):
             return Term(value["id"])
@@ -163,7 +164,8 @@ class _Parser:
         raise BadRequest(f"Cannot parse a reference of a filter: {_shown(value)}")
 
     def _apply(self, value: JsonObject) -> Term:
-        """Reads a transform as the function of the same name: of a term, or of a number and a term."""
+        """Reads a transform as the function of the same name: of a term, or of a number and a term. Fails for any other
+        value."""
         _only(value, "function", "arguments")
         name, arguments = _function_name(value["function"]), value["arguments"]
         if not isinstance(arguments, list) or not 1 <= len(arguments) <= 2:
@@ -179,7 +181,8 @@ class _Parser:
         return Term(inner.column, canonical(f"{self._counted(name)}[{width}]"))
 
     def _literal_set(self, value: JsonValue) -> Sequence[Literal]:
-        """Reads the literals of IN or NOT IN."""
+        """Reads the literals of IN or NOT IN, as an array or an object with a type for all. Fails for any other
+        value."""
         if isinstance(value, dict) and value.get("type") == "literals":
             _only(value, _VALUES, "data-type")
             values, of_type = value[_VALUES], self._counted(_text(value, "data-type"))
@@ -192,7 +195,7 @@ class _Parser:
         return [self._bare_literal(one, of_type) for one in values]
 
     def _literal(self, value: JsonValue) -> Literal:
-        """Reads one literal, with a type or without."""
+        """Reads one literal, with a type or without. Fails for any other value."""
         if not isinstance(value, dict):
             return self._bare_literal(value, None)
         if _lower(value.get("type")) != "literal":
@@ -204,7 +207,8 @@ class _Parser:
         return self._bare_literal(value[_VALUE], self._counted(_text(value, "data-type")))
 
     def _bare_literal(self, value: JsonValue, of_type: str | None) -> Literal:
-        """Returns a literal of this value. Raises `BadRequest` for other JSON and too many literals."""
+        """Returns a literal of this value and type; None if the filter gives no type. Fails for other JSON than a
+        boolean, a string, or a finite number of at most 64 bits, and for too many literals."""
         self._literals -= 1
         if self._literals < 0:
             raise BadRequest(f"A filter may have at most {MAX_LITERALS:,} literals: {_ADVICE}")
@@ -226,7 +230,7 @@ class _Parser:
 
 
 def _constant(kind: str, value: JsonObject) -> Expression:
-    """Reads a constant: true, false, or a boolean literal."""
+    """Reads a constant: true, false, or a boolean literal. Fails for a literal of another type."""
     if kind != "literal":
         _only(value)
         return TRUE if kind == "true" else FALSE
@@ -250,7 +254,8 @@ def _is_term(value: JsonValue) -> bool:
 
 
 def _function_name(value: JsonValue) -> str:
-    """Returns the name of a function of one part, which a string, a list or an object with an `identifier` states."""
+    """Returns the name of a function of one part, which a string, a list or an object with an `identifier` gives.
+    Fails for any other value."""
     identifier = value
     if isinstance(value, dict):
         if value.keys() - {"catalog"} != {"identifier"} or value.get("catalog") not in (None, "iceberg_functions"):

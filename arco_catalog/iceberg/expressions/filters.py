@@ -39,7 +39,8 @@ class SpecFilter:
         self._last: tuple[Expression, JsonValue] = TRUE, True
 
     def manifest_may_match(self, partitions: Summaries | None) -> bool:
-        """Whether a manifest with these summaries of its partition fields may have files with matching rows."""
+        """Whether a manifest with these summaries of its partition fields may have files with matching rows. True for
+        None, and for summaries of another number of fields, unless no file of the table can match."""
         test = self._summaries_test
         if isinstance(test, bool):
             return test
@@ -110,8 +111,8 @@ class ScanFilter:
 
 
 def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatistics], bool]:
-    """Returns the test of files. Without a filter all files match, also empty ones. A number of rows below 0 is one
-    that its writer did not know."""
+    """Returns the test of files. Unless `is_filtered`, all files match, also empty ones. A number of rows below 0
+    stands for an unknown one, so such a file may match."""
     if not is_filtered:
         return lambda statistics: True
     test: StatisticsTest | bool = folded(bound, statistics_test, _all_or_any)
@@ -126,7 +127,7 @@ def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatis
 
 
 def _all_or_any(tests: list[Callable[[S], bool]], is_all: bool) -> Callable[[S], bool]:
-    """Returns a test that all, or any, of these tests pass."""
+    """Returns a test that a subject passes if it passes all of these tests (`is_all`), or one of them."""
     if len(tests) == 2:
         first, second = tests
         if is_all:

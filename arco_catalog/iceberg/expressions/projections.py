@@ -35,8 +35,8 @@ class Projections:
         self._found: dict[tuple[int, str], tuple[Condition | None, Condition | None]] = {}
 
     def of(self, predicate: BoundPredicate, transform: str) -> tuple[Condition | None, Condition | None]:
-        """Returns the inclusive and the strict projection of a predicate to a field with this transform of its
-        column."""
+        """Returns the inclusive and the strict projection of a predicate to a field with this transform of its column;
+        None for a missing one, and for both after `MAX_PROJECTED` literals."""
         key = id(predicate), transform
         found = self._found.get(key)
         if found is None:
@@ -127,8 +127,9 @@ def _strict(condition: Condition, name: str, source_type: str, apply: Transform)
 
 
 def _projected_prefix(condition: Condition, apply: Transform, *, is_strict: bool) -> Condition | None:
-    """Projects `starts with` and `not starts with` to text that is truncated. A prefix that truncation leaves as it is
-    may be as long as the width: then it is the whole text of the field."""
+    """Projects `starts with` and `not starts with` to text that is truncated, with `is_strict` strictly; None for any
+    other operation, and if no condition follows. A prefix that truncation leaves as it is may be as long as the width:
+    then it is the whole text of the field."""
     if condition.operation not in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
         return None
     is_positive = condition.operation is Operation.STARTS_WITH

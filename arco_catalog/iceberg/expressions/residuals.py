@@ -75,7 +75,7 @@ def _of_predicate(predicate: BoundPredicate, decisions: Sequence[FieldDecisions]
 
 
 def _joined(parts: list[_Residual], is_all: bool) -> _Residual:
-    """Returns the residual of parts that are joined by AND or OR."""
+    """Returns the residual of parts that are joined by AND if `is_all`, else by OR."""
     join, neutral, absorbing = (And, TRUE, FALSE) if is_all else (Or, FALSE, TRUE)
 
     def evaluate(partition: Partition) -> Expression:

@@ -36,7 +36,8 @@ def statistics_test(predicate: BoundPredicate) -> StatisticsTest | bool:
 
 
 def _positive_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -> StatisticsTest:
-    """Returns the test of a condition that neither null nor NaN meets."""
+    """Returns the test of a condition that neither null nor NaN meets: the column may have other values, and one within
+    the bounds may meet it. `in_range` is the test of the bounds, None without one."""
     has_values = _not_only_nulls(predicate.column.id)
     if is_floating(predicate.column_type):
         not_null, not_nan = has_values, _not_only_nans(predicate.column.id)
@@ -47,7 +48,8 @@ def _positive_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -
 
 
 def _negative_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -> StatisticsTest | bool:
-    """Returns the test of a condition that null and NaN meet."""
+    """Returns the test of a condition that null and NaN meet, too: one of these may be there, or a value within the
+    bounds may meet it. True without a test of the bounds (`in_range`)."""
     if in_range is None:
         return True
     may_be_null = null_test(predicate.column)

@@ -51,7 +51,8 @@ class CollectionStats:
         return sum(each.bytes for each in self.kinds.values())
 
     def collects(self, kind: Kind, *, size: int = 0, written_ms: int | None = None) -> None:
-        """Counts one collected object of a kind, with the size in bytes and the time at which it was written."""
+        """Counts one collected object of a kind, with the size in bytes and the time at which it was written, None if
+        that is unknown."""
         self.kinds.setdefault(kind, KindStats()).add(KindStats(1, size, written_ms))
 
     def fails(self, reason: str) -> None:

@@ -123,8 +123,10 @@ class FileDeletion:
         return self.progress
 
     async def _delete_part(self) -> None:
-        """Deletes a part of the data files and delete files. With more names than fit into memory, it divides the files
-        into more parts, and begins with the first."""
+        """Deletes the present part of the data files and delete files, except files that the table still needs. If the
+        part has more names than fit into memory, deletes nothing, divides the files into four times as many parts, and
+        begins with the first. Raises `TaskFailed` if there would be more than `MAX_PARTS`, and if a manifest is missing
+        or can't be read."""
         part, parts = self.progress.part, self.progress.parts
         look = await self._look()
         found = _Files(self._removal.own)

@@ -58,7 +58,8 @@ async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable
 
 
 async def _merged(session: Session, table: LiveTable, settings: SnapshotExpiry) -> SnapshotExpiry:
-    """Returns the settings of a request, completed by the ones of the table's policy."""
+    """Returns the settings of a request; the ones that it lacks come from the table's policy, if there is one. Fails
+    for an invalid policy."""
     index = (await session.state.head()).index
     try:
         policy = await PolicyReader(OneSession(session), index).of(table.namespace, table.name)

@@ -84,7 +84,8 @@ async def settle(examination: Examination, relation: Relation, look: Look, looks
 
 
 async def _look(examination: Examination, relation: Relation, max_manifests: int | None) -> Look:
-    """Checks the files of one table. A corrupt pointer is a finding of another check."""
+    """Examines the files of one table once, with at most `max_manifests` manifests (None: all). Without findings if the
+    pointer is missing or corrupt, which is a finding of another examination."""
     state = examination.session.state
     try:
         pointer = await state.pointer(relation.entity)

@@ -112,7 +112,7 @@ class TableFiles:
             self._files.forget(file)
 
     async def _all(self, looks: Iterable[Coroutine[None, None, None]]) -> None:
-        """Carries out checks, `AT_ONCE` at a time."""
+        """Awaits these checks, `AT_ONCE` at a time."""
         for batch in batches(looks, AT_ONCE):
             await gather(*batch)
 

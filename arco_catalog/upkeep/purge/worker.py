@@ -40,7 +40,8 @@ def task_worker(
 ) -> Worker:
     """Makes a worker of this process for the tasks of a catalog. It hands purges over to the service of `delegate`, as
     far as they may be, or executes them by `anti_join`; with neither, it purges by itself. It expires snapshots where a
-    policy requires it, and leaves maintenance tasks to the pipeline."""
+    policy requires it, and leaves maintenance tasks to the pipeline. `policies` has the leases and retries; None for
+    the default ones."""
     executors: Mapping[str, Executor] = {
         TABLE_PURGE: PurgeExecutor(delegate, anti_join),
         TABLE_MAINTENANCE: LeftToThePipeline(),

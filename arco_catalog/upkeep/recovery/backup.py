@@ -297,7 +297,8 @@ class CatalogBackup:
         return [(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
 
     async def _add(self, objects: Sequence[tuple[str, bytes, int]], *, again: bool = False) -> None:
-        """Adds objects to the archive, under keys that begin at the root."""
+        """Adds objects, as keys, bytes and times, to the archive, under keys that begin at the root. `again` is whether
+        the archive has an earlier copy of them."""
         members = [Member(key.removeprefix(self.strip), body, written_ms) for key, body, written_ms in objects]
         if members:
             await self.archive.add(members, again=again)

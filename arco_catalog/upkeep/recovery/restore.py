@@ -94,7 +94,8 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
 
 
 def _head_report(session: Session, state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
-    """Returns the report about HEAD."""
+    """Returns the report about HEAD before it is restored: the condition `state`, the result of the search, and the id
+    of the commit that is `chosen`, None if there is none."""
     lost = sorted({each.missing for each in search.candidates if each.missing is not None})
     return {
         "found": state,
@@ -157,8 +158,8 @@ async def _restore_pointer(
     dry: bool,
 ) -> JsonObject:
     """Restores one pointer to the metadata file that the operator has chosen, or else to the one that is proven to be
-    the last; leaves it if there is neither. `state` is the pointer's condition, `stored` the object as it was read.
-    Returns the fields of the report."""
+    the last; leaves it if there is neither, and with `dry`. `state` is the pointer's condition, `stored` the object as
+    it was read. Returns the fields of the report."""
     entity = search.lost.entity
     certain = search.certain
     chosen = chosen_by_operator.get(entity) or (certain.file.location if certain is not None else None)
@@ -200,14 +201,14 @@ async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerat
 
 
 def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
-    """Returns the lost pointer of an entry or tombstone."""
+    """Returns the lost pointer of an entry of a name or, if `dropped`, of a tombstone."""
     by = optional_text(entry, "operation") if dropped else None
     return LostPointer(text(entry, "entity"), dotted(*name_in(key)), entry, by)
 
 
 async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | None]:
-    """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE), and the stored object, which
-    is None if it is MISSING."""
+    """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE, also if it is of another
+    entity or names no file), and the stored object, which is None if it is MISSING."""
     key = session.state.paths.pointer(lost.entity)
     found = await session.state.read(key)
 

@@ -34,9 +34,10 @@ UNKNOWN_PLACE = "an unknown place"
 
 
 async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
-    """Restores an archive as the catalog of the session, or as the realm whose registry the session has. Returns a
-    report. Raises `BadRequest` for an archive of another kind or place, `AlreadyExists` if there is such a catalog,
-    `InternalError`, as `KeyConflict` if another object has one of the keys, and `StoreError`.
+    """Restores an archive as the catalog of the session, or as the realm whose registry the session has; with `dry`
+    only checks that this is possible. Returns a report. Raises `BadRequest` for an archive of another kind or place,
+    `AlreadyExists` if there is such a catalog, `InternalError`, as `KeyConflict` if another object has one of the keys,
+    and `StoreError`.
 
     Objects are created, none is overwritten, and HEADs are created last. So an interrupted run leaves no catalog, and
     the next run continues.
@@ -76,8 +77,9 @@ def _missing(archive: Archive) -> str:
 
 
 async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, bytes]:
-    """Creates every object of an archive below `prefix`, except HEADs. Returns the bodies of the HEADs by their
-    keys."""
+    """Creates every object of an archive below `prefix`, except HEADs; one that exists with the same bytes is left.
+    Returns the bodies of the HEADs by their keys. Fails for a key that is no part of a catalog's state, and for an
+    existing object with other bytes."""
     heads: dict[str, bytes] = {}
 
     async def create(member: Member) -> None:
