@@ -197,7 +197,7 @@ class _Search:
         upstream: bool,
     ) -> Steps[None]:
         """Adds the edges of an event between the dataset `here`, which has the node with this key, and the `others`,
-        until the graph has `MAX_EDGES` edges or the search has looked at `MAX_PAIRS` pairs; then notes that a limit was
+        until the graph has `MAX_EDGES` edges or the search has met `MAX_PAIRS` pairs; then notes that a limit was
         reached."""
         for other in others:
             self._pairs_left -= 1

@@ -114,7 +114,7 @@ def system_question(catalog: str) -> Question:
 
 
 def _kind(on: Securable) -> str:
-    """Returns the kind of a securable, which is not looked up: `table-like` remains so."""
+    """Returns the kind of a securable without a search for it: `table-like` remains so."""
     if on.name is None and on.entity is None:
         return "namespace" if on.namespace else "catalog"
     return on.kind

@@ -51,7 +51,7 @@ def _too_large(
     size: int, limit: AnswerLimit, route: Route | None, packable: bool
 ) -> AnswerTooLarge | CommitStateUnknown | InternalError:
     """Returns the error for a response of `size` bytes that the host can't carry, with ways to get a smaller one: to
-    accept gzip unless the client does (`packable`), and the ways that the route has. After a change the error says
+    accept gzip unless the client does (`packable`), and the ways that the route has. After a change the error reports
     that the change was made. `route` is None if the path has none."""
     what = f"The response is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
     if route is None or route.effect is Effect.READS:

@@ -47,9 +47,9 @@ async def collect(
     """Deletes the objects that the rules allow, and returns their counts; without `delete` it counts them and writes
     nothing. `progress` gets the counts so far, often. If `should_stop` returns true it ends early, and
     sets `stopped`. A collection may be interrupted anywhere, run twice at once, and run while clients write: the next
-    run collects the rest. `runner` runs the batches, by default in this process. Raises `StoreError` if the store does not answer or the session's
-    deadline passes, `InternalError` for a corrupt HEAD, and `CatalogIsCopy` for a copy with `delete`
-    (docs/recovery.md#copies)."""
+    run collects the rest. `runner` runs the batches, by default in this process. Raises `StoreError` if the store does
+    not answer or the session's deadline passes, `InternalError` for a corrupt HEAD, and `CatalogIsCopy` for a copy with
+    `delete` (docs/recovery.md#copies)."""
     run = Run(session, retention or session.settings.retention, delete, progress=progress, should_stop=should_stop)
     try:
         if run.paths == SERVICE:
