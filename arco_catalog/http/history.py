@@ -22,7 +22,7 @@ def _selection(context: RequestContext) -> HistoryFilter:
     joined, name = context.query.one("namespace"), context.query.one("table")
     if not joined:
         if name is not None:
-            raise BadRequest("Query parameter 'table' needs 'namespace', the namespace that has the name")
+            raise BadRequest("Query parameter 'table' needs 'namespace': send the namespace of the table, too")
         return HistoryFilter()
     namespace = decode_namespace(joined, context.options.namespace_separator)
     return HistoryFilter(namespace, None if name is None else check_name(name, "table"))

@@ -82,7 +82,7 @@ def append_of(commit: Commit) -> Append:
     if parent is None and branch != MAIN:
         raise NotRebasable(f"the commit creates the branch {branch}")
     if snapshot.get("parent-snapshot-id") != parent:
-        raise NotRebasable("the parent of the commit's snapshot is not the snapshot that it requires")
+        raise NotRebasable("the parent of the commit's snapshot is not the snapshot that the commit requires")
     _check_summary(snapshot.get("summary", {}))
     return Append(snapshot, _manifest_list(snapshot), branch, ref, parent)
 

@@ -75,11 +75,13 @@ def parse_plan_request(body: JsonObject) -> PlanRequest:
     if start != end:
         raise BadRequest("Invalid request: an incremental scan needs start-snapshot-id and end-snapshot-id")
     if start and "snapshot-id" in request:
-        raise BadRequest("Invalid request: it has snapshot-id, and start-snapshot-id and end-snapshot-id")
+        raise BadRequest(
+            "Invalid request: snapshot-id can't be sent together with start-snapshot-id and end-snapshot-id"
+        )
     if request.get("min-rows-requested", 0) < 0:
         raise BadRequest("Invalid request.min-rows-requested: it must not be negative")
     if max(len(request.get("select", [])), len(request.get("stats-fields", []))) > MAX_FIELDS:
-        raise BadRequest(f"Invalid request: select and stats-fields may have {MAX_FIELDS:,} columns each")
+        raise BadRequest(f"Invalid request: select and stats-fields may have at most {MAX_FIELDS:,} columns each")
     return request
 
 

@@ -39,7 +39,8 @@ async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
             return stored
     raise InternalError(
         f"the table {table} cannot be maintained: {MAX_TASKS_WITHOUT_ROWS} maintenance tasks of it, a fixed limit, are "
-        "done since the last one with a row in system.maintenance, and no further one is made"
+        "done since the last one with a row in system.maintenance, and no further one is made: find out why the "
+        "rows of these are missing"
     )
 
 

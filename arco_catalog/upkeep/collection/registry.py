@@ -93,7 +93,9 @@ async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryStat
         run.check_may_continue()
         listing = await next_list(state, listing, listing.before_sequence)
     if listing is None:
-        raise CommitStateUnknown(f"no commit is left that lists the registry commit with the number {sequence}")
+        raise CommitStateUnknown(
+            f"the registry commit with the number {sequence} can't be found: all commits that list it are gone"
+        )
     return await past_head(state, listing.listed_from(sequence)[0])
 
 

@@ -78,7 +78,12 @@ class Places:
             for location in locations:
                 holder = await carry_out(session.state, index, _holder(index, location, tombstone))
                 if holder is not None:
-                    _LOG.warning("%s overlaps what %s of catalog %s holds or held", location.uri, holder, each.name)
+                    _LOG.warning(
+                        "no files are deleted at %s, which overlaps a location that %s of catalog %s holds or held",
+                        location.uri,
+                        holder,
+                        each.name,
+                    )
                     # If the catalog hands the table over, the caller is its own worker. Other callers learn no names.
                     named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
                     raise LocationHeld(

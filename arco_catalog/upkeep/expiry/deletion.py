@@ -145,7 +145,8 @@ class FileDeletion:
         except _TooMany:
             if parts >= MAX_PARTS:
                 raise TaskFailed(
-                    f"the expired snapshots name more files than {MAX_PARTS:,} parts of {MAX_NAMES:,}: they are kept"
+                    f"the expired snapshots name more files than {MAX_PARTS:,} parts of {MAX_NAMES:,} can hold, so the "
+                    "remaining ones are not deleted"
                 ) from None
             await self._save(replace(self.progress, part=0, parts=parts * 4))
             return
