@@ -108,8 +108,8 @@ def _shapes(checkpoint: Checkpoint) -> Mapping[int, Shape[JsonObject]]:
 
 
 def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-    """Returns `metadata` itself if it is that of a table in a supported format version. Raises `BadRequest`
-    otherwise, and what `checkpoint` raises."""
+    """Returns `metadata` itself if it is that of a table on which this catalog can commit, in a supported format
+    version. Raises `BadRequest` otherwise, and what `checkpoint` raises."""
     document = check(OBJECT, metadata, "metadata")
     version = check(record(JsonObject, {"format-version": INT}), document, "metadata")["format-version"]
     shape = _shapes(checkpoint).get(version) if isinstance(version, int) else None

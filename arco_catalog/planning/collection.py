@@ -138,7 +138,8 @@ def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
 
 
 def is_outlived(decided_ms: int, now_ms: int, oldest_slot_ms: int | None, retention: Retention) -> bool:
-    """Whether no marker can refer to a decision, because it is older than every stored slot and than
-    `Retention.decisions_ms` (docs/design/collection.md#rule-7). `oldest_slot_ms` is None if there is no slot."""
+    """Whether no marker can refer to a decision, because it is older than every stored slot by the margin for clocks,
+    and older than `Retention.decisions_ms` (docs/design/collection.md#rule-7). `oldest_slot_ms` is None if there is no
+    slot."""
     outlived = oldest_slot_ms is None or retention.with_margin(decided_ms) < oldest_slot_ms
     return outlived and is_older(decided_ms, now_ms, retention.decisions_ms)

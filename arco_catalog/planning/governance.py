@@ -65,8 +65,8 @@ def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool)
 
 
 def _check_name(name: str, subject: str, *, columns: bool) -> None:
-    """Raises `BadRequest` for an unknown name in a governance document, and for a tag of a column if the entity has
-    none (without `columns`)."""
+    """Raises `BadRequest` for an unknown name in a governance document, for an invalid name of a tag, and for a tag of
+    a column if the entity has none (without `columns`)."""
     if name in _SINGLE:
         return
     if name.startswith(_TAG):

@@ -159,7 +159,8 @@ class _Search:
         return graph
 
     def _around(self, frontier: Sequence[GraphNode], distance: int) -> Steps[list[GraphNode]]:
-        """Adds the edges from and to the nodes of the frontier, and returns the new nodes."""
+        """Adds the edges from events that name nodes of the frontier, in the directions of the query, and returns the
+        new nodes, without hidden ones."""
         nodes = self._graph.nodes
         before = len(nodes)
         tables = Tables(

@@ -238,7 +238,7 @@ class Compaction:
 
     async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
         """Writes the rows of one batch of commits to every table that is made of metadata files and has a watermark
-        before that batch."""
+        before that batch. Older rows of the same entities lose the mark `current`."""
         behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
         rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
         versions = [version_of(row) for row in rows]
@@ -267,7 +267,7 @@ class Compaction:
             self.progress(self.stats)
 
     async def _add_tasks(self) -> None:
-        """Adds the newest versions of tasks to `system.tasks`, unless they are there."""
+        """Writes rows for the tasks that have ended, by their last versions, unless the table `tasks` has them."""
         table = self.system.open(tables.TASKS)
         paths = self.session.state.paths
         newest: dict[str, int] = {}

@@ -52,8 +52,8 @@ class SparkProcedures:
         self._calls = 0
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
-        """Calls a procedure for a table, and returns its result. If the caller is cancelled, cancels the jobs on
-        Spark."""
+        """Calls a procedure for a table, and returns its result. If the caller is cancelled, cancels the jobs on Spark.
+        Raises `ProcedureFailed`."""
         self._calls += 1
         context, tag = self._spark.sparkContext, f"arco-maintain-{self._calls}"
         statement = call.statement(self._catalog, table)

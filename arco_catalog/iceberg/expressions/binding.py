@@ -142,8 +142,9 @@ def predicates_in(bound: BoundFilter) -> Iterator[BoundPredicate]:
 def folded(
     bound: BoundFilter, leaf: Callable[[BoundPredicate], T | bool], joined: Callable[[list[T], bool], T]
 ) -> T | bool:
-    """Returns one result for a filter: `leaf` gives that of a predicate, `joined` that of several parts, of which all
-    must match if its second argument is true, else one. Parts whose result is a boolean are not passed on."""
+    """Returns one result for a filter: `leaf` gives that of a predicate, `joined` that of two or more parts, of which
+    all must match if its second argument is true, else one. A part whose result is a boolean decides the result or is
+    left out; a part that is left alone is the result."""
     if isinstance(bound, Constant):
         return bound.value
     if isinstance(bound, BoundPredicate):

@@ -110,7 +110,7 @@ class _Parser:
         return self._predicate(_operation(kind), value)
 
     def _predicate(self, operation: Operation, value: JsonObject) -> Predicate:
-        """Reads a predicate, in the form with `term` or in the one with operands."""
+        """Reads a predicate, in the form with `term` or in the one with operands. Fails for any other form."""
         older = _TERM in value
         read = self._old_term if older else self._operand
         if operation in UNARY:

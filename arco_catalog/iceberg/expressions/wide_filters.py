@@ -25,8 +25,9 @@ _BY_COLUMN = Mapping[int, tuple[BoundPredicate, Iterable[Value]]]
 
 
 def weakened(bound: BoundFilter) -> BoundFilter:
-    """Returns the filter itself if it has few enough predicates. Otherwise one that is met by all rows that meet it:
-    of alternatives, those values of a column of which each has one; of parts that must all match, the first."""
+    """Returns the filter itself if it has few enough predicates. Otherwise one that is met by all rows that meet it: of
+    alternatives, those values of a column of which each has one; of parts that must all match, the first ones, with
+    `MAX_TESTED` predicates at most; else `TRUE`."""
     if _count(bound) <= MAX_TESTED:
         return bound
     if isinstance(bound, Disjunction):

@@ -122,8 +122,9 @@ def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
 
 
 async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: int) -> Sequence[int]:
-    """Deletes the markers of one batch that are old enough; unfinished ones are closed and fenced first. Returns a time
-    for each marker that is kept: that of slot 0, or of another slot if slot 0 is missing or can't be read."""
+    """Deletes the markers of one batch that are old enough; unfinished ones are closed and fenced first. A dry run
+    counts them. Returns a time for each marker that is kept: that of slot 0, or of another slot if slot 0 is missing or
+    can't be read."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     read = await run.each(due, lambda each: run.unless_unreadable(each[0], _read(run, *each)))
     gone: list[Marker] = []

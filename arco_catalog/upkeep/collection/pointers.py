@@ -54,8 +54,8 @@ async def _delete_metadata_of_view(run: Run, key: str) -> bool:
 
 
 async def _own_files(run: Run, pointer: Pointer) -> AsyncGenerator[MetadataFile, None]:
-    """Yields the metadata files that an entity itself wrote, the newest first: from the current file back. Ends before
-    a file without a receipt of the entity, and before the file from which it was registered."""
+    """Yields the metadata files that an entity itself wrote, the newest first: from the current file back, `MAX_FILES`
+    at most. Ends before a file without a receipt of the entity, and before the file from which it was registered."""
     file: MetadataFile | None = pointer.metadata
     for _ in range(MAX_FILES):
         if file is None or file.location == pointer.registered_from:

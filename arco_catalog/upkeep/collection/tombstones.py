@@ -68,7 +68,8 @@ async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
 
 
 async def _expire(run: Run, gone: Sequence[Tombstone]) -> None:
-    """Removes these tombstones from the registry, in one commit."""
+    """Removes these tombstones from the registry in one commit, except those that have changed since or whose purge has
+    begun."""
 
     def edit(head: RegistryState) -> Steps[Edits | None]:
         edits: dict[str, JsonObject | None] = {}

@@ -55,7 +55,9 @@ class DelegatedPurgeExecutor:
         """Does nothing when a task has failed: the next submission continues it from the checkpoint."""
 
     async def _purge(self, execution: Execution) -> TaskResult:
-        """Deletes the files of a table below its locations, phase after phase. Returns the result."""
+        """Deletes the files of a table below its locations, phase after phase, and returns the result. Before, and
+        whenever the lease is renewed, checks that no catalog of the deployment has these locations. Raises as
+        `_locations`, and `TaskFailed` for files that have no key."""
         progress = Progress.parse(execution.checkpoint)
         locations = await self._locations(execution, progress)
         await self._check(execution.session(), locations)

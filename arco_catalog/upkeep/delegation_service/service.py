@@ -187,8 +187,8 @@ class DelegationService:
         return has_passed(hint.now_ms - hint.not_before_ms, self._policies.lease_ms)
 
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
-        """Executes attempts of a task to its end, with the stores that `mounts` open for it, and closes these
-        stores."""
+        """Executes attempts of a task until it has ended, `POLL_SECONDS` apart, with the stores that `mounts` open for
+        it. Reports the start and the end to the observer, and closes these stores."""
         start_ms = self._state.runtime.now_ms()
         end: TaskEnd = "stopped"
         self._observer.started()

@@ -159,7 +159,8 @@ class FileDeletion:
 
     async def _keep_live(self, look: _Look, found: _Files) -> None:
         """Takes the files out of `found` that a manifest of the table, or of snapshots that were removed not long ago,
-        names. Raises `TaskFailed` if a manifest of the table is missing: it might name them."""
+        names. A missing manifest of the table might name them: raises `StoreUnavailable` if the table has changed
+        meanwhile, else `TaskFailed`."""
 
         async def keep_young(manifest: str, gone: list[str] | None = None) -> None:
             async with aclosing(entries_of(self._execution, manifest, gone, live_only=True)) as blocks:
@@ -185,8 +186,9 @@ class FileDeletion:
         return self._last
 
     async def _read(self, metadata: tuple[str, ...]) -> _Look:
-        """Reads what the table names now, and what the records of expiries name. Raises `StoreUnavailable` if the
-        table's metadata file is replaced meanwhile."""
+        """Reads what the table names now, and what the records of expiries name, and returns the manifests, manifest
+        lists and statistics files that expired snapshots alone need. Raises `StoreUnavailable` if the table changes
+        meanwhile, and `TaskFailed` if one of its manifests is missing."""
         reached = await named_by(self._execution, metadata)
         if reached.gone or not metadata:
             raise StoreUnavailable("the table's metadata file was replaced while it was read: another attempt follows")

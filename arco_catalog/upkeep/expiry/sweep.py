@@ -32,8 +32,9 @@ class SweepExecutor:
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Reads the tables in the order of their names, from the checkpoint on, and returns the counts. Tables and
-        policies that can't be read are named in the result. Raises `TaskFailed`, `LeaseLost`, and `StoreError`."""
+        """Makes tasks for the tables of which something has expired, in the order of their names, from the checkpoint
+        on, and returns the counts. Tables and policies that can't be read are named in the result. Raises `TaskFailed`,
+        `LeaseLost`, and `StoreError`."""
         await execution.start()
         session = execution.session()
         index = (await session.state.head()).index
@@ -61,8 +62,9 @@ def _period(task: Task) -> str:
 
 
 async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, period: str) -> None:
-    """Makes the task of a table if something of it has expired by the policy, and counts the table in the checkpoint. A
-    table or policy that can't be read counts as a failure, and the checkpoint names it."""
+    """Makes the task of a table if something of it has expired by the policy, and counts the table in the checkpoint;
+    one without a policy is not counted. A table or policy that can't be read counts as a failure, and the checkpoint
+    names it."""
     session, checkpoint = execution.session(), execution.checkpoint
     try:
         policy = await policies.of(table.namespace, table.name)
@@ -95,8 +97,8 @@ class Sweeps:
         """The period whose task this process has made, or has seen."""
 
     async def submit_due(self, session: Session) -> None:
-        """Makes the task of today's sweep, unless it exists, this process did this within `LOOK_AGAIN_MS`, or no
-        policy requires it. Raises `StoreError`, and `CatalogError`."""
+        """Makes the task of today's sweep, unless it exists, this process looked less than `LOOK_AGAIN_MS` ago, the
+        catalog is a copy, or no policy requires it. Raises `StoreError`, and `CatalogError`."""
         now_ms = self._runtime.boot_ms()
         if self._look_ms is not None and now_ms < self._look_ms:
             return

@@ -166,7 +166,7 @@ class _Purge:
     async def _prepare(self, tombstone: Tombstone) -> None:
         """Marks the table's pointer as dropped, so that no commit can move it, and writes the missing receipts of its
         commits while it takes the inventory (docs/design/purge.md#rule-3). Raises `NotYet` while the drop can be
-        undone, and `TaskFailed`."""
+        undone, and `TaskFailed` if the pointer is gone, and as `take_inventory`."""
         execution = self._execution
         if tombstone.purge_after_ms > execution.taken_ms:
             raise NotYet(tombstone.purge_after_ms, "the time to undo the drop has not passed")

@@ -48,7 +48,8 @@ class Removal:
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
-        """Deletes the ones of the files that are the table's own and were not deleted before, and counts the others."""
+        """Deletes the files that are the table's own, have a key in this catalog, and were not deleted before. Counts
+        in the progress these, the ones outside of the table's locations, and the ones without a key."""
         for batch in batches(files, AT_ONCE):
             own: dict[Location, int] = {}
             outside, unaddressable = 0, list[str]()

@@ -140,7 +140,8 @@ class _Round:
         return None
 
     async def _read_one(self, other: OtherTable) -> None:
-        """Reads the files of another table. Raises `_FileInside` if one is in the purged table's locations."""
+        """Reads the files of another table, and saves in the checkpoint that it was read. Raises `_FileInside` if a
+        file is in the purged table's locations."""
         record = partial(self._record, other.entity)
         continuation = Continuation(self._partial.get(other.entity), record, self._execution.runtime)
         known = self._known.incomplete(other.entity)

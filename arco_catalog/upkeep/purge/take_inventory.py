@@ -163,8 +163,9 @@ class InventoryWalk:
             self._newer = self._newer if names is None else names.reached
 
     async def _walk_log(self) -> None:
-        """Reads the metadata files that were current, from newer to older, from the position on. Unless the walk is
-        `dry`, writes their missing receipts."""
+        """Adds the metadata files that were current, and the files that they name, from newer to older, from the
+        position on, and saves the position when it is due. Unless the walk is `dry`, writes missing receipts of these
+        files."""
         while (following := self._position.next) is not None:
             files: list[MetadataFile] = []
             file: MetadataFile | None = following

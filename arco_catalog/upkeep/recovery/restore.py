@@ -117,8 +117,9 @@ async def _restore_pointers(
     session: Session, registry: RegistryState, choices: Choices, *, dry: bool
 ) -> Sequence[JsonObject]:
     """Examines all pointers, restores the lost ones and those of the choices, as far as receipts show or a choice names
-    the metadata file, and returns a report for each of these, restored or not. With `dry`, stores nothing. Raises
-    `BadRequest` for a choice that names no entity, or a readable pointer without --replace."""
+    the metadata file, and returns a report for each of these, restored or not. First aborts the undecided transactions
+    on these entities. With `dry`, stores nothing. Raises `BadRequest` for a choice that names no entity, or a readable
+    pointer without --replace."""
     lost: dict[str, tuple[LostPointer, str, Found | None]] = {}
     async for batch in _in_batches(session, registry):
         for each, (state, found) in zip(batch, await gather(*(_pointer(session, each) for each in batch)), strict=True):
