@@ -115,7 +115,8 @@ def _resourced_order(order: SortOrder, fresh_ids: dict[int, int]) -> SortOrder:
 
 
 def _kept_properties(request: CreateTable, now_ms: int) -> dict[str, str]:
-    """Returns the properties of a new table: the requested ones, without reserved ones, and defaults."""
+    """Returns the properties of a new table: the requested ones, without reserved ones, defaults, and for a staged
+    table the time of creation."""
     kept = {name: value for name, value in request.properties.items() if name not in props.RESERVED_AT_CREATE}
     staged = {}
     if request.stage:

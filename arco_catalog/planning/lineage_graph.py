@@ -198,8 +198,8 @@ class _Search:
         upstream: bool,
     ) -> Steps[None]:
         """Adds the edges of an event between the dataset `here`, which has the node with this key, and the `others`,
-        until the graph has `MAX_EDGES` edges or the search has met `MAX_PAIRS` pairs; then notes that a limit was
-        reached."""
+        which were read with `upstream`, else written. Stops, and notes that a limit was reached, once the graph has
+        `MAX_EDGES` edges or the search has met `MAX_PAIRS` pairs."""
         for other in others:
             self._pairs_left -= 1
             if len(self._graph.edges) >= MAX_EDGES or self._pairs_left < 0:

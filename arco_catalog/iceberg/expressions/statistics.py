@@ -151,7 +151,7 @@ def _transformed(decode: Decoder, apply: Transform) -> Decoder:
 
 
 def _lower_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
-    """Returns a test of the lower bound of a column."""
+    """Returns a test of the lower bound of a column, which a file without that bound passes."""
 
     def in_range(statistics: FileStatistics) -> bool:
         bounds = statistics.lower_bounds
@@ -162,7 +162,7 @@ def _lower_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTes
 
 
 def _upper_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
-    """Returns a test of the upper bound of a column."""
+    """Returns a test of the upper bound of a column, which a file without that bound passes."""
 
     def in_range(statistics: FileStatistics) -> bool:
         bounds = statistics.upper_bounds

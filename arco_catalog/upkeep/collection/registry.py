@@ -174,7 +174,8 @@ async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
-    """Collects properties of namespaces that none of these HEADs names."""
+    """Deletes the properties of namespaces that are as old as `_collect_unnamed` requires and that none of these HEADs
+    names."""
     values = Names()
     for head in heads:
         async with aclosing(entries_in(run.session.state, head.index, "namespace\n")) as entries:

@@ -162,8 +162,8 @@ async def _records_of_task(execution: Execution, table: LiveTable) -> Sequence[E
 
 
 async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
-    """Deletes the files that only expired snapshots need, and returns the counts; none if another table may use files
-    of this one."""
+    """Deletes the files that only expired snapshots need, and returns the counts. Deletes none, and returns the reason,
+    if the table was dropped or another one may use files of it."""
     checkpoint = execution.checkpoint
     removed = f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots"
     if table is None:
