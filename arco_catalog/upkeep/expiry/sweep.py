@@ -97,7 +97,7 @@ class Sweeps:
         """The period whose task this process has made, or has seen."""
 
     async def submit_due(self, session: Session) -> None:
-        """Makes the task of today's sweep, unless it exists, this process looked less than `LOOK_AGAIN_MS` ago, the
+        """Makes the task of today's sweep, unless it exists, this process searched less than `LOOK_AGAIN_MS` ago, the
         catalog is a copy, or no policy requires it. Raises `StoreError`, and `CatalogError`."""
         now_ms = self._runtime.boot_ms()
         if self._look_ms is not None and now_ms < self._look_ms:
