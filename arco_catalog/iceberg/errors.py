@@ -199,8 +199,8 @@ class NotAuthorized(CatalogError):
 
 
 class TooManyRequests(CatalogError):
-    """More requests of one kind are under way than are allowed. Nothing was done; the client may try again after
-    `retry_after` seconds."""
+    """More requests of one kind are under way, or came within a second, than are allowed. Nothing was done; the client
+    may try again after `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)

@@ -120,7 +120,8 @@ class AddSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SetSnapshotRef:
-    """The update of a commit that creates or moves a branch or tag of a table."""
+    """The update of a commit that creates a branch or tag of a table, or changes the snapshot or the retention of
+    one."""
 
     name: str
     ref: SnapshotRef

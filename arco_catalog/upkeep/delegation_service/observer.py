@@ -20,7 +20,7 @@ class TaskObserver(Protocol):
 
 
 class NoObserver:
-    """Ignores all of them."""
+    """Ignores the beginning and the end of each execution."""
 
     def started(self) -> None:
         """Does nothing."""

@@ -28,7 +28,8 @@ Catalogs = Callable[[], Awaitable[Sequence[DeployedCatalog]]]
 
 
 class LocationHeld(Exception):
-    """A table in a catalog of the deployment has, or had, a location that overlaps one of the delegated table."""
+    """A table in a catalog of the deployment has, or had, a location that overlaps one of the delegated table, or the
+    store of these catalogs does."""
 
 
 @dataclass(frozen=True, slots=True)
