@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.protocol.catalog import Settings
 from storage_backends.local.store import LocalStore
 from tools.support.catalog_fixture import CatalogFixture
 from tools.support.request_bodies import set_property
@@ -18,7 +19,7 @@ async def test_a_commit_that_was_never_made_to_last_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keyed: bool
 ) -> None:
     store = LocalStore(tmp_path)
-    fixture = CatalogFixture(store, url=f"file://{tmp_path}")
+    fixture = CatalogFixture(store, settings=Settings("wh", request_ms=2_000), url=f"file://{tmp_path}")
     await fixture.namespace("db")
     await fixture.table("t")
     fsync = os.fsync

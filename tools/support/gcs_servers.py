@@ -49,7 +49,8 @@ def fake_gcs_server() -> Iterator[GcsServer]:
 
     def command(port: int, folder: Path) -> list[str | Path]:
         flags: Mapping[str, str] = {
-            "backend": "memory",
+            "backend": "filesystem",
+            "filesystem-root": str(folder / "objects"),
             "scheme": "http",
             "host": "127.0.0.1",
             "port": str(port),
