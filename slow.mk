@@ -2,7 +2,7 @@
 
 ##@ Slow tests of one thing
 
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-opa test-compose test-scans test-expiry test-kafka-connect test-prove
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-opa test-compose test-scans test-expiry test-kafka-connect test-prove test-cuts
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m slow $(TESTED)
@@ -23,8 +23,9 @@ test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, plan
 test-expiry: TESTED = -s tests/engines/expiry ## 1,000 expiries of drawn tables, by the worker and by Iceberg's ExpireSnapshots in Java (ARCO_EXPIRY_TABLES=1000)
 test-kafka-connect: TESTED = tests/engines/kafka_connect ## Iceberg's sink for Kafka Connect: each row of a topic is there once, though workers are killed and other writers append
 test-prove: TESTED = -s tests/prove ## `arco prove` at each shape of this catalog for ten minutes, at other catalogs, and at one that lies
+test-cuts: TESTED = -s tests/simulation/test_cutting.py tests/serve/test_cuts.py tests/engines/test_spark_cut.py ## Consistent cuts: 1,000,000 simulated reads (ARCO_CUT_SIM_READS), 20,000 answers over HTTP (ARCO_CUT_READS), 100 cuts by Spark beside transactions
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
-test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans test-expiry: $(JARS)
+test-cuts test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans test-expiry: $(JARS)
 test-sparks: $(OLDER_SPARKS) $(OLDEST_ICEBERG) $(RETRYING) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)

@@ -89,6 +89,7 @@ class Judge:
         meant = {tuple(meaning[place] for place in places) for meaning in self.meanings[since - 1 :]}
         assert found in meant, f"a cut of {names} that was never true: {found}"
         self.got["cuts"] += 1
+        self.got["reads"] += len(names)
         self.got["of changes"] += len(meant) > 1
 
 

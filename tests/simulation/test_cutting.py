@@ -2,7 +2,9 @@
 break this are found (docs/design/resolve.md#rule-5)."""
 
 import logging
+import os
 from collections.abc import Sequence
+from itertools import count as numbers
 
 import pytest
 
@@ -15,6 +17,8 @@ from tests.simulation.rule_mutations import Mutation
 from tests.simulation.thoroughness import TIMES, count
 
 SECONDS = 120.0 * TIMES
+READS = int(os.environ.get("ARCO_CUT_SIM_READS", "1000000"))
+"""Reads of a table in a cut that was accepted, of all scenarios together."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +38,17 @@ def test_a_cut_is_of_one_instant(scenario: Scenario) -> None:
 def test_a_cut_is_of_one_instant_under_several_faults(scenario: Scenario) -> None:
     calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process != "setup"}
     assert explore(scenario, range(1), [*random_plans(2026, count(200), calls)], seconds=SECONDS).complete
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", cutting.SCENARIOS, ids=name_of)
+def test_a_million_reads_show_nothing_of_two_instants(scenario: Scenario) -> None:
+    cutting.COUNTED.clear()
+    for first in numbers(200, 100):
+        assert explore(scenario, range(first, first + 100), seconds=SECONDS).complete
+        if cutting.COUNTED["reads"] >= READS / len(cutting.SCENARIOS):
+            break
+    print(f"{name_of(scenario)}: {dict(cutting.COUNTED)}")
 
 
 CASES: Sequence[tuple[Mutation, Scenario]] = [
