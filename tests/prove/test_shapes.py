@@ -88,7 +88,7 @@ def on_gcs(folder: Path) -> Iterator[Shape]:
 
 @contextmanager
 def on_azure(folder: Path) -> Iterator[Shape]:
-    with azurite() as store:
+    with azurite(on_disk=True) as store:
         store.make_container("prove")
         with two_servers(folder, "az://prove/catalog", dict(store.environment)) as shape:
             yield shape

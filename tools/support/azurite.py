@@ -53,14 +53,16 @@ class AzuriteServer:
 
 
 @contextmanager
-def azurite() -> Iterator[AzuriteServer]:
-    """An Azurite that keeps everything in memory. Raises `LookupError` if it is not installed."""
+def azurite(*, on_disk: bool = False) -> Iterator[AzuriteServer]:
+    """An Azurite that keeps everything in memory, or on disk: in memory it collects garbage after ten minutes, and
+    answers nothing while it does. Raises `LookupError` if it is not installed."""
     if not PROGRAM.exists():
         raise LookupError(".tools/azurite is not installed: run 'make .tools/azurite', which needs node and npm")
 
     def command(port: int, folder: Path) -> list[str | Path]:
         options = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--silent", "--skipApiVersionCheck"]
-        return ["node", PROGRAM, *options, "--inMemoryPersistence", "--disableTelemetry"]
+        kept = ["--location", folder] if on_disk else ["--inMemoryPersistence"]
+        return ["node", PROGRAM, *options, *kept, "--disableTelemetry"]
 
     with listening(command) as url:
         yield AzuriteServer(f"{url}/{DEVELOPMENT_ACCOUNT}")
