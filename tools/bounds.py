@@ -13,7 +13,7 @@ from arco_catalog.iceberg import commit, json, json_slices, manifests, scan_requ
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
-from arco_catalog.operations.scans import delete_memory, manifest_source, plan_turns, ranges, tokens
+from arco_catalog.operations.scans import delete_memory, listed_manifests, manifest_source, plan_turns, ranges, tokens
 from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol import append_rebaser, manifest_reader
 from arco_catalog.protocol.catalog import Settings
@@ -167,9 +167,9 @@ FORMATS: Sequence[Format] = (
     Format(
         "Manifest list of a scan",
         "writers",
-        f"{size_of(manifest_source.MAX_LIST_BYTES)}, {size_of(manifest_source.MAX_UNPACKED)} unpacked; an entry "
-        f"{size_of(manifest_source.MAX_ENTRY_BYTES)}",
-        f"{manifest_source.MAX_LISTED:,} manifests, {manifest_source.MAX_SUMMARIES:,} summaries of partition fields, "
+        f"{size_of(listed_manifests.MAX_LIST_BYTES)}, {size_of(listed_manifests.MAX_UNPACKED)} unpacked; an entry "
+        f"{size_of(listed_manifests.MAX_ENTRY_BYTES)}",
+        f"{listed_manifests.MAX_LISTED:,} manifests, {listed_manifests.MAX_SUMMARIES:,} summaries of partition fields, "
         f"{manifests.MAX_SUMMARIES:,} in an entry",
         f"{avro_schema.MAX_NESTING} types",
         REQUEST,

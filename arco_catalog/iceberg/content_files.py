@@ -103,3 +103,15 @@ class ContentFile(NamedTuple):
     def is_deletion_vector(self) -> bool:
         """Whether the file is a deletion vector: a blob in a Puffin file."""
         return self.format == "puffin"
+
+
+class FileBatch(NamedTuple):
+    """Files of one manifest, in their order, and about how many bytes of memory they take together."""
+
+    files: Sequence[ContentFile]
+    memory: int
+
+    @classmethod
+    def of(cls, files: Sequence[ContentFile]) -> "FileBatch":
+        """Returns these files, counted."""
+        return cls(files, sum(file.memory for file in files))

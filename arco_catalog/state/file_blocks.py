@@ -10,7 +10,14 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from arco_catalog.iceberg.content_files import ContentFile, EntryStatus, FileContent, FileStatistics, Partition
+from arco_catalog.iceberg.content_files import (
+    ContentFile,
+    EntryStatus,
+    FileBatch,
+    FileContent,
+    FileStatistics,
+    Partition,
+)
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.iceberg.scan_json import file_json
 from arco_catalog.state.manifest_entries import EntrySelection
@@ -33,6 +40,10 @@ _MARSHAL: Final = 2
 """The version of the format of `marshal` that is read fastest. No bytes leave the process."""
 _CONTENTS: Final = tuple(FileContent)
 _STATUSES: Final = tuple(EntryStatus)
+_CONTENT, _PARTITION, _STATISTICS, _STATUS, _COLUMN_SIZES = map(
+    ContentFile._fields.index, ("content", "partition", "statistics", "status", "column_sizes")
+)
+_NO_FILES: Final = FileBatch((), 0)
 
 
 class FileBlock:
@@ -57,12 +68,12 @@ class FileBlock:
         self.is_last = is_last
         self._partitions: list[Partition] = []
         numbers: dict[str, int] = {}  # by text: -0.0 equals 0.0, and is another value
-        heads: list[tuple[int, int, int]] = []
+        heads: list[tuple[int, int, int, int]] = []
         for file in files:
             number = numbers.setdefault(repr(file.partition), len(numbers))
             if number == len(self._partitions):
                 self._partitions.append(file.partition)
-            heads.append((number, file.position, int(file.status)))
+            heads.append((number, file.position, int(file.status), file.memory))
         self._heads = _encoded(heads)
         self._statistics = _encoded([(*file.statistics, file.column_sizes) for file in files])
         rows = [_row(file, partition_types) for file in files]
@@ -76,64 +87,54 @@ class FileBlock:
         """Whether the files have the statistics of these columns, of all if that is None."""
         return self.columns is None or (columns is not None and columns <= self.columns)
 
-    def select(self, selection: EntrySelection) -> Sequence[ContentFile]:
+    def select(self, selection: EntrySelection) -> FileBatch:
         """Returns the files that are selected, as they were packed, with their JSON."""
         matches = [selection.may_match(partition) for partition in self._partitions]
         if not any(matches):
-            return []
+            return _NO_FILES
         first, end, added_only = selection.first, selection.end, selection.added_only
         selected = [  # by `selection.has`, whose calls would take a tenth of the time again
-            (place, number)
-            for place, (number, position, status) in enumerate(_decoded(self._heads))
+            (place, number, memory)
+            for place, (number, position, status, memory) in enumerate(_decoded(self._heads))
             if matches[number]
             and position >= first
             and (end is None or position < end)
             and (not added_only or status == EntryStatus.ADDED)
         ]
         if not selected:
-            return []
+            return _NO_FILES
         may_match = selection.statistics_may_match
         statistics = _decoded(self._statistics)
         found: list[ContentFile] = []
-        block, rows = -1, ()
-        for place, number in selected:
+        used, block, rows = 0, -1, ()
+        for place, number, memory in selected:
             *counts, sizes = statistics[place]
             of_file = FileStatistics(*counts)
             if may_match(of_file):
                 if place // ROWS != block:
                     block = place // ROWS
                     rows = _decoded(self._rows[block])
-                found.append(_file(rows[place % ROWS], self._partitions[number], of_file, sizes))
-        return found
+                file = _file(rows[place % ROWS], self._partitions[number], of_file, sizes)
+                found.append(file)
+                used += memory + len(file.written or b"")
+        return FileBatch(found, used)
 
 
-def _row(file: ContentFile, partition_types: Sequence[str]) -> tuple[object, ...]:
-    """Returns the fields of a file that only an answer needs, as `marshal` takes them, and the JSON of the file."""
-    content, path, form, spec_id, _, _, size, number, file_number, status, snapshot_id, position, _, *others = file
-    others[-1] = dumps(file_json(file, partition_types))
-    head = int(content), path, form, spec_id, size, number, file_number, int(status), snapshot_id, position
-    return *head, *others
+def _row(file: ContentFile, partition_types: Sequence[str]) -> list[object]:
+    """Returns the fields of a file as `marshal` takes them, without those that are packed apart, and with its JSON."""
+    written = dumps(file_json(file, partition_types))
+    packed = file._replace(partition=(), statistics=FileStatistics(0), column_sizes=None, written=written)
+    row: list[object] = [*packed]
+    row[_CONTENT], row[_STATUS] = int(file.content), int(file.status)
+    row[_PARTITION] = row[_STATISTICS] = None
+    return row
 
 
-def _file(row: Sequence[Any], partition: Partition, statistics: FileStatistics, sizes: Any) -> ContentFile:
-    """Unpacks a file from a row."""
-    content, path, form, spec_id, size, number, file_number, status, snapshot_id, position, *others = row
-    return ContentFile(
-        _CONTENTS[content],
-        path,
-        form,
-        spec_id,
-        partition,
-        statistics,
-        size,
-        number,
-        file_number,
-        _STATUSES[status],
-        snapshot_id,
-        position,
-        sizes,
-        *others,
-    )
+def _file(row: list[Any], partition: Partition, statistics: FileStatistics, sizes: Any) -> ContentFile:
+    """Unpacks a file from a row, which is used up."""
+    row[_CONTENT], row[_STATUS] = _CONTENTS[row[_CONTENT]], _STATUSES[row[_STATUS]]
+    row[_PARTITION], row[_STATISTICS], row[_COLUMN_SIZES] = partition, statistics, sizes
+    return ContentFile._make(row)
 
 
 def _encoded(values: list[Any]) -> bytes:

@@ -5,21 +5,20 @@ and then the statistics of the columns that the reader needs. Anyone who may com
 what an entry states is checked before it is used.
 """
 
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Final, NamedTuple, TypedDict, cast
+from typing import Final, NamedTuple, cast
 
 from arco_catalog.iceberg.content_files import ContentFile, EntryStatus, FileContent, FileStatistics, Partition
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.state.avro import AvroHeader, AvroLimits, Decode, ReadRange, decode_blocks
-from arco_catalog.state.avro_decoder import fields_reader, reader_of
+from arco_catalog.state.avro_decoder import fields_reader
 from arco_catalog.state.avro_schema import Unreadable
-from arco_catalog.state.avro_skippers import Patterns, Skippers
-from arco_catalog.state.avro_values import Read, named_fields
-from arco_catalog.state.entry_statistics import bounds_reader, counts_reader
+from arco_catalog.state.avro_skippers import Skippers
+from arco_catalog.state.entry_fields import EntryValues, field_readers, flat_fields
 from arco_catalog.state.partition_values import PartitionReader
 from storage_backends.lazy_dataclass import dataclass
 
@@ -41,19 +40,6 @@ MAX_JUDGED: Final = 4_096
 MAX_JUDGED_BYTES: Final = 1 << 10
 """Bytes of a partition whose judgement is remembered. An entry may have one of two megabytes."""
 
-_NUMBERS: Final = (
-    *("status", "snapshot_id", "sequence_number", "file_sequence_number", "content", "record_count"),
-    *("file_size_in_bytes", "sort_order_id", "first_row_id", "content_offset", "content_size_in_bytes"),
-)
-_COUNTS: Final = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
-_BOUNDS: Final = ("lower_bounds", "upper_bounds")
-_FORMS: Final = {
-    **dict.fromkeys(_NUMBERS, ("int", "long")),
-    **dict.fromkeys(("file_path", "file_format", "referenced_data_file"), ("string",)),
-    "key_metadata": ("bytes",),
-    **dict.fromkeys(("split_offsets", "equality_ids"), ("array of int", "array of long")),
-}
-"""The Avro types that the fields of an entry may have, besides null."""
 _STATUSES: Final = tuple(EntryStatus)
 _CONTENTS: Final = tuple(FileContent)
 
@@ -131,14 +117,14 @@ class _EntryDecoder:
         """The position of the next entry."""
         self._next_row_id = manifest.first_row_id if manifest.content == DATA else None
         self._judged: dict[bytes, _Judgement] = {}
-        fields = _flat_fields(schema)
+        fields = flat_fields(schema)
         names = [name for name, _ in fields]
         at = names.index("partition")
         before, partition, after = fields[:at], fields[at][1], fields[at + 1 :]
         if "status" not in names[:at]:
             raise Unreadable("the entries of the manifest have their status behind the partition")
         skippers = Skippers()
-        readers = _readers(fields, selection.columns, skippers.patterns)
+        readers = field_readers(fields, selection.columns, skippers.patterns)
         self._read_head = fields_reader(before, readers, skippers)
         self._partitions = PartitionReader(partition, selection.spec, selection.partition_types)
         self._skip_partition = skippers.of(partition)
@@ -163,7 +149,7 @@ class _EntryDecoder:
         partition = self._partition_if_read(data, start, end) if self._selection.has(position, status) else None
         rest, end = (self._count_rest if partition is None else self._read_rest)(data, end)
         values.update(rest)
-        entry = cast(_Values, values)
+        entry = cast(EntryValues, values)
         if partition is None:
             self._take_row_id(entry)
             return None, end
@@ -183,7 +169,7 @@ class _EntryDecoder:
                 self._judged[encoded] = judged
         return judged.partition if judged.matches else None
 
-    def _take_row_id(self, values: "_Values") -> int | None:
+    def _take_row_id(self, values: EntryValues) -> int | None:
         """Returns the first row id of the file of an entry: the stated one, else the manifest's next one, which then
         moves on by the rows of the file. None if the manifest has none, or for a deleted entry that states none."""
         if self._next_row_id is None:
@@ -195,7 +181,7 @@ class _EntryDecoder:
         self._next_row_id += _number(values["record_count"])
         return taken
 
-    def _file(self, position: int, partition: Partition, values: "_Values") -> ContentFile:
+    def _file(self, position: int, partition: Partition, values: EntryValues) -> ContentFile:
         """Returns the file of an entry."""
         manifest = self._manifest
         status, content = values["status"], values.get("content") or DATA
@@ -235,39 +221,7 @@ class _EntryDecoder:
         return number if stated is None and (status == EntryStatus.ADDED or number == 0) else stated
 
 
-class _Values(TypedDict, total=False):
-    """The fields of an entry and its file that are decoded, of the types that `_readers` checks. One may be missing
-    or null unless it is in `_REQUIRED`."""
-
-    status: int
-    snapshot_id: int | None
-    sequence_number: int | None
-    file_sequence_number: int | None
-    content: int | None
-    file_path: str
-    file_format: str
-    record_count: int
-    file_size_in_bytes: int
-    column_sizes: Mapping[int, int] | None
-    value_counts: Mapping[int, int] | None
-    null_value_counts: Mapping[int, int] | None
-    nan_value_counts: Mapping[int, int] | None
-    lower_bounds: Mapping[int, bytes] | None
-    upper_bounds: Mapping[int, bytes] | None
-    key_metadata: bytes | None
-    split_offsets: Sequence[int] | None
-    equality_ids: Sequence[int] | None
-    sort_order_id: int | None
-    first_row_id: int | None
-    referenced_data_file: str | None
-    content_offset: int | None
-    content_size_in_bytes: int | None
-
-
-_REQUIRED: Final = frozenset({"status", "partition", "file_path", "file_format", "record_count", "file_size_in_bytes"})
-
-
-def _statistics(values: _Values) -> FileStatistics:
+def _statistics(values: EntryValues) -> FileStatistics:
     """Returns the statistics of an entry."""
     return FileStatistics(
         _number(values["record_count"]),
@@ -298,45 +252,3 @@ def _path(value: str) -> str:
     if not 0 < len(value) <= MAX_PATH_LENGTH:
         raise Unreadable(f"an entry of the manifest has a path of {len(value):,} characters")
     return value
-
-
-def _flat_fields(schema: JsonObject) -> Sequence[tuple[str, JsonValue]]:
-    """Returns the names and types of the fields of an entry, with the fields of its file in place of `data_file`.
-    Raises `Unreadable` if it has no such record, or two fields of one name."""
-    found: list[tuple[str, JsonValue]] = []
-    for name, of in named_fields(schema):
-        if name == "data_file" and isinstance(of, dict) and of.get("type") == "record":
-            found += named_fields(of)
-        else:
-            found.append((name, of))
-    names = [name for name, _ in found]
-    if len(set(names)) != len(names) or not {*names} >= _REQUIRED:
-        raise Unreadable("the entries of the manifest lack a field that each must have, or have one twice")
-    return found
-
-
-def _readers(
-    fields: Sequence[tuple[str, JsonValue]], columns: Collection[int] | None, patterns: Patterns
-) -> Mapping[str, Read]:
-    """Returns the functions that read the fields of an entry, by name. Raises `Unreadable` for one of a wrong type."""
-    found: dict[str, Read] = {}
-    for name, of in fields:
-        if name in _FORMS:
-            found[name] = _checked_reader(name, of)
-        elif name in _COUNTS + _BOUNDS and (columns is None or columns):
-            found[name] = (bounds_reader if name in _BOUNDS else counts_reader)(of, columns, patterns)
-    return found
-
-
-def _checked_reader(name: str, of: JsonValue) -> Read:
-    """Returns the reader of a field. Raises `Unreadable` if the field has another type than Iceberg's."""
-    branches = of if isinstance(of, list) else [of]
-    if {*map(_form, branches)} <= {*_FORMS[name], *(() if name in _REQUIRED else ("null",))}:
-        return reader_of(of)
-    raise Unreadable(f"the field {name} of the manifest's entries has a wrong type")
-
-
-def _form(of: JsonValue) -> str:
-    """Returns the name of a type that is written out; that of an array names its items, too."""
-    name = of if isinstance(of, str) else of.get("type") if isinstance(of, dict) else None
-    return f"array of {_form(of['items'])}" if name == "array" and isinstance(of, dict) else str(name)

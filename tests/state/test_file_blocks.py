@@ -63,8 +63,9 @@ async def test_what_is_selected_of_file_blocks_is_what_a_manifest_has(
     whole = replace(selection, first=0, end=None, added_only=False, may_match=any_of, statistics_may_match=any_of)
     expected = await read_files(body, selection)
     found = block_of(await read_files(body, whole), selection).select(selection)
-    assert repr([each._replace(written=None) for each in found]) == repr(expected)  # -0.0 is not 0.0
-    assert [each.written for each in found] == [dumps(file_json(each, ["double"])) for each in expected]
+    assert repr([each._replace(written=None) for each in found.files]) == repr(expected)  # -0.0 is not 0.0
+    assert found.memory == sum(each.memory for each in found.files)
+    assert [each.written for each in found.files] == [dumps(file_json(each, ["double"])) for each in expected]
 
 
 def any_of(_: object) -> bool:

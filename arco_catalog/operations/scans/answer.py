@@ -46,11 +46,28 @@ class TaskAnswer:
         """Adds the task for a data file, and those of its delete files that the answer does not have yet. Returns False
         without a change if the answer has no room for it. Raises `Unsupported` for a file that no answer has room
         for."""
+        task = b'{"data-file":%b%b,"residual-filter":%b}'
+        if not deletes:
+            task %= self._json(file), b"", self._residual(residual)
+            if not self._has_room(file, len(task) + 1):
+                return False
+            self._tasks.append(task)
+            if residual is True:
+                self.rows += file.statistics.record_count
+            return True
         new = {key: self._json(each) for each in deletes if (key := _key(each)) not in self._places}
         places = dict(zip(new, range(len(self._deletes), len(self._deletes) + len(new)), strict=True))
-        references = self._references(deletes, places) if deletes else b""
-        task = b'{"data-file":%b%b,"residual-filter":%b}' % (self._json(file), references, self._residual(residual))
-        size = len(task) + 1 + sum(len(each) + 1 for each in new.values())
+        task %= self._json(file), self._references(deletes, places), self._residual(residual)
+        if not self._has_room(file, len(task) + 1 + sum(len(each) + 1 for each in new.values())):
+            return False
+        self._places |= places
+        self._deletes += new.values()
+        self._tasks.append(task)
+        return True
+
+    def _has_room(self, file: ContentFile, size: int) -> bool:
+        """Whether the answer has room for `size` bytes of JSON for a data file, which it then counts. Raises
+        `Unsupported` for more than any answer has room for."""
         if size > MAX_FILE_BYTES:
             raise Unsupported(
                 f"The delete files of {file.path[:500]}, or its residual filter, are too long for an answer: compact "
@@ -59,13 +76,7 @@ class TaskAnswer:
             )
         if self._tasks and self.size + size > MAX_BYTES:
             return False
-        if new:
-            self._places |= places
-            self._deletes += new.values()
-        self._tasks.append(task)
         self.size += size
-        if not deletes and residual is True:
-            self.rows += file.statistics.record_count
         return True
 
     def _json(self, file: ContentFile) -> bytes:

@@ -7,19 +7,18 @@ once, and deleted with the stored requests of plans, after which it is made agai
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.manifests import ManifestFile
-from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.partition_keys import PartitionKeys
-from arco_catalog.iceberg.schema import Column
 from arco_catalog.operations.scans.delete_memory import DeletesMemory
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource, reading_memory
+from arco_catalog.operations.scans.scan_deletes import ScanDeletes
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.access import KeyConflict
@@ -61,23 +60,6 @@ STEP_BYTES: Final = 512 << 10
 """Bytes of memory of the delete files that are decoded of a part before they are counted."""
 PIECE_BYTES: Final = 2 << 20
 """Bytes of memory of what is decompressed of a part at a time."""
-
-
-class ScanDeletes(NamedTuple):
-    """The delete manifests of the snapshot that a scan reads, and the ones of them in which the scan's filter may match
-    (`matching`). `specs` are the partition specs of the table, `columns` the columns of all its schemas, by id, and
-    `dropped` those that a later schema does not have.
-    `selection_of` returns how the entries of a manifest are read for the scan, `types_of` the types of the partition
-    values of a spec, and `may_match` whether a delete file may have deletes of rows that match the filter."""
-
-    manifests: Sequence[ManifestFile]
-    matching: Sequence[ManifestFile]
-    specs: Mapping[int, PartitionSpec]
-    columns: Mapping[int, Column]
-    dropped: frozenset[int]
-    selection_of: Callable[[ManifestFile], EntrySelection]
-    types_of: Callable[[int], Sequence[str]]
-    may_match: Callable[[ContentFile], bool]
 
 
 class DeleteFiles:
@@ -259,10 +241,10 @@ class DeleteFiles:
     async def _entries_of(self, manifest: ManifestFile, selection: EntrySelection) -> Sequence[ContentFile]:
         """Returns the selected delete files of one manifest."""
         found = self._new_list()
-        async with aclosing(self._source.entries(manifest, selection)) as blocks:
-            async for files in blocks:
-                await self._memory.add(files)
-                found += files
+        async with aclosing(self._source.entries(manifest, selection)) as read:
+            async for batch in read:
+                await self._memory.add(batch.files)
+                found += batch.files
         return found
 
 

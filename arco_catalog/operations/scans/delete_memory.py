@@ -12,7 +12,8 @@ from typing import Final
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import MAX_COMPARED
 from arco_catalog.iceberg.errors import Unsupported
-from arco_catalog.operations.scans.manifest_source import ADVICE, WAIT_SECONDS
+from arco_catalog.operations.scans.listed_manifests import ADVICE
+from arco_catalog.operations.scans.manifest_source import WAIT_SECONDS
 from arco_catalog.state.memory import Hold, Memory, MemoryOfLoops, limit_for_large
 
 MAX_BYTES: Final = 48 << 20

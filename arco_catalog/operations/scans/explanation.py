@@ -120,11 +120,11 @@ async def _count(
         may_match=of_spec.partition_may_match,
     )
     selected = 0
-    async with aclosing(source.entries(manifest, selection)) as chunks:
-        async for chunk in chunks:
-            selected += len(chunk)
-            files = [each for each in chunk if of_spec.file_may_match(each.statistics)]
-            counts.by_statistics += len(chunk) - len(files)
+    async with aclosing(source.entries(manifest, selection)) as batches:
+        async for batch in batches:
+            selected += len(batch.files)
+            files = [each for each in batch.files if of_spec.file_may_match(each.statistics)]
+            counts.by_statistics += len(batch.files) - len(files)
             counts.read += len(files)
             counts.rows += sum(each.statistics.record_count for each in files)
             counts.size += sum(each.size for each in files)

@@ -4,44 +4,32 @@ Clients that may commit to a table write these files, and clients that may plan 
 (docs/bounds.md): the bytes of a file, its values, and the memory of all plans of a process.
 """
 
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
-from arco_catalog.iceberg.appends import NotRebasable
-from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.content_files import ContentFile, FileBatch
 from arco_catalog.iceberg.errors import BadRequest, Unsupported
-from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, ManifestListParser
+from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.snapshots import Snapshot
+from arco_catalog.operations.scans.listed_manifests import (
+    ADVICE,
+    MAX_LISTED,
+    memory_of,
+    read_list,
+    readable,
+    unlisted,
+)
 from arco_catalog.operations.scans.packing import ManifestKey, Packing, form_of, known_blocks
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.avro import (
-    CHUNK,
-    AvroLimits,
-    Composite,
-    Fields,
-    ReadRange,
-    UnpacksTooLong,
-    Unreadable,
-    parse_blocks,
-)
+from arco_catalog.state.avro import CHUNK, AvroLimits, ReadRange, UnpacksTooLong
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
 from arco_catalog.state.memory import Allocation, Memory, MemoryOfLoops
 from arco_catalog.state.worker_threads import LoopWork, off_loop
-from storage_backends import InvalidKey, StoreDenied
 
-MAX_LIST_BYTES: Final = 8 << 20
-"""Maximum bytes of a manifest list, as stored."""
-MAX_LISTED: Final = 50_000
-"""Maximum manifests of a snapshot."""
-MAX_SUMMARIES: Final = 200_000
-"""Maximum summaries of partition fields in a manifest list."""
-SMALLEST_ENTRY: Final = 64
-"""Bytes of an entry of a manifest, by which the number of entries is estimated where none is stated."""
 AT_ONCE: Final = 8
 """How many manifests, or parts of an index of deletes, one plan reads concurrently."""
 AHEAD_BYTES: Final = 8 << 20
@@ -64,33 +52,6 @@ PACKED_BYTES: Final = 500
 """Bytes that the work of packing or unpacking a file counts as when it is given to a thread."""
 CACHED_BYTES: Final = 512 << 10
 """Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
-COMPRESSION: Final = 16
-"""Bytes of most manifest lists, decompressed, for each byte as stored. Those of one in Java are six."""
-USUAL_BYTES: Final = 256 << 10
-"""Bytes, decompressed, that a manifest list may have in any case before the request takes more memory for it."""
-MANIFEST_BYTES: Final = 750
-"""Bytes of memory of an entry of a manifest list."""
-SUMMARY_BYTES: Final = 200
-"""Bytes of memory of a summary of a partition field in it."""
-MAX_UNPACKED: Final = 64 << 20
-"""Maximum bytes of a manifest list, decompressed."""
-MAX_ENTRY_BYTES: Final = 64 << 10
-"""Maximum bytes of an entry of a manifest list."""
-
-ADVICE: Final = "plan scans of this table in the client"
-
-_COUNTS: Final = {
-    **{f"{what}_files_count": f"{what}_data_files_count" for what in ("added", "existing", "deleted")},
-    **{f"{what}_rows_count": f"{what}_rows_count" for what in ("added", "existing", "deleted")},
-}
-"""The counts in an entry of a manifest list, with their older names."""
-_LIST_FIELDS: Final[Fields] = {
-    **dict.fromkeys(ManifestFile._fields),
-    **dict.fromkeys(_COUNTS.values()),
-    "partitions": Composite.RECORDS,
-}
-
-
 _MEMORY: Final = MemoryOfLoops(READING_BYTES, WAIT_SECONDS)
 
 
@@ -120,7 +81,7 @@ class ManifestSource:
         if "key-id" in snapshot:
             raise _encrypted()
         if "manifest-list" not in snapshot:
-            return [_unlisted(each, snapshot["snapshot-id"]) for each in snapshot.get("manifests", [])[:MAX_LISTED]]
+            return [unlisted(each, snapshot["snapshot-id"]) for each in snapshot.get("manifests", [])[:MAX_LISTED]]
         found = await self._listed(snapshot["manifest-list"])
         if any(each.key_metadata is not None for each in found):
             raise _encrypted()
@@ -132,48 +93,9 @@ class ManifestSource:
         cache = self._session.catalog.caches.manifests
         known = cache.get(location)
         if known is None or isinstance(known, bytes):
-            known = await self._read_list(location)
-            cache.put(location, known, sum(map(_memory_of, known)))
+            known = await read_list(self._session, location)
+            cache.put(location, known, sum(map(memory_of, known)))
         return known
-
-    async def _read_list(self, location: str) -> Sequence[ManifestFile]:
-        """Reads a manifest list. Raises the errors of a list that can't be read."""
-        with _readable(location):
-            body = (await self._session.files.read_range(location, 0, MAX_LIST_BYTES + 1)).body
-            if len(body) > MAX_LIST_BYTES:
-                raise Unreadable(f"it has more than {MAX_LIST_BYTES:,} bytes")
-            usual = min(MAX_UNPACKED, max(USUAL_BYTES, COMPRESSION * len(body)))
-            await self._session.hold.take(usual)
-            try:
-                return await self._parsed_list(body, usual)
-            except UnpacksTooLong:  # most lists are no such
-                await self._session.hold.take(MAX_UNPACKED)
-                return await self._parsed_list(body, MAX_UNPACKED)
-
-    async def _parsed_list(self, body: bytes, max_bytes: int) -> Sequence[ManifestFile]:
-        """Parses a manifest list that has at most so many bytes, decompressed, and takes memory for the manifests.
-        Raises `UnpacksTooLong`, `Unreadable`, `NotRebasable`, and `OutOfMemory`."""
-        parser = ManifestListParser(MAX_SUMMARIES)
-        found: list[ManifestFile] = []
-        size = reserved = 0
-
-        async def read_range(start: int, length: int) -> bytes:
-            return body[start : start + length]
-
-        def parse(record: JsonObject) -> ManifestFile:
-            return parser.parse(_with_counts(record))
-
-        limits = AvroLimits(max_bytes, max_bytes, MAX_LISTED, record_bytes=MAX_ENTRY_BYTES)
-        async with aclosing(parse_blocks(read_range, _LIST_FIELDS, parse, limits, lambda _: None)) as blocks:
-            async for each in blocks:
-                self._session.check_deadline()
-                found += each
-                size += sum(map(_memory_of, each))
-                if size > reserved:
-                    step = max(size - reserved, reserved)
-                    reserved += step
-                    await self._session.hold.take(step)
-        return found
 
     def check_deadline(self) -> None:
         """Raises `StoreUnavailable` if the deadline of the request has passed."""
@@ -183,9 +105,7 @@ class ManifestSource:
         """Takes bytes of memory for the request, for what was read. Raises `OutOfMemory`."""
         return await self._session.hold.take(size)
 
-    async def entries(
-        self, manifest: ManifestFile, selection: EntrySelection
-    ) -> AsyncGenerator[Sequence[ContentFile], None]:
+    async def entries(self, manifest: ManifestFile, selection: EntrySelection) -> AsyncGenerator[FileBatch, None]:
         """Yields the selected entries of a manifest, some thousands at a time. Raises `Unsupported` for an encrypted
         one, `BadRequest` for one that can't be read or is beyond a bound, `NotFound` for a missing one, and
         `StoreError`."""
@@ -196,15 +116,13 @@ class ManifestSource:
         key = self._key(manifest, selection)
         known = known_blocks(self._cache, key, selection)
         read = self._read_entries(manifest, selection, key) if known is None else self._packed(known, selection)
-        with _readable(location):
-            async with aclosing(read) as blocks:
-                async for files in blocks:
+        with readable(location):
+            async with aclosing(read) as batches:
+                async for batch in batches:
                     self._session.check_deadline()
-                    yield files
+                    yield batch
 
-    async def _packed(
-        self, known: Sequence[FileBlock], selection: EntrySelection
-    ) -> AsyncGenerator[Sequence[ContentFile], None]:
+    async def _packed(self, known: Sequence[FileBlock], selection: EntrySelection) -> AsyncGenerator[FileBatch, None]:
         """Yields the selected files of packed blocks, in memory for all files of a block."""
         with reading_memory().hold(self._session.hold.owner) as hold:
             for block in known:
@@ -221,7 +139,7 @@ class ManifestSource:
 
     async def _read_entries(
         self, manifest: ManifestFile, selection: EntrySelection, key: ManifestKey
-    ) -> AsyncGenerator[Sequence[ContentFile], None]:
+    ) -> AsyncGenerator[FileBatch, None]:
         """Yields the selected entries of a manifest, which it reads from the store, and packs the files for later plans
         if this is not the first plan to read it."""
         first = selection.first
@@ -230,14 +148,14 @@ class ManifestSource:
         try:
             async with aclosing(self._entries(manifest, selection, USUAL, packing)) as blocks:
                 async for files in blocks:
-                    yield files
+                    yield FileBatch.of(files)
                     first = files[-1].position + 1 if files else first
             return
         except UnpacksTooLong:  # most manifests are no such
             pass
         async with aclosing(self._entries(manifest, selection.beginning_at(first), LIMITS)) as blocks:
             async for files in blocks:
-                yield files
+                yield FileBatch.of(files)
 
     async def _entries(
         self, manifest: ManifestFile, selection: EntrySelection, limits: AvroLimits, packing: Packing | None = None
@@ -303,41 +221,6 @@ def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:
     return read_range
 
 
-def _with_counts(record: JsonObject) -> JsonObject:
-    """Returns an entry of a manifest list with estimates of the counts that one of a table of version 1 may not have: a
-    reader must take the manifest for one with files."""
-    length = record.get("manifest_length")
-    estimate = min(MAX_COUNT, 1 + length // SMALLEST_ENTRY) if isinstance(length, int) and length > 0 else 1
-    filled = {**record}
-    for name, older in _COUNTS.items():
-        if record.get(name) is None and record.get(older) is None:
-            filled[name] = estimate if name == "added_files_count" else 0
-    return filled
-
-
-def _memory_of(manifest: ManifestFile) -> int:
-    """Returns about how many bytes of memory an entry of a manifest list takes."""
-    size = MANIFEST_BYTES + len(manifest.manifest_path) + len(manifest.key_metadata or b"")
-    for each in manifest.partitions or ():
-        size += SUMMARY_BYTES + len(each.lower_bound or b"") + len(each.upper_bound or b"")
-    return size
-
-
-def _unlisted(location: str, snapshot_id: int) -> ManifestFile:
-    """Returns the entry for a manifest that a snapshot of an old table names itself."""
-    return ManifestFile(location, AHEAD_BYTES, 0, DATA, 0, 0, snapshot_id, 1, 0, 0, 0, 0, 0)
-
-
 def _encrypted() -> Unsupported:
     """Returns the error for encrypted manifests."""
     return Unsupported(f"The manifests of this table are encrypted, and the catalog has no key of theirs: {ADVICE}")
-
-
-@contextmanager
-def _readable(location: str) -> Iterator[None]:
-    """Raises `BadRequest` in place of the errors of a file that can't be read. `NotFound` stays as it is."""
-    try:
-        yield
-    except (Unreadable, NotRebasable, InvalidKey, StoreDenied) as error:
-        reason = f"The table's file {location[:200]} can't be read: {error}"
-        raise BadRequest(reason) from error.with_traceback(None)

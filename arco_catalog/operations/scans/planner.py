@@ -1,32 +1,30 @@
 """Plans a part of a scan: reads the manifests that may have matching files, and gives tasks for those files, or plan
 tasks for smaller parts (docs/design/scan-planning.md#answers)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Final, NamedTuple
 
-from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.content_files import ContentFile, FileBatch, Partition
 from arco_catalog.iceberg.delete_index import DeleteIndex
-from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.expressions.expression_json import parse_expression
-from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
-from arco_catalog.iceberg.manifests import DATA, ManifestFile
-from arco_catalog.iceberg.partition_keys import dropped_columns
+from arco_catalog.iceberg.expressions.filters import ScanFilter
+from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.scan_request import Scan
-from arco_catalog.iceberg.schema import Column, columns_of
 from arco_catalog.operations.scans import files_memory
 from arco_catalog.operations.scans.answer import MAX_BYTES, TaskAnswer
-from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes
+from arco_catalog.operations.scans.delete_files import DeleteFiles
 from arco_catalog.operations.scans.files_memory import FilesMemory
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource
 from arco_catalog.operations.scans.ranges import MAX_PARTS, Piece, split, weight_of, within
+from arco_catalog.operations.scans.scan_deletes import ScanDeletes
+from arco_catalog.operations.scans.scan_manifests import ENTRY_BYTES, ScanManifests
 from arco_catalog.operations.scans.scan_table import ScanTable
 from arco_catalog.operations.scans.tokens import WHOLE, InvalidToken, Position, Range
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.state.avro import MAX_FILE_RECORDS
 from arco_catalog.state.manifest_entries import EntrySelection
-from arco_catalog.state.worker_threads import off_loop
 
 PART_WEIGHT: Final = 5_000
 """About how many entries one answer is made of."""
@@ -39,8 +37,6 @@ TASK_BYTES: Final = 400
 """Bytes of JSON of a task without statistics, roughly."""
 MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
-ENTRY_BYTES: Final = 100
-"""Bytes that an entry counts as when its work is given to a thread."""
 
 
 class PartPlan(NamedTuple):
@@ -84,10 +80,8 @@ class Planner:
         self._table = table
         self._scan = scan
         self._filter = of_scan
-        self._size = size
+        self._manifests = ScanManifests(source, table, scan, of_scan, size)
         self._snapshot_ids = frozenset(each["snapshot-id"] for each in table.snapshots)
-        self._lists: dict[int, Sequence[ManifestFile]] = {}
-        self._pruned = 0
         self._stats = frozenset(scan.stats_columns)
         self._memory = FilesMemory(source.take_memory)
         self._deletes: DeleteFiles | None = None
@@ -114,8 +108,8 @@ class Planner:
             raise InvalidToken("it names no part of the scan")
         if len(lists) > MAX_LISTS:
             return self._plan_of_parts(_by_lists(part, lists))
-        pieces = within(await self._pieces(lists, part), part)
-        if part.start.manifest and part.start.manifest >= len(self._lists[part.start.list]):
+        pieces = within(await self._manifests.pieces(lists, part), part)
+        if part.start.manifest and part.start.manifest >= self._manifests.count(part.start.list):
             raise InvalidToken("it names no part of the scan")
         parts = split(pieces, part, self._part_weight)
         if weight_of(pieces) <= 2 * self._part_weight or len(parts) == 1:
@@ -130,7 +124,7 @@ class Planner:
 
     def _plan_of_parts(self, parts: Sequence[Range]) -> PartPlan:
         """Returns a plan without files, of parts that are left for later."""
-        return PartPlan(self._answer(), parts, 0, self._pruned)
+        return PartPlan(self._answer(), parts, 0, self._manifests.pruned)
 
     def _answer(self) -> TaskAnswer:
         """Returns a result without files."""
@@ -147,56 +141,11 @@ class Planner:
         """Whether the plan has as many rows as the client requested (`min_rows`)."""
         return self._scan.min_rows is not None and tasks.rows >= max(1, self._scan.min_rows)
 
-    async def _pieces(self, lists: range, part: Range) -> Sequence[Piece]:
-        """Returns the manifests of these lists, in a part of the scan, that may have matching data files."""
-        missing = [number for number in lists if number not in self._lists]
-        for batch in batches(missing, AT_ONCE):
-            found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
-            self._lists.update(zip(batch, found, strict=True))
-        listed = sum(len(self._lists[number]) for number in lists)
-        return await off_loop(self._size + ENTRY_BYTES * listed, partial(self._matching_pieces, lists, part))
-
-    def _matching_pieces(self, lists: range, part: Range) -> Sequence[Piece]:
-        """Returns the manifests of a part that may have matching files, and counts the others."""
-        pieces: list[Piece] = []
-        for number in lists:
-            snapshot_id = self._table.snapshots[number]["snapshot-id"]
-            listed = self._lists[number]
-            first = part.start.manifest if number == part.start.list else 0
-            end = part.end.manifest + 1 if number == part.end.list else len(listed)
-            for place, manifest in enumerate(listed[first:end], first):
-                self._source.check_deadline()
-                if manifest.content != DATA or not self._is_scanned(manifest, snapshot_id):
-                    continue
-                if self._of(manifest).manifest_may_match(manifest.partitions):
-                    pieces.append(Piece(number, place, _entries(manifest)))
-                else:
-                    self._pruned += 1
-        return pieces
-
-    def _is_scanned(self, manifest: ManifestFile, snapshot_id: int) -> bool:
-        """Whether the scan reads a manifest: for an incremental scan one that the snapshot has added, else one with
-        live files."""
-        if self._is_incremental:
-            return manifest.added_snapshot_id == snapshot_id and manifest.added_files_count > 0
-        return manifest.live_files_count > 0
-
-    @property
-    def _is_incremental(self) -> bool:
-        return self._scan.after is not None
-
-    def _of(self, manifest: ManifestFile) -> SpecFilter:
-        """Returns the filter for a manifest's partition spec. Raises `BadRequest` for an unknown spec."""
-        spec_id = manifest.partition_spec_id
-        if spec_id not in self._table.specs:
-            raise BadRequest(f"The table has no partition spec {spec_id}, which its manifests use")
-        return self._filter.for_spec(spec_id)
-
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
         """Reads the manifests of a part, and returns their matching files with the deletes for each. What exceeds the
         memory stays as further parts."""
         answer, read = self._answer(), 0
-        deletes = await self._delete_files() if pieces and not self._is_incremental else None
+        deletes = await self._delete_files() if pieces and not self._manifests.is_incremental else None
         memory = self._memory
         index: DeleteIndex | None = None
         for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):
@@ -210,16 +159,16 @@ class Planner:
                 index = None  # which frees the one before
                 index = await deletes.index_for([file for each in found for file in each.files])
             for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
-                work = partial(self._add, answer, self._lists[piece.list][piece.manifest], each.files, index)
+                work = partial(self._add, answer, self._manifests.of(piece), each.files, index)
                 added = await self._source.work.run(ENTRY_BYTES * len(each.files), work)
                 if part == WHOLE and self._has_enough(answer):
-                    return PartPlan(answer, [], read, self._pruned)
+                    return PartPlan(answer, [], read, self._manifests.pruned)
                 rest = each.rest
                 if added < len(each.files):
                     rest = Position(piece.list, piece.manifest, each.files[added].position)
                 if rest is not None:
-                    return PartPlan(answer, self._rest(pieces, Range(rest, part.end)), read, self._pruned)
-        return PartPlan(answer, [], read, self._pruned)
+                    return PartPlan(answer, self._rest(pieces, Range(rest, part.end)), read, self._manifests.pruned)
+        return PartPlan(answer, [], read, self._manifests.pruned)
 
     def _rest(self, pieces: Sequence[Piece], left: Range) -> Sequence[Range]:
         """Splits what is left of these pieces behind a full answer into parts of which each fills about another one. Of
@@ -230,27 +179,26 @@ class Planner:
     async def _read(self, piece: Piece, part: Range, memory: FilesMemory, is_first: bool) -> _MatchingFiles:
         """Reads the files of a manifest, in a part of the scan, that may have matching rows, up to a bound. Of the
         first manifest of some that are read together, these are more than none."""
-        manifest, place = self._lists[piece.list][piece.manifest], (piece.list, piece.manifest)
-        of_spec = self._of(manifest)
+        manifest, place = self._manifests.of(piece), (piece.list, piece.manifest)
+        of_spec = self._manifests.filter_of(manifest)
         selection = EntrySelection(
             spec=self._table.specs[manifest.partition_spec_id],
             partition_types=of_spec.partition_types,
             columns=self._columns(),
             first=part.start.entry if place == part.start[:2] else 0,
             end=part.end.entry if place == part.end[:2] else None,
-            added_only=self._is_incremental,
+            added_only=self._manifests.is_incremental,
             may_match=of_spec.partition_may_match,
             statistics_may_match=of_spec.file_may_match,
         )
         files: list[ContentFile] = []
         size = 0
-        async with aclosing(self._source.entries(manifest, selection)) as chunks:
-            async for chunk in chunks:
-                matching = self._added(chunk) if self._is_incremental else chunk
-                files += matching
-                added = sum(file.memory for file in matching)
-                size += added
-                await memory.add(added, is_first=is_first)
+        async with aclosing(self._source.entries(manifest, selection)) as read:
+            async for batch in read:
+                matching = self._added(batch) if self._manifests.is_incremental else batch
+                files += matching.files
+                size += matching.memory
+                await memory.add(matching.memory, is_first=is_first)
                 # A plan task with the only file of the first manifest would never end: it is this part again.
                 is_full = len(files) > 1 and size > files_memory.MAX_FILES_BYTES if is_first else memory.is_full
                 if len(files) > 2 * PART_WEIGHT or (files and is_full):
@@ -259,9 +207,9 @@ class Planner:
                     return _MatchingFiles([], Position(*place, selection.first))
         return _MatchingFiles(files, None)
 
-    def _added(self, files: Sequence[ContentFile]) -> Sequence[ContentFile]:
+    def _added(self, batch: FileBatch) -> FileBatch:
         """Returns the files that a snapshot of an incremental scan has added."""
-        return [file for file in files if file.snapshot_id in self._snapshot_ids]
+        return FileBatch.of([file for file in batch.files if file.snapshot_id in self._snapshot_ids])
 
     def _columns(self) -> frozenset[int]:
         """Returns the ids of the columns of which statistics are read."""
@@ -272,65 +220,31 @@ class Planner:
         self, answer: TaskAnswer, manifest: ManifestFile, files: Sequence[ContentFile], deletes: DeleteIndex | None
     ) -> int:
         """Adds tasks for the files, in order, and returns for how many of them the answer had room, or were needed."""
-        of_spec = self._of(manifest)
+        of_spec = self._manifests.filter_of(manifest)
         index = None if deletes is None or deletes.is_empty else deletes
+        partition: Partition | None = None
+        residual: JsonValue = None
         for number, file in enumerate(files):
-            self._source.check_deadline()
+            is_of_next = file.partition is not partition  # files one after the other share one
+            if is_of_next or index is not None:
+                self._source.check_deadline()
+            if is_of_next:
+                partition, residual = file.partition, of_spec.residual_json(file.partition)
             found = () if index is None else index.deletes_of(file)
-            if not answer.add(file, found, of_spec.residual_json(file.partition)):
+            if not answer.add(file, found, residual):
                 return number
         return len(files)
 
     async def _delete_files(self) -> DeleteFiles:
         """Returns the delete files of the snapshot, opened."""
         if self._deletes is None:
-            size = self._size + ENTRY_BYTES * len(self._lists[0])
-            self._deletes = self._find_deletes(await off_loop(size, self._scan_deletes))
+            self._deletes = self._find_deletes(await self._manifests.deletes())
             await self._deletes.open()
         return self._deletes
-
-    def _scan_deletes(self) -> ScanDeletes:
-        """Returns the delete files of the scan, and how they are selected."""
-        live = [each for each in self._lists[0] if each.content != DATA and each.live_files_count > 0]
-        return ScanDeletes(
-            live,
-            [each for each in live if self._deletes_may_match(each)],
-            self._table.specs,
-            _columns_of(self._table) if live else {},
-            dropped_columns(self._table.schemas) if live else frozenset(),
-            self._deletes_in,
-            self._types_of,
-            self._may_match,
-        )
-
-    def _deletes_may_match(self, manifest: ManifestFile) -> bool:
-        """Whether a manifest may have delete files for the scan."""
-        self._source.check_deadline()
-        return self._of(manifest).manifest_may_match(manifest.partitions)
-
-    def _deletes_in(self, manifest: ManifestFile) -> EntrySelection:
-        """Returns the selection of delete files in a manifest."""
-        of_spec = self._of(manifest)
-        spec = self._table.specs[manifest.partition_spec_id]
-        return EntrySelection(spec, of_spec.partition_types, None, may_match=of_spec.partition_may_match)
 
     def _types_of(self, spec_id: int) -> Sequence[str]:
         """Returns the types of the partition fields of a spec."""
         return self._filter.for_spec(spec_id).partition_types
-
-    def _may_match(self, file: ContentFile) -> bool:
-        """Whether the statistics of a file allow matching rows."""
-        return self._filter.for_spec(file.spec_id).file_may_match(file.statistics)
-
-
-def _entries(manifest: ManifestFile) -> int:
-    """Returns how many entries a manifest has, by its writer's counts, and no more than are read of one."""
-    return min(MAX_FILE_RECORDS, manifest.live_files_count + manifest.deleted_files_count)
-
-
-def _columns_of(table: ScanTable) -> Mapping[int, Column]:
-    """Returns the columns of all schemas of a table by id, of the newest schema that has the id."""
-    return {column.id: column for _, schema in sorted(table.schemas.items()) for column in columns_of(schema)}
 
 
 def _by_lists(part: Range, lists: range) -> Sequence[Range]:

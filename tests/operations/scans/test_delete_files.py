@@ -14,9 +14,10 @@ from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
 from arco_catalog.operations.scans import delete_files, delete_memory
-from arco_catalog.operations.scans.delete_files import DeleteFiles, ScanDeletes, runs_of
+from arco_catalog.operations.scans.delete_files import DeleteFiles, runs_of
 from arco_catalog.operations.scans.delete_memory import DeletesMemory, deletes_memory
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
+from arco_catalog.operations.scans.scan_deletes import ScanDeletes
 from arco_catalog.state import worker_threads
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.paths import Paths

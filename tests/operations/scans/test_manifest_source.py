@@ -13,7 +13,7 @@ from arco_catalog.iceberg.json import dumps, loads
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.snapshots import Snapshot
-from arco_catalog.operations.scans import manifest_source
+from arco_catalog.operations.scans import listed_manifests, manifest_source
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.memory import Allocation, Hold, Memory
@@ -65,8 +65,8 @@ class Table:
     async def entries(self, manifest: ManifestFile) -> list[ContentFile]:
         found: list[ContentFile] = []
         async with aclosing(self.source().entries(manifest, EVERY)) as blocks:
-            async for files in blocks:
-                found += files
+            async for batch in blocks:
+                found += batch.files
         return found
 
 
@@ -160,7 +160,7 @@ async def test_memory_is_taken_for_what_a_list_unpacks_to(table: Table) -> None:
 
 
 async def test_a_list_beyond_the_bound_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_source, "MAX_LIST_BYTES", 100)
+    monkeypatch.setattr(listed_manifests, "MAX_LIST_BYTES", 100)
     await table.write_list([listed("a")])
     with pytest.raises(BadRequest, match="more than 100 bytes"):
         await table.source().manifests(snapshot())

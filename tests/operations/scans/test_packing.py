@@ -1,12 +1,11 @@
 """Plans that read manifests again find their files in memory, and find there what the manifests have."""
 
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
 
-from arco_catalog.iceberg.content_files import ContentFile, FileStatistics
+from arco_catalog.iceberg.content_files import ContentFile, FileBatch, FileStatistics
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
@@ -53,8 +52,8 @@ class Manifests:
     async def read(self, manifest: ManifestFile, selection: EntrySelection = EVERY) -> list[ContentFile]:
         found: list[ContentFile] = []
         async with aclosing(ManifestSource(self.fixture.session()).entries(manifest, selection)) as blocks:
-            async for files in blocks:
-                found += files
+            async for batch in blocks:
+                found += batch.files
         return [file._replace(written=None) for file in found]
 
     async def calls(self, manifest: ManifestFile, selection: EntrySelection = EVERY) -> int:
@@ -120,7 +119,7 @@ async def test_files_that_are_unpacked_are_in_the_memory_for_reading(monkeypatch
     used: list[int] = []
     select = FileBlock.select
 
-    def observed(block: FileBlock, selection: EntrySelection) -> Sequence[ContentFile]:
+    def observed(block: FileBlock, selection: EntrySelection) -> FileBatch:
         used.append(memory.used)
         return select(block, selection)
 

@@ -14,8 +14,9 @@ from arco_catalog.operations.scans.answer import TaskAnswer
 from arco_catalog.operations.scans.delete_files import DeleteFiles
 from arco_catalog.operations.scans.files_memory import FREE_BYTES, MAX_FILES_BYTES, FilesMemory
 from arco_catalog.operations.scans.plan_turns import PLANS_AT_ONCE, SENT_WEIGHT, TURN_BYTES, plan_turns
-from arco_catalog.operations.scans.planner import ENTRY_BYTES, PartPlan, Planner
+from arco_catalog.operations.scans.planner import PartPlan, Planner
 from arco_catalog.operations.scans.plans import Plan, begin
+from arco_catalog.operations.scans.scan_manifests import ENTRY_BYTES
 from arco_catalog.operations.scans.tokens import Range
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state import worker_threads

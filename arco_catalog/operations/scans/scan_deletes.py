@@ -1,0 +1,65 @@
+"""The delete manifests of a scan, and what decides which of their files matter to it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.expressions.filters import ScanFilter
+from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.partition import PartitionSpec
+from arco_catalog.iceberg.partition_keys import dropped_columns
+from arco_catalog.iceberg.schema import Column, columns_of
+from arco_catalog.operations.scans.scan_table import ScanTable
+from arco_catalog.state.manifest_entries import EntrySelection
+
+
+class ScanDeletes(NamedTuple):
+    """The delete manifests of the snapshot that a scan reads, and the ones of them in which the scan's filter may match
+    (`matching`). `specs` are the partition specs of the table, `columns` the columns of all its schemas, by id, and
+    `dropped` those that a later schema does not have.
+    `selection_of` returns how the entries of a manifest are read for the scan, `types_of` the types of the partition
+    values of a spec, and `may_match` whether a delete file may have deletes of rows that match the filter."""
+
+    manifests: Sequence[ManifestFile]
+    matching: Sequence[ManifestFile]
+    specs: Mapping[int, PartitionSpec]
+    columns: Mapping[int, Column]
+    dropped: frozenset[int]
+    selection_of: Callable[[ManifestFile], EntrySelection]
+    types_of: Callable[[int], Sequence[str]]
+    may_match: Callable[[ContentFile], bool]
+
+
+def deletes_of_scan(
+    table: ScanTable,
+    of_scan: ScanFilter,
+    manifests: Sequence[ManifestFile],
+    may_match: Callable[[ManifestFile], bool],
+) -> ScanDeletes:
+    """Returns the delete files of a scan with this filter, of the snapshot with these manifests. `may_match` is whether
+    a manifest may have files for the scan."""
+    live = [each for each in manifests if each.content != DATA and each.live_files_count > 0]
+
+    def types_of(spec_id: int) -> Sequence[str]:
+        return of_scan.for_spec(spec_id).partition_types
+
+    def selection_of(manifest: ManifestFile) -> EntrySelection:
+        of_spec = of_scan.for_spec(manifest.partition_spec_id)
+        spec = table.specs[manifest.partition_spec_id]
+        return EntrySelection(spec, of_spec.partition_types, None, may_match=of_spec.partition_may_match)
+
+    return ScanDeletes(
+        live,
+        [each for each in live if may_match(each)],
+        table.specs,
+        _columns_of(table) if live else {},
+        dropped_columns(table.schemas) if live else frozenset(),
+        selection_of,
+        types_of,
+        lambda file: of_scan.for_spec(file.spec_id).file_may_match(file.statistics),
+    )
+
+
+def _columns_of(table: ScanTable) -> Mapping[int, Column]:
+    """Returns the columns of all schemas of a table by id, of the newest schema that has the id."""
+    return {column.id: column for _, schema in sorted(table.schemas.items()) for column in columns_of(schema)}
