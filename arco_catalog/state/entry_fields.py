@@ -1,5 +1,5 @@
-"""The fields of an entry of a manifest and of its file (table spec, "Manifests"), with their Avro types, and what reads
-those that plans need."""
+"""The fields of an entry of a manifest and of its file (table spec, "Manifests"), with their Avro types, and the
+readers of those that plans need."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypedDict

@@ -42,7 +42,7 @@ MAX_ENTRY_BYTES: Final = 64 << 10
 """Maximum bytes of an entry of a manifest list."""
 ADVICE: Final = "plan scans of this table in the client"
 UNLISTED_BYTES: Final = 8 << 20
-"""Bytes that a manifest may have of which no list states them."""
+"""Maximum bytes of a manifest whose length no list has."""
 
 _COUNTS: Final = {
     **{f"{what}_files_count": f"{what}_data_files_count" for what in ("added", "existing", "deleted")},

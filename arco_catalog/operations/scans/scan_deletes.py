@@ -1,4 +1,4 @@
-"""The delete manifests of a scan, and what decides which of their files matter to it."""
+"""The delete manifests of a scan, and the tests by which their files matter to it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
