@@ -184,7 +184,7 @@ class SharedFiles:
         return rows_of_tables.union(rows_of_manifests)
 
     def _persist(self, rows: "RDD[Row]") -> "RDD[Row]":
-        """Stores rows on the executors' disks until this object is closed."""
+        """Has executors store these rows on their disks once they are computed, until `unpersist`, and returns them."""
         self._parts.append(rows.persist(StorageLevel.DISK_ONLY))
         return rows
 

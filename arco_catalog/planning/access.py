@@ -310,7 +310,7 @@ def rotation_required(standing: Standing) -> Forbidden:
 
 
 def _check_rotated(standing: Standing) -> None:
-    """Raises an error if the principal must rotate its credentials first."""
+    """Raises `Forbidden` if the principal must rotate its credentials first."""
     if standing.must_rotate:
         raise rotation_required(standing)
 

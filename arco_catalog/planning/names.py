@@ -86,7 +86,8 @@ def check_plain_name(kind: str, name: str) -> str:
 
 
 def name_taken(kind: str, by: str, namespace: Namespace, name: str) -> Refusal:
-    """Returns the error to create an entity of a kind under a name that an entity of the kind `by` has already."""
+    """Returns the error for the creation of an entity of a kind under a name that an entity of the kind `by` has
+    already."""
     what = called(by).capitalize()
     if by == kind:
         return AlreadyExists(f"{what} already exists: {dotted(namespace, name)}")
