@@ -39,7 +39,8 @@ class RequestRates:
         self._forget(now)
 
     def _forget(self, now: float) -> None:
-        """Removes buckets from the oldest on: at most two that are full, and those beyond the limit."""
+        """Removes at most two buckets, from the oldest on: full ones, and any while there are more than
+        `MAX_PRINCIPALS`."""
         for oldest in [*islice(self._full_at, 2)]:
             if self._full_at[oldest] > now and len(self._full_at) <= MAX_PRINCIPALS:
                 break

@@ -197,7 +197,7 @@ class TableDraft:
         check_order(default_order(self.metadata), columns)
 
     def _check_snapshot_log(self) -> None:
-        """Validates the times in a changed snapshot log."""
+        """Raises `BadRequest` for impossible times in the snapshot log, if this commit has changed the log."""
         log = self.metadata["snapshot-log"]
         before = self.base["snapshot-log"] if self.base is not None else []
         if log != before:

@@ -103,7 +103,7 @@ def _names(columns: Columns) -> frozenset[str]:
 
 
 def _resourced_spec(spec: PartitionSpec, fresh_ids: dict[int, int]) -> PartitionSpec:
-    """Returns a spec that refers to the columns by their fresh ids."""
+    """Returns a spec that refers to the columns by their fresh ids, with its fields numbered from 1000."""
     fields = [{**one, "source-id": fresh_ids.get(one["source-id"], one["source-id"])} for one in spec["fields"]]
     return numbered(cast(PartitionSpec, {**spec, "fields": fields}))
 
