@@ -63,4 +63,5 @@ def test_it_holds_no_trace_of_the_building_machine_and_is_the_same_each_time(pac
     assert again.read_bytes() == package.read_bytes()
     with zipfile.ZipFile(package) as opened:
         assert not [name for name in opened.namelist() if str(PROJECT).encode() in opened.read(name)]
-        assert not [name for name in opened.namelist() if name.startswith(("arco_catalog/cli/", "arco_catalog/prove/"))]
+        for_commands = tuple(f"arco_catalog/{folder}/" for folder in ("cli", "prove", "upkeep/recovery"))
+        assert not [name for name in opened.namelist() if name.startswith(for_commands)]
