@@ -229,8 +229,8 @@ class State:
         return self._view(known.value)
 
     async def head(self) -> RegistryState:
-        """Reads HEAD, or returns the cached one after the store confirmed it; an empty state if the catalog has no
-        registry yet. Raises `HeadLost` if HEAD is missing and commits show that it existed."""
+        """Reads HEAD and caches it, or returns the cached one after the store confirmed it; an empty state if the
+        catalog has no registry yet. Raises `HeadLost` if HEAD is missing and commits show that it existed."""
         key, cached, sent = self.paths.manifest, self._caches.head, self._call_time()
         known = None if cached is None else cached.value
         found = await self.store.get(key, None if known is None else known.version)
@@ -353,8 +353,8 @@ class State:
         return self._caches.bell
 
     async def ring(self, bell: Bell) -> Bell:
-        """Gives the bell a fresh id, unless another process has changed it since it was read, and returns the bell. It
-        is read if the outcome is unknown."""
+        """Swaps the bell from the version of `bell` to a fresh id, once, caches it, and returns it. If another process
+        has changed it, or the outcome is unknown, it returns the bell that it reads then."""
         when, ring_id = ABSENT if bell.version is None else Matches(bell.version), self._runtime.ulid()
         outcome = await self.store.put(self.paths.bell, dumps({"version": 1, "id": ring_id}), when)
         if not isinstance(outcome, Applied):
@@ -397,12 +397,14 @@ class State:
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
-        """Reads the properties of a namespace, which are saved as the value with the id `value`."""
+        """Returns the properties of a namespace, which are saved as the value with the id `value`, as `namespace_value`
+        finds it."""
         return mapping(await self.namespace_value(value), "properties")
 
     async def namespace_value(self, value: str) -> JsonObject:
-        """Reads the value of a namespace, which has the properties, without the answer of the change that has written
-        it. Values never change, so a cached one is returned without a read."""
+        """Returns the value of a namespace, which has the properties, without the answer of the change that has written
+        it. Values never change, so a cached one is returned without a read; one that is read is cached. Raises
+        `InternalError` if it does not exist."""
         known = self._caches.values.get(value)
         if known is None:
             stored = await self.entity_value("namespace", value)
@@ -411,8 +413,9 @@ class State:
         return known
 
     async def entity_value(self, kind: str, value: str) -> JsonObject:
-        """Reads the whole value that a change of an entity has written, such as a namespace's properties, with the
-        answer of the change if that is another document. Raises `InternalError` if it does not exist."""
+        """Reads from the store the whole value that a change of an entity has written, such as a namespace's
+        properties, with the answer of the change if that is another document. Raises `InternalError` if it does not
+        exist."""
         key = self.paths.entity_value(kind, value)
         found = await self.read(key)
         if found is None:
@@ -423,8 +426,8 @@ class State:
         return parse_record(found.body, key)
 
     async def description(self, kind: str, value: str) -> JsonObject:
-        """Reads the description of a generic table, semantic model or policy. Descriptions never change, so a cached
-        one is returned without a read."""
+        """Returns the description of a generic table, semantic model or policy. Descriptions never change, so a cached
+        one is returned without a read; one that is read is cached. Raises `InternalError` if it does not exist."""
         known = self._caches.values.get(value)
         if known is None:
             known = await self.entity_value(kind, value)
@@ -458,8 +461,8 @@ class State:
         return cached.value
 
     async def pointer(self, entity: str) -> Pointer | None:
-        """Reads the pointer of a table or view, or returns the cached one after the store confirmed it; None if it does
-        not exist."""
+        """Reads the pointer of a table or view and caches it, or returns the cached one after the store confirmed it;
+        None if it does not exist."""
         key, cached, sent = self.paths.pointer(entity), self._caches.pointers.get(entity), self._call_time()
         known = None if cached is None else cached.value
         match await self.store.get(key, None if known is None else known.version):
@@ -556,7 +559,7 @@ class State:
             ) from error
 
     async def rest(self, rest_ms: int) -> None:
-        """Waits for so many milliseconds."""
+        """Waits for `rest_ms` milliseconds."""
         await self._runtime.sleep(rest_ms / 1_000)
 
     async def pause(self) -> None:

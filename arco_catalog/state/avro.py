@@ -114,7 +114,7 @@ def parse_blocks(
 
 
 def decode_all(count: int) -> bool:
-    """Skips no block."""
+    """Returns False for every block: none is skipped. It is the default of `decode_blocks`."""
     return False
 
 
@@ -262,7 +262,8 @@ class _Parser(Generic[T]):
         return found
 
     def _read_header(self) -> "_Records[T]":
-        """Reads the header of the file. Raises `Unreadable`, and `UnpacksTooLong` for too long a one."""
+        """Reads the header of the file, and returns the decoder of its records, which has no block yet. Raises
+        `_NeedsBytes` if the header is not there completely, `Unreadable`, and `UnpacksTooLong` for too long a one."""
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -279,7 +280,7 @@ class _Parser(Generic[T]):
         return _Records(self._decoder_for(header), unpack, self._limits, self._skips)
 
     def _read_metadata(self) -> dict[str, bytes]:
-        """Reads the entries of the header."""
+        """Reads the entries of the header, by name. Raises as `_read_header` does."""
         found: dict[str, bytes] = {}
         entries = 0
         while (count := self._buffer.long()) != 0:
@@ -295,7 +296,7 @@ class _Parser(Generic[T]):
         return found
 
     def _read_text(self) -> bytes:
-        """Reads a text in the header."""
+        """Reads a name or value in the header, as its bytes."""
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
             raise Unreadable(
@@ -304,12 +305,15 @@ class _Parser(Generic[T]):
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records[T]") -> None:
-        """Reads one block, and opens it for the records. Raises `Unreadable`, and `UnpacksTooLong`."""
+        """Reads one block, and opens it for the records. Raises `_NeedsBytes` if it is not there completely,
+        `Unreadable`, and `UnpacksTooLong`."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
             error = UnpacksTooLong if size > max_bytes else Unreadable
-            raise error(f"an Avro block has {count} records in {size} bytes, expected 0 to {max_bytes:,} bytes")
+            raise error(
+                f"an Avro block has {count} records in {size} bytes, expected at least 0 in 0 to {max_bytes:,} bytes"
+            )
         data = self._buffer.take(size)
         if self._buffer.take(SYNC_SIZE) != self._sync:
             raise Unreadable("an Avro block is not followed by the sync marker of its file, where its stated size ends")
@@ -340,8 +344,9 @@ class _Records(Generic[T]):
         return len(self._block) - self._start - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Decompresses the next block of `count` records, so that `decode` returns them, unless it is skipped. A
-        corrupt block is an error, as is one with which the file goes beyond a bound."""
+        """Decompresses the next block of `count` records, so that `decode` returns them; of one that is skipped it only
+        counts the records. Raises `Unreadable` for a corrupt block, and for one with which the file goes beyond a
+        bound."""
         limits = self._limits
         if self._skips(count):
             self._file_records += max(1, count)
@@ -361,7 +366,7 @@ class _Records(Generic[T]):
         self._open(data if count else b"")
 
     def _open(self, block: bytes) -> None:
-        """Starts a block after unpacking it."""
+        """Makes `block`, which is unpacked, the present one; empty if no record is left to decode."""
         self._block, self._start = block, 0
         self._open_window()
 
@@ -371,8 +376,8 @@ class _Records(Generic[T]):
 
     def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:
         """Decodes the next records of the present block: at most `max_records`, and none that starts after the next
-        `max_bytes` bytes. Returns their number, 0 at the end of the block, and the values that they have. A corrupt
-        record is an error."""
+        `max_bytes` bytes. Returns their number, 0 at the end of the block, and their values, without those of
+        records that `decode` of the constructor leaves out. Raises `Unreadable` for a corrupt record."""
         decoded: list[T] = []
         before, max_pending = self.left, self.pending - max_bytes
         end = before - max_records
@@ -386,7 +391,7 @@ class _Records(Generic[T]):
         return before - self.left, decoded
 
     def _decode_one(self) -> T | None:
-        """Decodes the next record; None for one that is skipped. Raises `Unreadable`."""
+        """Decodes the next record; None for one that is left out of the result. Raises `Unreadable`."""
         longest = self._limits.record_bytes
         if self._place > longest:
             self._start += self._place

@@ -106,7 +106,9 @@ def _checked_form(name: str, schema: JsonValue, form: Fields | Composite | None)
         return prune(schema, form)
     if not _is_value(schema) if form is None else not _is_composite(schema, form):
         what = "single value" if form is None else f"{form.value} of single values"
-        raise Unreadable(f"the field {name} of the Avro schema is no {what}")
+        raise Unreadable(
+            f"the field {name} of the Avro schema is not a{'n' if form is Composite.RECORDS else ''} {what}"
+        )
     return schema
 
 
@@ -141,7 +143,8 @@ class _Checker:
         self._empty = 0
 
     def check(self, schema: JsonValue, space: str, depth: int) -> _Type:
-        """Returns the checked type of a schema, without what decoders don't need. Raises `Unreadable`."""
+        """Returns the checked type of a schema, written out, without what decoders don't need. It counts the type.
+        Raises `Unreadable` if the type is not valid, or with it the schema is beyond a bound."""
         self._types += 1
         if self._types > MAX_TYPES or depth > MAX_NESTING:
             raise Unreadable(f"the Avro schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")

@@ -116,7 +116,8 @@ class Skippers:
         return skip
 
     def _plain(self, schema: JsonValue) -> Skip:
-        """Returns the skipper of a type that reads value by value."""
+        """Returns the skipper of a type that does not match the pattern of the whole type; skippers of the types inside
+        it may match theirs."""
         if isinstance(schema, list):
             return _union_skipper([self.of(each) for each in schema])
         match type_name(schema), schema:
@@ -136,7 +137,7 @@ class Skippers:
                 return lambda data, place: read(data, place)[1]
 
     def _items(self, schema: JsonValue) -> Skip:
-        """Returns the function that skips an array of items of a type."""
+        """Returns the function that skips an array, or a map as an array of entries, whose items have this type."""
         skip_one, pattern = self._plain(schema), _pattern(schema)
         if pattern is None:
             return _counting_skipper(skip_one)
@@ -196,7 +197,7 @@ def _union_skipper(branches: Sequence[Skip]) -> Skip:
 
 
 def _counting_skipper(skip_one: Skip) -> Skip:
-    """Returns the skipper of an array, which skips item by item."""
+    """Returns the skipper of an array or map, which skips item by item with `skip_one`."""
 
     def skip(data: bytes, place: int) -> int:
         count, place = read_count(data, place)
@@ -232,6 +233,7 @@ def _joined(parts: Sequence[bytes | None]) -> bytes | None:
 
 
 def _union_pattern(branches: Sequence[bytes | None]) -> bytes | None:
-    """Returns a regular expression for the values of a union; None if a branch has none."""
+    """Returns a regular expression for the values of a union, from those of its branches; None if a branch has none, or
+    if it has more than 64 branches."""
     found = [re.escape(bytes([2 * number])) + (each or b"") for number, each in enumerate(branches)]
     return None if None in branches or len(found) > 0x40 else b"(?:" + b"|".join(found) + b")"

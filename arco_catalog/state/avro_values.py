@@ -72,7 +72,7 @@ def read_text(data: bytes, place: int) -> tuple[str, int]:
 
 
 def skip_bytes(data: bytes, place: int) -> int:
-    """Skips a value of bytes or text."""
+    """Returns the position behind a value of bytes or text, also if that is beyond the data."""
     length, start = read_long(data, place)
     if length < 0:
         raise Unreadable("an Avro value has a negative length")
@@ -112,7 +112,7 @@ READERS: Final[Mapping[str, Read]] = {
 
 
 def named_fields(record: JsonObject) -> Sequence[tuple[str, JsonValue]]:
-    """Returns the names and types of a record's fields, in order."""
+    """Returns the names and types of the fields of a record's schema, in order."""
     return [(text(each, "name"), each["type"]) for each in objects(record, "fields")]
 
 
@@ -122,7 +122,7 @@ def type_name(schema: JsonValue) -> str:
 
 
 def read_branch(data: bytes, place: int) -> tuple[int, int]:
-    """Reads which branch of a union the value behind it has."""
+    """Reads the number of the branch of a union whose value follows."""
     branch, start = read_long(data, place)
     if branch < 0:
         raise Unreadable("an Avro union has a branch below zero")
@@ -146,7 +146,7 @@ def read_count(data: bytes, place: int) -> tuple[int, int]:
 
 
 def fixed_reader(size: int) -> Read:
-    """Returns the function that reads a value of so many bytes."""
+    """Returns the function that reads a value of `size` bytes."""
 
     def read(data: bytes, place: int) -> tuple[bytes, int]:
         end = place + size

@@ -109,7 +109,8 @@ class Checkpoints:
         self.unwritten = 0
 
     async def _write(self, state: State, number: int, entries: dict[str, WalkCheckpoint]) -> None:
-        """Writes the changed checkpoints of one object; with too much contention they are left out."""
+        """Writes the changed checkpoints of one object, of which `entries` are all; after `TRIES` lost tries they are
+        left out."""
         ours = {entity: entries[entity] for entity in self._changed[number] if entity in entries}
         gone = self._changed[number] - ours.keys()
         try:
@@ -128,14 +129,16 @@ class Checkpoints:
             self._versions[number] = written.version
 
     async def _read(self, state: State, number: int) -> dict[str, WalkCheckpoint]:
-        """Reads the checkpoints of a shard; empty if it does not exist or is corrupt. Raises `StoreError`."""
+        """Reads the checkpoints of a shard, and notes its version for `write`; empty if it does not exist or is
+        corrupt. Raises `StoreError`."""
         key = state.paths.checkpoints(number)
         found = await state.read(key)
         self._versions[number] = None if found is None else found.version
         return self._parsed(key, found)
 
     def _parsed(self, key: str, found: Found | None) -> dict[str, WalkCheckpoint]:
-        """Reads one object of checkpoints. A corrupt one counts as empty, and is listed in `damaged`."""
+        """Returns the checkpoints in one object. A missing or corrupt one counts as empty, and a corrupt one is listed
+        in `damaged`. Also sets `after` from it if that is None."""
         if found is None:
             return {}
         try:

@@ -120,7 +120,8 @@ def _refs_in(index: JsonObject) -> Refs:
 
 
 def _changed(embedded: JsonObject, refs: Refs, commit: JsonObject) -> tuple[JsonObject, Refs]:
-    """Returns the embedded edits and the directory after a commit, from those before it."""
+    """Returns the embedded edits and the directory after a commit, from those before it. Changes `embedded` in
+    place."""
     changes = mapping(commit, "changes")
     embedded |= mapping(changes, "embedded")
     for key in texts(changes, "removed"):

@@ -24,8 +24,9 @@ class CycleCollector:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Returns a context that disables collections while any thread is in it. If it made a large document, all
-        present objects are frozen, so that no collection traverses them until `unfreeze` is called."""
+        """Returns a context that disables collections while any thread is in it. If more than `MAX_YOUNG` objects were
+        made when the last thread leaves it, all present objects are frozen, so that no collection traverses them until
+        `unfreeze` is called."""
         with self._lock:
             self._running += 1
             if self._running == 1:

@@ -65,7 +65,7 @@ def read_header(part: bytes) -> PartHeader:
     try:
         header = loads(part.partition(b"\n")[0])
     except MalformedJson as error:
-        raise InvalidPart("its header is no JSON") from error
+        raise InvalidPart("its header is not JSON") from error
     match header:
         case {"version": 2, "files": int(files), "columns": list(columns), "size": int(size)}:
             return PartHeader(files, frozenset(column for column in columns if isinstance(column, int)), size)
@@ -88,7 +88,8 @@ class PartReader:
         self.ended = False
 
     def read(self, memory: int) -> Sequence[ContentFile]:
-        """Returns the next delete files, until they take so many bytes of memory. Raises `InvalidPart`."""
+        """Returns the next delete files, up to the one with which they take more than `memory` bytes; sets `ended` if
+        none is left after them. Raises `InvalidPart`, and what `check` raises."""
         found: list[ContentFile] = []
         try:
             for row in self._rows:
@@ -104,7 +105,7 @@ class PartReader:
 
 
 def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
-    """Yields the rows of a part. Raises `InvalidPart`."""
+    """Unpacks a part, and yields its rows. `check` is called before each piece is unpacked. Raises `InvalidPart`."""
     _, _, packed = part.partition(b"\n")
     unpacker = zlib.decompressobj()
     left, rest = MAX_UNPACKED, b""

@@ -33,19 +33,20 @@ MAX_WHOLE: Final = 64
 
 
 def counts_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
-    """Returns the function that reads the counts of some columns, of all if that is None, as a dict; None for null.
-    Raises `Unreadable` if the type is of nothing like that."""
+    """Returns the function that reads the counts of these `columns`, of all if that is None, as a dict by column id; it
+    returns None for null. Raises `Unreadable` if `schema` is not an array of pairs of column id and count."""
     return _optional(schema, ("int", "long"), _pairs_reader(columns, read_long, skip_long, LONG, patterns))
 
 
 def bounds_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
-    """Returns the function that reads the bounds of some columns, of all if that is None, as a dict; None for null.
-    Raises `Unreadable` if the type is of nothing like that."""
+    """Returns the function that reads the bounds of these `columns`, of all if that is None, as a dict by column id; it
+    returns None for null. Raises `Unreadable` if `schema` is not an array of pairs of column id and bytes."""
     return _optional(schema, ("bytes",), _pairs_reader(columns, read_bytes, skip_bytes, SHORT_BYTES, patterns))
 
 
 def _optional(schema: JsonValue, values: Collection[str], read: Read) -> Read:
-    """Returns the function that reads values of a type that is an array of pairs, or a union of null and that."""
+    """Returns the function that reads, by `read`, values of a type that is an array of pairs of column id and one of
+    the types in `values`, or a union of null and that. Raises `Unreadable` for another type."""
     branches = schema if isinstance(schema, list) else [schema]
     for each in branches:
         if each != "null" and not _is_pairs(each, values):
@@ -78,7 +79,8 @@ def _pairs_reader(
     value: bytes,
     patterns: Patterns,
 ) -> Read:
-    """Returns the reader of pairs, which keeps the ones of some columns; all for None."""
+    """Returns the function that reads an array of pairs as a dict of the values of these columns, of all for None.
+    `skip` skips a value, and the pattern `value` matches a short one."""
 
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[int, T] = {}
@@ -110,9 +112,9 @@ def _matching_reader(
     otherwise: Read,
     patterns: Patterns,
 ) -> Read:
-    """Returns the function that reads values of some columns by regular expressions, one for each number of pairs. Its
-    groups are empty: they are where the values of these columns begin. What none of them matches is read `otherwise`:
-    many pairs, long bounds, corrupt ones, and what is beyond the file's patterns."""
+    """Returns the function that reads values of some columns by regular expressions, one for each number of pairs:
+    `pattern`, repeated. Its groups are empty: they are where the values of these columns begin. What none of them
+    matches is read `otherwise`: many pairs, long bounds, corrupt ones, and what is beyond the file's patterns."""
     whole: list[Match | None] = [None] * MAX_WHOLE
     numbered = [*enumerate(columns, 1)]
 

@@ -113,7 +113,8 @@ class DirectorySet:
             self._widen()
 
     def add_all(self, entry: FileDirectories) -> None:
-        """Adds the directories of an entry to the set, whose own entry is widened if that one is."""
+        """Adds the directories of an entry to the set, also beyond `MAX_DIRECTORIES_AT_ONCE`. The set's own entry is
+        widened if that one is."""
         self._directories.update(entry.directories)
         self._widened = self._widened or entry.widened
 
@@ -141,7 +142,10 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
     try:
         return parse_shard(key, found)
     except InternalError as error:
-        _LOG.warning("a record is not used, so the purge reads the manifests of the tables in it: %s", error.message)
+        _LOG.warning(
+            "a record of the directories of tables' files is not used, so purges read the manifests of its tables: %s",
+            error.message,
+        )
         return {}
 
 
@@ -185,7 +189,7 @@ async def forget_entities(state: State, entities: Collection[str]) -> None:
 async def _update(
     state: State, shard: int, change: Callable[[Mapping[str, FileDirectories]], Mapping[str, FileDirectories]]
 ) -> None:
-    """Changes the records of one object, at best effort."""
+    """Writes what `change` returns for the entries of one object, unless that is equal. A failure is only logged."""
     key = state.paths.file_directories(shard)
 
     def changed(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories] | None:

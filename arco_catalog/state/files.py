@@ -158,7 +158,7 @@ class Files:
 
     def cached(self, location: str) -> bytes | None:
         """Returns the cached bytes of a metadata file, decompressed, None if it is not cached. Metadata files never
-        change, but it may have been deleted."""
+        change, but the store is not called, and the file may have been deleted."""
         known = self._cache.get(location)
         return None if known is None else known.body
 
@@ -193,7 +193,8 @@ class Files:
         return await self.read_current(location)
 
     async def _read(self, location: str, store: ObjectStore, key: str) -> bytes:
-        """Reads a metadata file. Raises errors without their tracebacks, which would keep the file in memory."""
+        """Reads a metadata file as `_read_bounded` does. Raises `MetadataTooLarge` and `UnreadableMetadata` without
+        their tracebacks, which would keep the file in memory."""
         try:
             return await self._read_bounded(location, store, key)
         except (MetadataTooLarge, UnreadableMetadata) as error:
@@ -201,7 +202,8 @@ class Files:
             raise error.with_traceback(None) from None
 
     async def _read_bounded(self, location: str, store: ObjectStore, key: str) -> bytes:
-        """Reads a metadata file, within the memory of the request, or confirms the cached one."""
+        """Returns a metadata file, decompressed: the cached one if the store confirms it, else as it is read and
+        cached. Takes memory for it from the request's account. Raises as `read` does."""
         known = self._cache.get(location)
         now = ClockReading.take(self._runtime)
         if known is not None:
@@ -284,7 +286,8 @@ class Files:
                 raise _no_such(location)
 
     async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Allocation) -> bytes:
-        """Unpacks a file that was read, keeps it in the cache, and returns its body. Raises `MetadataTooLarge`."""
+        """Unpacks a file that was read, checks its size and number of values, caches it, and returns its body. Memory
+        for it is taken beyond `taken`. Raises `MetadataTooLarge`, `UnreadableMetadata` and `OutOfMemory`."""
         if len(raw) > self._max_bytes:
             raise self._too_large(location)
         body = raw
@@ -397,8 +400,9 @@ class Files:
 
     async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
         """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns those that may be
-        left, each with the reason: `InvalidKey` for a name that no object of the store can have. Raises `BadRequest`,
-        before any is deleted, for a file in a catalog's own state or in no store of this catalog."""
+        left, each with the reason: `InvalidKey` for a name that no object of the store can have. They stay in the
+        cache. Raises `BadRequest`, before any is deleted, for a file in a catalog's own state or in no store of this
+        catalog."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
         for file in files:
             refuse_reserved(file)

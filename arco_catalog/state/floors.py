@@ -64,13 +64,13 @@ def _without(gone: Floors, stored: Floors) -> Floors | None:
 
 
 async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | None]) -> None:
-    """Changes the floors of one object, and tries again until the write is applied."""
+    """Changes the floors of one object by `mutate`, as `update_until_applied` does, with its limit of tries."""
     key = state.paths.floors(shard)
     await update_until_applied(state, key, partial(parse_floors, key), mutate, _encoded)
 
 
 async def _read(state: State, shard: int) -> Floors:
-    """Reads the floors of one object."""
+    """Reads the floors of one object; empty if it does not exist. Raises as `read_floors` does."""
     key = state.paths.floors(shard)
     return parse_floors(key, await state.read(key))
 

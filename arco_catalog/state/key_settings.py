@@ -81,7 +81,7 @@ class KeySettings:
     @classmethod
     def first(cls, policy: KeyPolicy, at_ms: int, *, is_new: bool) -> Self:
         """Returns the first settings of a catalog's idempotency keys. Unless the catalog `is_new`, servers of an
-        earlier version may have used any other policy until `at_ms`, so markers of all of them are searched."""
+        earlier version may have used any other dialect until `at_ms`, so markers of all dialects are searched."""
         others = () if is_new else tuple(each for dialect in Dialect if (each := KeyPolicy(dialect)) != policy)
         return cls(policy, tuple(ReplacedPolicy(each, at_ms) for each in others))
 
@@ -108,7 +108,8 @@ class KeySettings:
 
     @property
     def enabled_ms(self) -> int:
-        """The time since which idempotency keys have been read without a break; 0 if they always were."""
+        """The store's time, in milliseconds since 1970, at which the last policy that read no idempotency keys was
+        replaced; 0 if none was. If the present policy reads keys, they were read without a break since then."""
         return max((each.until_ms for each in self.replaced if not each.policy.enabled), default=0)
 
     def reads_keys(self, now_ms: int) -> bool:

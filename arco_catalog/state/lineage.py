@@ -151,7 +151,7 @@ def _facet(fields: Fields, name: str) -> Fields:
 
 
 def _refuse_more(at: str, count: int, limit: int) -> None:
-    """Rejects too many items."""
+    """Raises `BadRequest` if the array `at` a place has more items than `limit`."""
     if count > limit:
         raise BadRequest(f"Invalid {at}: the array has {count:,} items, and at most {limit:,} are allowed")
 
@@ -164,7 +164,7 @@ def _text(value: JsonValue) -> str:
 
 
 def _uuid(value: JsonValue) -> str:
-    """Returns a UUID in lower case; rejects any other text."""
+    """Returns a UUID in lower case. Raises `ShapeError` for any other value."""
     if UUID.fullmatch(STRING(value)) is None:
         raise ShapeError(f"{quoted(STRING(value))} is not a uuid")
     return STRING(value).lower()

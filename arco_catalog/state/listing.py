@@ -8,7 +8,8 @@ from storage_backends import Cursor, Listed, Page
 
 
 async def list_objects(state: State, prefix: str) -> AsyncGenerator[Listed, None]:
-    """Yields all objects under a prefix, in no order. Raises `StoreError`."""
+    """Lists all objects under a prefix, and yields what the listing states of each, in no order. Raises
+    `StoreError`."""
     async with aclosing(list_pages(state, prefix)) as pages:
         async for page in pages:
             for each in page.entries:

@@ -202,7 +202,7 @@ def _is_collapsed(scheme: str, path: str) -> bool:
 
 
 def _check_length(text: str, limit: int) -> None:
-    """Rejects a location of more than `limit` bytes."""
+    """Raises `BadRequest` for a location of more than `limit` bytes."""
     size = len(text.encode())
     if size > limit:
         raise BadRequest(
@@ -293,5 +293,5 @@ class AllowedLocations:
         return within and not folder.reserved and not self._touches_state(folder)
 
     def _touches_state(self, location: Location) -> bool:
-        """Whether a location overlaps the catalog's own records."""
+        """Whether a location is inside one of the `forbidden` folders or around one."""
         return any(location.inside(state) or state.inside(location) for state in self.forbidden)

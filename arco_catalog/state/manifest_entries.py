@@ -134,14 +134,16 @@ class _EntryDecoder:
         self._count_rest = fields_reader(after, counts, skippers)
 
     def skips(self, count: int) -> bool:
-        """Whether the next entries, so many, need not be decoded. Then they are behind the reader."""
+        """Whether the next `count` entries need not be decoded, because all are before the selected ones and no row id
+        is counted. If so, this moves the position behind them."""
         if self._next_row_id is not None or self.position + count > self._selection.first:
             return False
         self.position += count
         return True
 
     def decode(self, data: bytes, place: int) -> tuple[ContentFile | None, int]:
-        """Decodes the next entry, None unless it is selected."""
+        """Decodes the next entry, None unless it is selected, and returns it with the position behind it. Raises
+        `Unreadable` and what the selection's functions raise."""
         position, self.position = self.position, self.position + 1
         values, start = self._read_head(data, place)
         end = self._skip_partition(data, start)
@@ -182,7 +184,7 @@ class _EntryDecoder:
         return taken
 
     def _file(self, position: int, partition: Partition, values: EntryValues) -> ContentFile:
-        """Returns the file of an entry."""
+        """Returns the file of an entry, with what it inherits from the manifest. Raises `Unreadable`."""
         manifest = self._manifest
         status, content = values["status"], values.get("content") or DATA
         if not (0 <= status < len(_STATUSES) and 0 <= content < len(_CONTENTS)):
@@ -234,14 +236,14 @@ def _statistics(values: EntryValues) -> FileStatistics:
 
 
 def _number(value: int | None) -> int:
-    """Returns a number of at least zero."""
+    """Returns the number. Raises `Unreadable` if it is None, below zero or above 64 bits."""
     if value is None or not 0 <= value <= MAX_LONG:
         raise Unreadable("an entry of the manifest has a number below zero, or no sequence number")
     return value
 
 
 def _format(value: str) -> str:
-    """Returns the name of a file format in lower case."""
+    """Returns the name of a file format in lower case. Raises `Unreadable` for a long one."""
     if len(value) > MAX_FORMAT_LENGTH:
         raise Unreadable(f"an entry of the manifest has a format with a name of {len(value):,} characters")
     return value.lower()

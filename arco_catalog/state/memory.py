@@ -109,7 +109,8 @@ class _Share:
         return True
 
     async def take(self, size: int, owner: str | None, timeout_seconds: float, *, starts: bool) -> None:
-        """Waits for memory of this size. Raises `OutOfMemory` if there is none in time."""
+        """Takes `size` bytes of memory for an owner, after waiting for them in turn. Raises `OutOfMemory` if they are
+        not free in time."""
         granted = asyncio.get_running_loop().create_future()
         waiter = _Waiter(size, owner, starts, granted)
         self._waiting.append(waiter)
@@ -139,7 +140,7 @@ class _Share:
             self._grant()
 
     def _add_to_owner(self, owner: str, size: int) -> None:
-        """Adds to the memory that the requests of an owner have taken."""
+        """Adds `size`, which may be negative, to the memory that the requests of an owner have taken."""
         held = self._of_owners.pop(owner, 0) + size
         if held:
             self._of_owners[owner] = held
@@ -278,8 +279,8 @@ class Hold:
         return taken
 
     def take_now(self, size: int) -> None:
-        """Takes `size` bytes of memory for the request if they are free and no request waits; otherwise takes
-        nothing."""
+        """Takes `size` bytes of memory for the request if they are free and no request waits, also beyond its owner's
+        part; otherwise takes nothing, without an error."""
         if self._memory is not None and size > 0:
             share = self._memory.share_of(size)
             if share.take_now(size, self.owner, starts=False):

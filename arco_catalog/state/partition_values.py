@@ -36,7 +36,7 @@ class PartitionReader:
 
     def __init__(self, schema: JsonValue, spec: PartitionSpec, types: Sequence[str]) -> None:
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise Unreadable("the partition in the entries of the manifest is no record")
+            raise Unreadable("the partition in the entries of the manifest is not a record")
         self._read = reader_of(schema)
         names = [_name_in(schema, field) for field in spec["fields"]]
         self._fields = [(name, _converter(of)) for name, of in zip(names, types, strict=True)]
@@ -75,7 +75,7 @@ def _converter(type_name: str) -> Convert:
 
 
 def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
-    """Returns a function that accepts only values of these Python types."""
+    """Returns a function that returns values of these Python types unchanged, and raises `Unreadable` for others."""
 
     def convert(value: object) -> PartitionValue:
         if type(value) in types and isinstance(value, bool | int | float | str | bytes):
@@ -86,7 +86,7 @@ def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
 
 
 def _decimal_converter(scale: int) -> Convert:
-    """Returns the function that reads decimals of this scale."""
+    """Returns the function that makes decimals of this scale from their bytes, and raises `Unreadable` for others."""
 
     def convert(value: object) -> PartitionValue:
         if not isinstance(value, bytes) or len(value) > MAX_DECIMAL_BYTES:
@@ -98,7 +98,7 @@ def _decimal_converter(scale: int) -> Convert:
 
 
 def _uuid(value: object) -> PartitionValue:
-    """Returns the bytes of a UUID."""
+    """Returns the bytes of a UUID, given as bytes or text. Raises `Unreadable`, and `ValueError` for another text."""
     found = UUID(value).bytes if isinstance(value, str) else value  # text as some writers have it
     if not isinstance(found, bytes) or len(found) != UUID_BYTES:
         raise Unreadable("a partition of the manifest has no UUID where its spec has one")

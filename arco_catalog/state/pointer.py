@@ -171,7 +171,9 @@ class Pointer:
         return Pointer({**kept, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}, None)
 
     def successor(self, *, attempt: str, metadata: MetadataFile, summary: JsonObject) -> "Pointer":
-        """Returns the pointer after a commit of an attempt. Marks of earlier drops are removed."""
+        """Returns the pointer after a commit of an attempt, whose id is that of the move: `metadata` is the current
+        file, the present one its base, and `summary` has the fields of the metadata that the pointer repeats. Marks of
+        earlier drops are removed, and a turn ends."""
         base = self.metadata
         moved = self._moved(
             attempt,
@@ -186,8 +188,8 @@ class Pointer:
         return moved
 
     def fenced(self, move: str) -> "Pointer":
-        """Returns the pointer after a move that only changes the version, so that no write that was sent for the old
-        version can apply any more."""
+        """Returns the pointer after a move that changes only the version and `recent`, and ends a turn, so that no
+        write that was sent for the old version can apply any more."""
         return self._moved(move, {})
 
     def reserved(self, turn: Turn) -> "Pointer":

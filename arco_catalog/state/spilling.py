@@ -119,7 +119,7 @@ def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, li
 
 def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> Steps[_Flush]:
     """Returns the segments that replace the one to which a group of edits belongs, after the edits are merged into it.
-    If the result is small, it is merged with a neighbour that is not `busy`."""
+    If the result is small, it is merged with a neighbour that is not `busy`. Nothing is stored."""
     lines = _merged(index.loaded(group.ref), group.lines)
     gone = [] if group.ref is None else [group.ref]
     neighbour = _neighbour(index.directory, group.ref, lines, spilling.limits.segment)

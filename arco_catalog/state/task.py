@@ -257,13 +257,15 @@ class Task:
         return Task(self._successor(record, Status.SUBMITTED, at_ms, changes))
 
     def _next(self, record: str, status: Status, at_ms: int, changes: JsonObject) -> "Task":
-        """Returns the next version of the task. Raises `InternalError` for a transition that is not allowed."""
+        """Returns the next version of the task, with the fields of `changes` replaced. A version with the same status
+        is always allowed. Raises `InternalError` for a change of status that is not."""
         if status is not self.status and status not in TRANSITIONS[self.status]:
             raise InternalError(f"task {self.id} is {self.status} and cannot become {status}")
         return Task(self._successor(record, status, at_ms, changes))
 
     def _successor(self, record: str, status: Status, at_ms: int, changes: JsonObject) -> JsonObject:
-        """Returns the document of the next version."""
+        """Returns the document of the next version, without a check of the transition. The time of the last change of
+        status is `at_ms` only if the status changes."""
         since: JsonObject = {} if status is self.status else {"last_status_change_ts": at_ms}
         return {
             **self.document,

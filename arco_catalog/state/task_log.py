@@ -148,7 +148,8 @@ async def due_hints(state: State, after: Cursor | Hint | None = None) -> DueHint
 
 
 async def _oldest_due(state: State, after: Hint | None) -> DueHints:
-    """Lists all hints, and returns the oldest due ones after `after`."""
+    """Lists all hints, and returns the page of the `AT_A_TIME` oldest due ones after `after`, None for the first
+    page."""
     due: list[Hint] = []
     scheduled = 0
     async with aclosing(all_hints(state)) as hints:

@@ -80,7 +80,7 @@ BOOLEAN: JsonObject = {"type": "record", "name": "r508", "fields": [{"name": "co
 HOSTILE: dict[str, tuple[Change, str]] = {
     "a million booleans as partitions": (
         lambda entry: repeated("boolean", entry, "partitions", b"\1"),
-        "the field partitions of the Avro schema is no array of records",
+        "the field partitions of the Avro schema is not an array of records",
     ),
     "a million summaries in an entry": (
         lambda entry: repeated(BOOLEAN, entry, "partitions", b"\1"),
@@ -88,11 +88,11 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     ),
     "a million empty arrays as a number": (
         lambda entry: repeated({"type": "array", "items": "int"}, entry, "content", b"\0"),
-        "the field content of the Avro schema is no single value",
+        "the field content of the Avro schema is not a single value",
     ),
     "a map as a number": (
         lambda entry: avro(declared("content", {"type": "map", "values": "int"}), [{**entry, "content": {"a": 1}}]),
-        "the field content of the Avro schema is no single value",
+        "the field content of the Avro schema is not a single value",
     ),
     "summaries of arrays": (
         lambda entry: avro(
@@ -109,7 +109,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
             ),
             [{**entry, "partitions": [{"contains_null": [True]}]}],
         ),
-        "the field partitions of the Avro schema is no array of records",
+        "the field partitions of the Avro schema is not an array of records",
     ),
     "1,001 summaries in an entry": (
         lambda entry: avro(list_schema(2), [{**entry, "partitions": [SUMMARY] * 1_001}]),
