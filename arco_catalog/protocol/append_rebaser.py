@@ -73,7 +73,8 @@ class AppendRebaser:
         await self._read(base, *await self._target(base))
 
     async def _target(self, base: CurrentRelation) -> tuple[Append, AppendTarget]:
-        """Returns the append of the commit, and the present snapshot of the branch. Raises `NotRebasable`."""
+        """Returns the append of the commit, and the present snapshot of the branch, by the metadata of `base`. Raises
+        `NotRebasable` if there is no such append or snapshot, or a file of one is outside of the table's locations."""
         append = append_of(self._commit)
         read = partial(read_target, append, base.body, base.pointer.metadata.location)
         target = await off_loop(len(base.body), read)
@@ -96,8 +97,8 @@ class AppendRebaser:
         return added
 
     async def _compare(self, append: Append, parent_list: str | None) -> Sequence[ManifestFile]:
-        """Returns the entries in the client's manifest list that the list of the snapshot on which it built has not.
-        Raises as `rebase` does."""
+        """Reads the client's manifest list, and concurrently that of the snapshot on which it built (None: it has
+        none), and returns the entries that only the client's has. Raises as `rebase` does."""
         locations = [append.manifest_list, *filter(None, [parent_list])]
         lists = await gather(*map(self._reader.read_list, locations))
         async with self._reader.decoding(*lists):
@@ -107,7 +108,8 @@ class AppendRebaser:
     async def _read_files(
         self, base: CurrentRelation, append: Append, added: Sequence[ManifestFile]
     ) -> Sequence[AddedFiles]:
-        """Reads the manifests that an append adds, and returns the files in each, checked. Raises as `rebase` does."""
+        """Reads the manifests that an append adds, one after the other, and returns the files in each, checked. Raises
+        as `rebase` does."""
         if sum(each.added_files_count for each in added) > MAX_ADDED_FILES:
             raise NotRebasable(f"the commit adds more than {MAX_ADDED_FILES:,} data files")
         self._check_places(base, [each.manifest_path for each in added])

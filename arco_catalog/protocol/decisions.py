@@ -61,7 +61,7 @@ async def read_outcome(state: State, transaction: str) -> bool | None:
 
 
 async def transaction_committed(state: State, transaction: str) -> bool:
-    """Whether a transaction has committed by now; False if it is pending or does not exist."""
+    """Reads whether a transaction has committed by now; False if it is pending, aborted, or does not exist."""
     return committed(await read_decision(state, transaction)) is True
 
 

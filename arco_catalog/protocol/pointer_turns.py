@@ -80,12 +80,13 @@ class PointerTurns:
         return pointer.turn is not None and pointer.turn.move == self._move
 
     async def _read(self) -> RelationReadSet:
-        """Reads the relation again, to see which attempt has the turn."""
+        """Reads the relation again, with its pointer from the store. Raises `StoreUnavailable` past the deadline."""
         self._session.check_deadline()
         return await read_relation(self._session, self._lookup, Freshness.MOVED)
 
     def _turn_of_another(self, pointer: Pointer | None) -> Turn | None:
-        """Returns the turn in a pointer that this attempt must respect; None without one."""
+        """Returns the turn in a pointer to which this request gives way; None if there is none, or it is this request's
+        own, or one to which it has given way for too long."""
         turn = None if pointer is None else pointer.turn
         return None if turn is None or turn.move in self._passed_over else turn
 
@@ -123,7 +124,7 @@ class PointerTurns:
 
     @property
     def _waited_ms(self) -> int:
-        """Returns for how long this attempt has waited."""
+        """The milliseconds since this request first lost a compare-and-swap of the pointer."""
         return self._session.runtime.boot_ms() - self._since_ms
 
     def _pointer(self, read_set: RelationReadSet) -> Pointer | None:

@@ -149,7 +149,7 @@ class PolicyAccess(Access):
 
     def _refusal(self, questions: Sequence[Question]) -> Refusal | None:
         """Returns the error for the first of these questions to which the policy does not consent; None if it consents
-        to all."""
+        to all. The decisions about all of them must be there (`_query`)."""
         refused = next((question for question in questions if self._decisions[question] is None), None)
         if refused is None:
             return None
@@ -157,7 +157,8 @@ class PolicyAccess(Access):
         return denied(refusal, refused.action, refused.type.lower())
 
     async def _allows(self, state: State, head: RegistryState, requirements: Sequence[Requirement]) -> Sequence[bool]:
-        """Returns for each requirement whether the policy allows it to the caller."""
+        """Returns for each requirement whether the policy allows it to the caller; queries the policy about what it has
+        not decided yet."""
         questions = [await self._questions_on(state, head, [each]) for each in requirements]
         await self._query(chain.from_iterable(questions))
         return [_are_allowed(each, self._decisions) for each in questions]
@@ -175,7 +176,8 @@ class PolicyAccess(Access):
         return (yield from questions_of(index, self._catalog, requirements))
 
     async def _query(self, questions: Iterable[Question]) -> None:
-        """Queries the policy about the questions that it has not decided since the request was judged last."""
+        """Queries the policy, in one call, about those of the questions that it has not decided since the request was
+        judged last, and keeps the decisions. Raises `Unavailable` as `_decide` does."""
         unknown = [question for question in dict.fromkeys(questions) if question not in self._decisions]
         if unknown:
             decisions = await self._decide(self.actor, unknown)

@@ -215,7 +215,8 @@ class ProposedCommit:
             return True
 
     async def _swap(self, commit: PreparedCommit) -> None:
-        """Swaps HEAD. If the store throttles that, this leader lets HEAD stand for a time that doubles each time."""
+        """Swaps HEAD, once; a swap that another process's move of HEAD refused is no error. If the store throttles it,
+        this counts a conflict, and the leader lets HEAD stand for a time that doubles each time."""
         try:
             await commit.swap(may_propose=True)
         except StoreUnavailable:  # it was not applied: another leader may succeed, and else this one tries again
@@ -230,11 +231,12 @@ class ProposedCommit:
         return await gather(self._state.head(), self._list())
 
     async def _list(self) -> Mapping[str, str]:
-        """Lists the attempts of which proposals are stored."""
+        """Lists the proposals that are stored and at most `MAX_AGE_MS` old: their attempts by their keys."""
         return await self._store.attempts(self._session.now_ms() - MAX_AGE_MS)
 
     async def _proposals(self, head: RegistryState, attempts: Mapping[str, str]) -> Sequence[Proposal]:
-        """Returns the proposals whose attempts have not ended by this HEAD, those of this request included."""
+        """Returns the proposals whose attempts have not ended by this HEAD, and those of this request; reads the ones
+        that were not read before, concurrently. Unreadable ones are left out."""
         waiting = {
             key: each for key, each in attempts.items() if key not in self._unreadable and not _has_ended(head, each)
         }

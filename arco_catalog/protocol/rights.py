@@ -170,7 +170,8 @@ class CatalogAccess(RestrictedAccess):
             check_source(self.standing)
 
     async def _judge_required(self, state: State, head: RegistryState, standing: Standing) -> None:
-        """Rejects a caller without a required privilege."""
+        """Raises the error of `judge` for a caller without a required privilege: `NoSuchWarehouse` only if the catalog
+        `hides`."""
         try:
             await carry_out(state, head.index, self._steps(head.index, standing))
         except NoSuchWarehouse as hidden:
@@ -265,6 +266,8 @@ class RealmAccess(RestrictedAccess):
         return True
 
     def _judge(self, standing: Standing) -> None:
+        """Keeps the caller's standing, and raises the error of `judge` if it lacks a privilege that the request
+        needs."""
         self.standing = standing
         judge_service(standing, self.requirements, self._itself)
         if self.names_source:

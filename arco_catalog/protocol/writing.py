@@ -32,6 +32,7 @@ def _write(session: Session, write: PlannedWrite) -> Write:
 
 
 async def _create(session: Session, key: str, body: bytes) -> None:
+    """Writes a record that never changes. Raises as `State.create` does."""
     await session.state.create(key, body)
 
 

@@ -23,7 +23,8 @@ class _Observation:
     age_ms: int
 
     def left_ms(self) -> int:
-        """Returns for how long the lease can be trusted."""
+        """Returns for how many milliseconds this read allows work: until the end of the lease, and at most `TRUSTED_MS`
+        after the read."""
         return min(self.lease.left_ms() - self.age_ms, TRUSTED_MS - self.lease.elapsed_ms())
 
 
@@ -50,7 +51,8 @@ class FollowedLease:
         return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + self._require())
 
     def _require(self) -> int:
-        """Returns for how long the lease can be trusted. Raises `LeaseLost` if it has ended."""
+        """Returns the milliseconds for which the last read allows work. Raises `LeaseLost` if there are none, or the
+        task was not read yet. Reads nothing."""
         left_ms = self._left_ms()
         if left_ms <= 0:
             raise LeaseLost("the lease of the task has run out, or was not confirmed in time by a read of the task")
@@ -60,7 +62,8 @@ class FollowedLease:
         return 0 if self._observation is None else self._observation.left_ms()
 
     async def _read(self) -> None:
-        """Reads the task to confirm that this worker still has its lease. Raises `LeaseLost`."""
+        """Reads the task to confirm that the process which is followed still has its lease. Raises `LeaseLost` if it
+        has not, and `StoreError`."""
         runtime = self._catalog.runtime
         before = Lease.from_now(runtime, 0)
         stored = await read_task(task_session(self._catalog, self._task, runtime.now_ms() + READ_MS).state, self._task)

@@ -82,7 +82,7 @@ async def keep_working(workers: Workers, runtime: Runtime, wake_up: WakeUp, repo
 
 
 async def _list_workers(workers: Workers) -> Mapping[str, Worker]:
-    """Returns the workers of the catalogs that exist now; none if these can't be listed."""
+    """Returns the workers of the catalogs that exist now, by root; none if these can't be listed, which is logged."""
     try:
         return await workers()
     except (StoreError, CatalogError) as error:
@@ -91,7 +91,8 @@ async def _list_workers(workers: Workers) -> Mapping[str, Worker]:
 
 
 async def _work(root: str, worker: Worker, slots: asyncio.Semaphore, report: Report) -> None:
-    """Runs the due tasks of one catalog, and reports their numbers."""
+    """Executes the due tasks of one catalog until none is left, once one of the `slots` is free, and reports their
+    numbers. A failure is logged and reported, and not raised."""
     async with slots:
         try:
             await worker.run_until_idle()

@@ -105,7 +105,7 @@ class Worker:
         return executed
 
     async def _prepare(self) -> None:
-        """Makes the tasks that are due on a schedule, at best effort."""
+        """Makes the tasks that this worker makes by itself, if it has a `preparation`. A failure is only logged."""
         if self._preparation is None:
             return
         try:
@@ -330,7 +330,8 @@ class Worker:
     async def _schedule(
         self, execution: Execution, when_ms: int, attempts: int, summary: str, extended: str | None
     ) -> None:
-        """Records that the task runs again at `when_ms`."""
+        """Stores the hint for another run of the task at `when_ms`, then its version `RETRY_SCHEDULED`, which gives up
+        the lease, and then removes the hint of the run before. Raises as `Execution.advance` does."""
         task, state = execution.task, execution.session().state
         await put_hint(state, task.id, when_ms)
         await execution.advance(
@@ -347,7 +348,8 @@ class Worker:
             await self._remove_hint(task)
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
-        """Has the executor abandon the task, and records that it has failed for good."""
+        """Has the executor abandon the task, within the lease, and stores the version with which the task has failed
+        for good. Raises `LeaseLost`, and what `abandon` raises: then the task has not ended."""
         _LOG.error("%s has failed, and no worker retries it: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)
@@ -355,7 +357,8 @@ class Worker:
     async def _end(
         self, execution: Execution, status: Status, finished: TaskResult, extended: str | None = None
     ) -> None:
-        """Records the last version of the task, and removes its hint."""
+        """Stores the last version of the task, with its status and result, counts it, and then removes its hint. Raises
+        as `Execution.advance` does."""
         details = dumps(finished.details).decode() if finished.details else extended
         await execution.advance(
             lambda task: task.ended(
@@ -377,7 +380,7 @@ class Worker:
             await remove_hint(state, state.paths.open_task(task.id, task.next_run_ms))
 
     def _session(self, task: str) -> Session:
-        """Returns a session for one task, with a deadline."""
+        """Returns a session for one task, or for what `task` names, that ends `CALLS_MS` from now."""
         return task_session(self._catalog, task, self._runtime.now_ms() + CALLS_MS)
 
 
