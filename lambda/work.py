@@ -75,7 +75,8 @@ async def _batch(records: list[Record], context: Context) -> list[str]:
 
 @asynccontextmanager
 async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
-    """Yields what jobs need: the opened catalogs, the request and the time limit of this invocation."""
+    """Yields what jobs need: the opened catalogs, the request and the time limit of this invocation, and functions that
+    write log lines with metrics to stdout. Closes the catalogs afterwards."""
     runtime, invocation = SystemRuntime(), Invocation.start(context)
     namespace = metrics_namespace(os.environ)
 

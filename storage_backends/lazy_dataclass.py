@@ -45,8 +45,8 @@ def lazy_dataclass(
 
 
 def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
-    """Returns a class like `plain` without the methods of a dataclass, to which its first instance adds them: those
-    that `dataclasses.dataclass` adds to `plain`."""
+    """Returns a class like `plain` without the methods that `dataclasses.dataclass` adds to `plain`. The first instance
+    adds the constructor, and the first use of another method or of the fields adds all of them."""
     before, forms = {**vars(plain)}, {name: _special_form(kind) for name, kind in plain.__annotations__.items()}
     names = [name for name, form in forms.items() if form is None]
     metaclass: Callable[..., type[T]] = type(plain)

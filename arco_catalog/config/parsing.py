@@ -82,7 +82,8 @@ def parse_body_size(text: str) -> int:
 
 
 def _sized(text: str, least: int, expected: str) -> int:
-    """Reads a number of bytes such as 64MiB, of at least `least`. Raises `ValueError`."""
+    """Returns the bytes of a size such as 64MB (a unit is a power of 1,024). Raises `ValueError`, in which the sentence
+    `expected` is quoted, for less than `least` and for any other text."""
     match = _SIZE.fullmatch(text.strip())
     size = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
     if size < least:
@@ -136,7 +137,8 @@ def parse_workers(text: str) -> int | None:
 
 
 def _whole(text: str, low: int, high: int, expected: str) -> int:
-    """Reads a whole number from `low` to `high`. Raises `ValueError`."""
+    """Returns the whole number in a text of digits. Raises `ValueError`, in which the phrase `expected` is quoted,
+    unless it is from `low` to `high`."""
     if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
         raise ValueError(f"expected {expected}, got {text!r}")
     return int(text)

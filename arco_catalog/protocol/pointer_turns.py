@@ -80,7 +80,7 @@ class PointerTurns:
         return pointer.turn is not None and pointer.turn.move == self._move
 
     async def _read(self) -> RelationReadSet:
-        """Reads the relation again, with its pointer from the store. Raises `StoreUnavailable` past the deadline."""
+        """Reads the relation again, with a pointer from the store. Raises `StoreUnavailable` past the deadline."""
         self._session.check_deadline()
         return await read_relation(self._session, self._lookup, Freshness.MOVED)
 

@@ -157,8 +157,8 @@ class PolicyAccess(Access):
         return denied(refusal, refused.action, refused.type.lower())
 
     async def _allows(self, state: State, head: RegistryState, requirements: Sequence[Requirement]) -> Sequence[bool]:
-        """Returns for each requirement whether the policy allows it to the caller; queries the policy about what it has
-        not decided yet."""
+        """Returns for each requirement whether the policy allows it to the caller; queries the policy about new
+        questions."""
         questions = [await self._questions_on(state, head, [each]) for each in requirements]
         await self._query(chain.from_iterable(questions))
         return [_are_allowed(each, self._decisions) for each in questions]

@@ -236,7 +236,7 @@ class ProposedCommit:
 
     async def _proposals(self, head: RegistryState, attempts: Mapping[str, str]) -> Sequence[Proposal]:
         """Returns the proposals whose attempts have not ended by this HEAD, and those of this request; reads the ones
-        that were not read before, concurrently. Unreadable ones are left out."""
+        that were not read before, concurrently. Damaged ones are left out."""
         waiting = {
             key: each for key, each in attempts.items() if key not in self._unreadable and not _has_ended(head, each)
         }

@@ -229,8 +229,8 @@ class State:
         return self._view(known.value)
 
     async def head(self) -> RegistryState:
-        """Reads HEAD and caches it, or returns the cached one after the store confirmed it; an empty state if the
-        catalog has no registry yet. Raises `HeadLost` if HEAD is missing and commits show that it existed."""
+        """Reads HEAD and puts it into the cache, or returns the cached one after the store confirmed it; an empty state
+        if the catalog has no registry yet. Raises `HeadLost` if HEAD is missing and commits show that it existed."""
         key, cached, sent = self.paths.manifest, self._caches.head, self._call_time()
         known = None if cached is None else cached.value
         found = await self.store.get(key, None if known is None else known.version)
@@ -353,8 +353,8 @@ class State:
         return self._caches.bell
 
     async def ring(self, bell: Bell) -> Bell:
-        """Swaps the bell from the version of `bell` to a fresh id, once, caches it, and returns it. If another process
-        has changed it, or the outcome is unknown, it returns the bell that it reads then."""
+        """Swaps the bell from the version of `bell` to a fresh id, once, and returns the cached result. If another
+        process has changed it, or the outcome is unknown, it returns the bell that it reads then."""
         when, ring_id = ABSENT if bell.version is None else Matches(bell.version), self._runtime.ulid()
         outcome = await self.store.put(self.paths.bell, dumps({"version": 1, "id": ring_id}), when)
         if not isinstance(outcome, Applied):
@@ -461,8 +461,8 @@ class State:
         return cached.value
 
     async def pointer(self, entity: str) -> Pointer | None:
-        """Reads the pointer of a table or view and caches it, or returns the cached one after the store confirmed it;
-        None if it does not exist."""
+        """Reads the pointer of a table or view and puts it into the cache, or returns the cached one after the store
+        confirmed it; None if it does not exist."""
         key, cached, sent = self.paths.pointer(entity), self._caches.pointers.get(entity), self._call_time()
         known = None if cached is None else cached.value
         match await self.store.get(key, None if known is None else known.version):

@@ -263,7 +263,8 @@ class _Parser(Generic[T]):
 
     def _read_header(self) -> "_Records[T]":
         """Reads the header of the file, and returns the decoder of its records, which has no block yet. Raises
-        `_NeedsBytes` if the header is not there completely, `Unreadable`, and `UnpacksTooLong` for too long a one."""
+        `_NeedsBytes` if the header is not there completely, and `UnpacksTooLong` for too long a one; a corrupt one is
+        an error."""
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -296,7 +297,7 @@ class _Parser(Generic[T]):
         return found
 
     def _read_text(self) -> bytes:
-        """Reads a name or value in the header, as its bytes."""
+        """Reads a name or value in the header, as bytes."""
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
             raise Unreadable(
@@ -305,8 +306,8 @@ class _Parser(Generic[T]):
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records[T]") -> None:
-        """Reads one block, and opens it for the records. Raises `_NeedsBytes` if it is not there completely,
-        `Unreadable`, and `UnpacksTooLong`."""
+        """Reads one block, and opens it for the records. Raises `_NeedsBytes` if it is not there completely, and
+        `UnpacksTooLong`; a corrupt one is an error."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -345,8 +346,7 @@ class _Records(Generic[T]):
 
     def open_block(self, count: int, packed: bytes) -> None:
         """Decompresses the next block of `count` records, so that `decode` returns them; of one that is skipped it only
-        counts the records. Raises `Unreadable` for a corrupt block, and for one with which the file goes beyond a
-        bound."""
+        counts the records. A corrupt block is an error, as is one with which the file goes beyond a bound."""
         limits = self._limits
         if self._skips(count):
             self._file_records += max(1, count)
@@ -377,7 +377,7 @@ class _Records(Generic[T]):
     def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:
         """Decodes the next records of the present block: at most `max_records`, and none that starts after the next
         `max_bytes` bytes. Returns their number, 0 at the end of the block, and their values, without those of
-        records that `decode` of the constructor leaves out. Raises `Unreadable` for a corrupt record."""
+        records that `decode` of the constructor leaves out. A corrupt record is an error."""
         decoded: list[T] = []
         before, max_pending = self.left, self.pending - max_bytes
         end = before - max_records

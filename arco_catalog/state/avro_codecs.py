@@ -18,7 +18,7 @@ PIECE_BYTES: Final = 1 << 20
 held: 70 ms for 64 MB."""
 
 Unpack = Callable[[bytes, int], bytes]
-"""Unpacks a block to at most so many bytes. Raises `Unreadable` for a corrupt or longer one."""
+"""Unpacks a block to at most so many bytes. A corrupt or longer one is an error."""
 
 
 class Decompressor(Protocol):

@@ -62,7 +62,7 @@ def _union_reader(branches: Sequence[Read]) -> Read:
 
 def _optional_reader(read_value: Read, otherwise: Read) -> Read:
     """Returns the function that reads a value of a union of null and one type, in this order; `otherwise` reads it if
-    its branch is neither 0 nor 1, or takes more than one byte. Nearly all unions are such, and most values are null."""
+    the branch is neither 0 nor 1, or takes more than one byte. Nearly all unions are such, and most values are null."""
 
     def read(data: bytes, place: int) -> tuple[object, int]:
         branch = data[place]

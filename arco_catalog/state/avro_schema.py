@@ -144,7 +144,7 @@ class _Checker:
 
     def check(self, schema: JsonValue, space: str, depth: int) -> _Type:
         """Returns the checked type of a schema, written out, without what decoders don't need. It counts the type.
-        Raises `Unreadable` if the type is not valid, or with it the schema is beyond a bound."""
+        Raises `Unreadable` if the type is not valid, or with it the schema exceeds a bound."""
         self._types += 1
         if self._types > MAX_TYPES or depth > MAX_NESTING:
             raise Unreadable(f"the Avro schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")

@@ -137,7 +137,7 @@ class Skippers:
                 return lambda data, place: read(data, place)[1]
 
     def _items(self, schema: JsonValue) -> Skip:
-        """Returns the function that skips an array, or a map as an array of entries, whose items have this type."""
+        """Returns the function that skips an array, or a map as an array of entries, with items of this type."""
         skip_one, pattern = self._plain(schema), _pattern(schema)
         if pattern is None:
             return _counting_skipper(skip_one)

@@ -72,7 +72,7 @@ def read_text(data: bytes, place: int) -> tuple[str, int]:
 
 
 def skip_bytes(data: bytes, place: int) -> int:
-    """Returns the position behind a value of bytes or text, also if that is beyond the data."""
+    """Returns the position behind a value of bytes or text, also if the data has less."""
     length, start = read_long(data, place)
     if length < 0:
         raise Unreadable("an Avro value has a negative length")
@@ -122,7 +122,7 @@ def type_name(schema: JsonValue) -> str:
 
 
 def read_branch(data: bytes, place: int) -> tuple[int, int]:
-    """Reads the number of the branch of a union whose value follows."""
+    """Reads the number of a union's branch, of which the value follows."""
     branch, start = read_long(data, place)
     if branch < 0:
         raise Unreadable("an Avro union has a branch below zero")

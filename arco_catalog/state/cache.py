@@ -95,9 +95,9 @@ class SelectiveCache(Generic[K, V]):
         return before if before and (self.size < self._limit * 15 // 16 or self._oldest < before) else None
 
     def put(self, key: K, value: V, size: int, requested: int) -> None:
-        """Caches a value of `size` bytes in place of the one before, and drops the least recently used others if there
-        is no room, but none that was used at the time `requested` (as `request` returns it) or later. Without room
-        after that the value is not cached, and the one before is dropped."""
+        """Puts a value of `size` bytes in place of the one before, and drops the least recently used others if there is
+        no room, but none that was used at the time `requested` (as `request` returns it) or later. Without room after
+        that the value is not cached, and the one before is dropped."""
         entry = self._entries.pop(key, None)
         self.size -= 0 if entry is None else entry[1]
         size += ENTRY_BYTES

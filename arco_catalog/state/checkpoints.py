@@ -129,7 +129,7 @@ class Checkpoints:
             self._versions[number] = written.version
 
     async def _read(self, state: State, number: int) -> dict[str, WalkCheckpoint]:
-        """Reads the checkpoints of a shard, and notes its version for `write`; empty if it does not exist or is
+        """Reads the checkpoints of a shard, and notes the version for `write`; empty if it does not exist or is
         corrupt. Raises `StoreError`."""
         key = state.paths.checkpoints(number)
         found = await state.read(key)

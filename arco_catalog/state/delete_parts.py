@@ -65,7 +65,7 @@ def read_header(part: bytes) -> PartHeader:
     try:
         header = loads(part.partition(b"\n")[0])
     except MalformedJson as error:
-        raise InvalidPart("its header is not JSON") from error
+        raise InvalidPart("its header is no JSON") from error
     match header:
         case {"version": 2, "files": int(files), "columns": list(columns), "size": int(size)}:
             return PartHeader(files, frozenset(column for column in columns if isinstance(column, int)), size)
@@ -89,7 +89,7 @@ class PartReader:
 
     def read(self, memory: int) -> Sequence[ContentFile]:
         """Returns the next delete files, up to the one with which they take more than `memory` bytes; sets `ended` if
-        none is left after them. Raises `InvalidPart`, and what `check` raises."""
+        none is left after them. Raises `InvalidPart`, and as `check` does."""
         found: list[ContentFile] = []
         try:
             for row in self._rows:

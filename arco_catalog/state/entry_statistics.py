@@ -34,13 +34,13 @@ MAX_WHOLE: Final = 64
 
 def counts_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
     """Returns the function that reads the counts of these `columns`, of all if that is None, as a dict by column id; it
-    returns None for null. Raises `Unreadable` if `schema` is not an array of pairs of column id and count."""
+    returns None for null. A `schema` of anything but an array of pairs of column id and count is an error."""
     return _optional(schema, ("int", "long"), _pairs_reader(columns, read_long, skip_long, LONG, patterns))
 
 
 def bounds_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
     """Returns the function that reads the bounds of these `columns`, of all if that is None, as a dict by column id; it
-    returns None for null. Raises `Unreadable` if `schema` is not an array of pairs of column id and bytes."""
+    returns None for null. A `schema` of anything but an array of pairs of column id and bytes is an error."""
     return _optional(schema, ("bytes",), _pairs_reader(columns, read_bytes, skip_bytes, SHORT_BYTES, patterns))
 
 

@@ -113,7 +113,7 @@ class DirectorySet:
             self._widen()
 
     def add_all(self, entry: FileDirectories) -> None:
-        """Adds the directories of an entry to the set, also beyond `MAX_DIRECTORIES_AT_ONCE`. The set's own entry is
+        """Adds the directories of an entry to the set, also over `MAX_DIRECTORIES_AT_ONCE`. The set's own entry is
         widened if that one is."""
         self._directories.update(entry.directories)
         self._widened = self._widened or entry.widened
@@ -143,7 +143,7 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
         return parse_shard(key, found)
     except InternalError as error:
         _LOG.warning(
-            "a record of the directories of tables' files is not used, so purges read the manifests of its tables: %s",
+            "a record of tables' directories is not used, so purges read the manifests of the tables in it: %s",
             error.message,
         )
         return {}
@@ -189,7 +189,7 @@ async def forget_entities(state: State, entities: Collection[str]) -> None:
 async def _update(
     state: State, shard: int, change: Callable[[Mapping[str, FileDirectories]], Mapping[str, FileDirectories]]
 ) -> None:
-    """Writes what `change` returns for the entries of one object, unless that is equal. A failure is only logged."""
+    """Writes the result of `change` for the entries of one object, unless that is equal. A failure is only logged."""
     key = state.paths.file_directories(shard)
 
     def changed(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories] | None:

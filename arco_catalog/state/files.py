@@ -286,8 +286,8 @@ class Files:
                 raise _no_such(location)
 
     async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Allocation) -> bytes:
-        """Unpacks a file that was read, checks its size and number of values, caches it, and returns its body. Memory
-        for it is taken beyond `taken`. Raises `MetadataTooLarge`, `UnreadableMetadata` and `OutOfMemory`."""
+        """Unpacks a file that was read, checks the size and number of values, puts it into the cache, and returns the
+        body. Takes the memory that it needs besides `taken`. Raises as `read` does."""
         if len(raw) > self._max_bytes:
             raise self._too_large(location)
         body = raw

@@ -64,7 +64,7 @@ def _without(gone: Floors, stored: Floors) -> Floors | None:
 
 
 async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | None]) -> None:
-    """Changes the floors of one object by `mutate`, as `update_until_applied` does, with its limit of tries."""
+    """Changes the floors of one object by `mutate`, as `update_until_applied` does, with the same limit of tries."""
     key = state.paths.floors(shard)
     await update_until_applied(state, key, partial(parse_floors, key), mutate, _encoded)
 

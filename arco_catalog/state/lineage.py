@@ -151,7 +151,7 @@ def _facet(fields: Fields, name: str) -> Fields:
 
 
 def _refuse_more(at: str, count: int, limit: int) -> None:
-    """Raises `BadRequest` if the array `at` a place has more items than `limit`."""
+    """Raises an error of the client if the array `at` a place has more items than `limit`."""
     if count > limit:
         raise BadRequest(f"Invalid {at}: the array has {count:,} items, and at most {limit:,} are allowed")
 

@@ -8,7 +8,7 @@ from storage_backends import Cursor, Listed, Page
 
 
 async def list_objects(state: State, prefix: str) -> AsyncGenerator[Listed, None]:
-    """Lists all objects under a prefix, and yields what the listing states of each, in no order. Raises
+    """Lists all objects under a prefix, and yields their keys, sizes and versions, in no order. Raises
     `StoreError`."""
     async with aclosing(list_pages(state, prefix)) as pages:
         async for page in pages:

@@ -202,7 +202,7 @@ def _is_collapsed(scheme: str, path: str) -> bool:
 
 
 def _check_length(text: str, limit: int) -> None:
-    """Raises `BadRequest` for a location of more than `limit` bytes."""
+    """Raises an error of the client for a location of more than `limit` bytes."""
     size = len(text.encode())
     if size > limit:
         raise BadRequest(

@@ -143,7 +143,7 @@ class _EntryDecoder:
 
     def decode(self, data: bytes, place: int) -> tuple[ContentFile | None, int]:
         """Decodes the next entry, None unless it is selected, and returns it with the position behind it. Raises
-        `Unreadable` and what the selection's functions raise."""
+        `Unreadable`, and as the selection's functions do."""
         position, self.position = self.position, self.position + 1
         values, start = self._read_head(data, place)
         end = self._skip_partition(data, start)
@@ -184,7 +184,7 @@ class _EntryDecoder:
         return taken
 
     def _file(self, position: int, partition: Partition, values: EntryValues) -> ContentFile:
-        """Returns the file of an entry, with what it inherits from the manifest. Raises `Unreadable`."""
+        """Returns the file of an entry, complete with the fields that it inherits from the manifest."""
         manifest = self._manifest
         status, content = values["status"], values.get("content") or DATA
         if not (0 <= status < len(_STATUSES) and 0 <= content < len(_CONTENTS)):
@@ -243,7 +243,7 @@ def _number(value: int | None) -> int:
 
 
 def _format(value: str) -> str:
-    """Returns the name of a file format in lower case. Raises `Unreadable` for a long one."""
+    """Returns the name of a file format in lower case; a long one is an error."""
     if len(value) > MAX_FORMAT_LENGTH:
         raise Unreadable(f"an entry of the manifest has a format with a name of {len(value):,} characters")
     return value.lower()

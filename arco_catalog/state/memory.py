@@ -279,8 +279,8 @@ class Hold:
         return taken
 
     def take_now(self, size: int) -> None:
-        """Takes `size` bytes of memory for the request if they are free and no request waits, also beyond its owner's
-        part; otherwise takes nothing, without an error."""
+        """Takes `size` bytes of memory for the request if they are free and no request waits, also if the owner's part
+        is used up; otherwise takes nothing, without an error."""
         if self._memory is not None and size > 0:
             share = self._memory.share_of(size)
             if share.take_now(size, self.owner, starts=False):

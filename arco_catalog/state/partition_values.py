@@ -75,7 +75,7 @@ def _converter(type_name: str) -> Convert:
 
 
 def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
-    """Returns a function that returns values of these Python types unchanged, and raises `Unreadable` for others."""
+    """Returns a function that returns values of these Python types as they are; another one is an error."""
 
     def convert(value: object) -> PartitionValue:
         if type(value) in types and isinstance(value, bool | int | float | str | bytes):
@@ -86,7 +86,7 @@ def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
 
 
 def _decimal_converter(scale: int) -> Convert:
-    """Returns the function that makes decimals of this scale from their bytes, and raises `Unreadable` for others."""
+    """Returns the function that makes decimals of this scale from their bytes; another value is an error."""
 
     def convert(value: object) -> PartitionValue:
         if not isinstance(value, bytes) or len(value) > MAX_DECIMAL_BYTES:
@@ -98,7 +98,7 @@ def _decimal_converter(scale: int) -> Convert:
 
 
 def _uuid(value: object) -> PartitionValue:
-    """Returns the bytes of a UUID, given as bytes or text. Raises `Unreadable`, and `ValueError` for another text."""
+    """Returns the bytes of a UUID, given as bytes or text. Another value is an error."""
     found = UUID(value).bytes if isinstance(value, str) else value  # text as some writers have it
     if not isinstance(found, bytes) or len(found) != UUID_BYTES:
         raise Unreadable("a partition of the manifest has no UUID where its spec has one")

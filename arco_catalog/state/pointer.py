@@ -171,9 +171,9 @@ class Pointer:
         return Pointer({**kept, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}, None)
 
     def successor(self, *, attempt: str, metadata: MetadataFile, summary: JsonObject) -> "Pointer":
-        """Returns the pointer after a commit of an attempt, whose id is that of the move: `metadata` is the current
-        file, the present one its base, and `summary` has the fields of the metadata that the pointer repeats. Marks of
-        earlier drops are removed, and a turn ends."""
+        """Returns the pointer after a commit of an attempt, with the id of the attempt as that of the move: `metadata`
+        is the current file, the present one the base, and `summary` has the fields of the metadata that the pointer
+        repeats. Marks of earlier drops are removed, and a turn ends."""
         base = self.metadata
         moved = self._moved(
             attempt,

@@ -20,7 +20,7 @@ class ProposalStore:
         self._paths = state.paths
 
     async def put(self, proposal: Proposal) -> None:
-        """Stores a proposal, as `State.create` does, under the key of its attempt and base."""
+        """Stores a proposal, as `State.create` does, under a key with the attempt and the base."""
         await self._state.create(self._paths.proposal(proposal.attempt, proposal.base), proposal.body)
 
     async def attempts(self, since_ms: int) -> dict[str, str]:

@@ -62,7 +62,7 @@ class FollowedLease:
         return 0 if self._observation is None else self._observation.left_ms()
 
     async def _read(self) -> None:
-        """Reads the task to confirm that the process which is followed still has its lease. Raises `LeaseLost` if it
+        """Reads the task to confirm that the process which is followed still has the lease. Raises `LeaseLost` if it
         has not, and `StoreError`."""
         runtime = self._catalog.runtime
         before = Lease.from_now(runtime, 0)

@@ -330,7 +330,7 @@ class Worker:
     async def _schedule(
         self, execution: Execution, when_ms: int, attempts: int, summary: str, extended: str | None
     ) -> None:
-        """Stores the hint for another run of the task at `when_ms`, then its version `RETRY_SCHEDULED`, which gives up
+        """Stores the hint for another run of the task at `when_ms`, then the version `RETRY_SCHEDULED`, which gives up
         the lease, and then removes the hint of the run before. Raises as `Execution.advance` does."""
         task, state = execution.task, execution.session().state
         await put_hint(state, task.id, when_ms)
@@ -349,7 +349,7 @@ class Worker:
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
         """Has the executor abandon the task, within the lease, and stores the version with which the task has failed
-        for good. Raises `LeaseLost`, and what `abandon` raises: then the task has not ended."""
+        for good. Raises `LeaseLost`, and as `abandon` does: then the task has not ended."""
         _LOG.error("%s has failed, and no worker retries it: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)
@@ -357,7 +357,7 @@ class Worker:
     async def _end(
         self, execution: Execution, status: Status, finished: TaskResult, extended: str | None = None
     ) -> None:
-        """Stores the last version of the task, with its status and result, counts it, and then removes its hint. Raises
+        """Stores the last version of the task, with the status and result, counts it, and then removes the hint. Raises
         as `Execution.advance` does."""
         details = dumps(finished.details).decode() if finished.details else extended
         await execution.advance(
@@ -380,7 +380,7 @@ class Worker:
             await remove_hint(state, state.paths.open_task(task.id, task.next_run_ms))
 
     def _session(self, task: str) -> Session:
-        """Returns a session for one task, or for what `task` names, that ends `CALLS_MS` from now."""
+        """Returns a session for one task, or for the work that `task` names, which ends `CALLS_MS` from now."""
         return task_session(self._catalog, task, self._runtime.now_ms() + CALLS_MS)
 
 

@@ -46,7 +46,8 @@ def _events(log: RequestLog) -> Iterator[JsonObject]:
 
 
 def _request(log: RequestLog) -> JsonObject:
-    """Returns the fields about the request that each of the events has."""
+    """Returns the fields about the request, the same in all of its audit lines: principal, catalog, operation and
+    id."""
     named: JsonObject = {} if log.stats.name is None else {"principal_name": log.stats.name}
     return {
         "principal": log.stats.principal,

@@ -60,7 +60,8 @@ def server_telemetry(
 
 
 def _audit(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Sequence[Observer]:
-    """Returns the audit log of a function, if the variable requests one. Raises `ValueError`."""
+    """Returns the audit log of a function, which writes by `write`, if ARCO_AUDIT_LOG is `-`; none if that is not set.
+    Raises `ValueError` for any other value."""
     where = environment.get(AUDIT_LOG.name)
     if not where:
         return ()
@@ -68,8 +69,8 @@ def _audit(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Se
 
     if where != STANDARD_OUTPUT:
         raise ValueError(
-            f"{AUDIT_LOG.name} must be {STANDARD_OUTPUT} on a function, for lines in its log, got {where!r}: its files "
-            "end with it"
+            f"{AUDIT_LOG.name} must be {STANDARD_OUTPUT} on a function, for lines in the log, got {where!r}: "
+            "a file there would be lost when the function ends"
         )
     return (AuditLog(write, runtime.now_ms),)
 
@@ -106,7 +107,8 @@ def traces_exporter(environment: Mapping[str, str]) -> str | None:
 
 
 def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Exporter]:
-    """Returns the exporter of traces, if variables configure one. Raises `ValueError` if its library is missing."""
+    """Returns the exporter of traces if OTEL_* variables configure one, else an empty list. With `flush` a response
+    waits until its spans are sent. Raises `ValueError` if the library is missing, and as `traces_exporter` does."""
     exporter = traces_exporter(environment)
     if exporter is None:
         return []

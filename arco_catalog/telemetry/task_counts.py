@@ -72,7 +72,8 @@ class TaskCounts:
             self._observe(warehouse, stats)
 
     def _observe(self, warehouse: str, stats: WorkStats) -> None:
-        """Sets the gauges of due tasks by the last poll of each catalog."""
+        """Sets the gauges of due and scheduled tasks: sums, and the longest time due, over the last look in each
+        catalog that is less than `REMEMBERED_MS` old, this one included."""
         now_ms = self._now_ms()
         look = _Look(now_ms, stats.due or 0, stats.scheduled or 0, stats.oldest_due_ms)
         looks = {**self._looks, warehouse: look}

@@ -86,7 +86,7 @@ class Telemetry:
                 self._drop(exporter, error)
 
     def _drop(self, where: Exporter | Observer, error: Exception) -> None:
-        """Counts and logs a request that was not exported."""
+        """Counts and logs that an exporter or observer failed to take the log of a request."""
         self.dropped += 1
         _LOG.error(
             "%s failed to export a request, which is missing there; the response is not affected",

@@ -63,11 +63,11 @@ class AzureDialect:
 
 
 def _code(response: Response) -> str:
-    """Returns the error code in a response."""
+    """Returns the error code in the headers or body of a response; empty if it has none."""
     return response.headers.get("x-ms-error-code") or element_text(response.body, "Code")
 
 
 def _message(response: Response) -> str:
-    """Returns the first line of the message in an error response of Azure. The further lines are left out: they repeat
-    the request's id and time, and have what a wrong signature was made of."""
+    """Returns the first line of the message in an error response of Azure; empty if it has none. The further lines are
+    left out: they repeat the request's id and time, and have what a wrong signature was made of."""
     return element_text(response.body, "Message").partition("\n")[0].strip()

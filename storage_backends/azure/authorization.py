@@ -69,7 +69,10 @@ class SasAuthorizer:
 
     def __init__(self, token: str) -> None:
         if not (token.isascii() and token.isprintable()) or " " in token:
-            raise StoreDenied("no Azure credentials: the shared access signature is not a query string")
+            raise StoreDenied(
+                "no Azure credentials: the shared access signature (AZURE_STORAGE_SAS_TOKEN, or that in "
+                "AZURE_STORAGE_CONNECTION_STRING) is not a query string: it has blanks or characters outside of ASCII"
+            )
         self._token = token
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:

@@ -201,7 +201,7 @@ async def version_after_deletion(examination: Examination) -> Finding:
 
 async def conditional_deletion(examination: Examination) -> Finding:
     """Checks whether a deletion whose condition does not hold is refused, which is an optional capability. Raises
-    `Fault` if one whose condition holds is not applied."""
+    `Fault` if a refused one changes the object, or one whose condition holds is not applied."""
     key = examination.key("delete-if")
     stale = await examination.write(key, b"one", ABSENT)
     current = await examination.write(key, b"two", Matches(stale))
@@ -215,8 +215,8 @@ async def conditional_deletion(examination: Examination) -> Finding:
 
 
 async def listing(store: ObjectStore, prefix: str) -> list[Listed]:
-    """Returns all objects whose keys start with `prefix`. Raises `Fault` if the listing does not end within 20
-    pages."""
+    """Lists all objects whose keys start with `prefix`, and returns them without bodies. Raises `Fault` if the listing
+    does not end within 20 pages."""
     entries: list[Listed] = []
     after = None
     for _ in range(MAX_PAGES):

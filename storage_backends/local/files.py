@@ -94,7 +94,8 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
 
 
 def _open_folder(above: int, segments: Sequence[str]) -> int | None:
-    """Opens a folder below another one; None if it does not exist."""
+    """Opens a folder below another one in one step; None if it does not exist, or can't be opened so, as
+    `open_nofollow` describes."""
     with suppress(FileNotFoundError):
         return open_nofollow(above, "/".join(segments), FOLDER_ITSELF)
     return None

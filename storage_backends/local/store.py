@@ -227,7 +227,8 @@ class LocalStore:
         self._prepared = True
 
     def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
-        """Reads an object, unless it still has the version `if_changed_from`."""
+        """Reads an object, unless it still has the version `if_changed_from`. With `at_once`, raises `NotInMemory`
+        instead of waiting for a disk."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -240,7 +241,7 @@ class LocalStore:
             os.close(descriptor)
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
-        """Reads a part of an object."""
+        """Reads a part of an object, with `at_once` as `_get` does."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -277,7 +278,8 @@ class LocalStore:
             self._unsynced.discard("/".join(folders))
 
     def _fsync_folder(self, folder: int, folders: Sequence[str]) -> Unknown | None:
-        """Fsyncs a folder after a change in it. Returns None, or `Unknown` if that fails."""
+        """Fsyncs a folder after a change in it. Returns None, or `Unknown` if that fails: later calls for the folder
+        then repeat the fsync first."""
         try:
             os.fsync(folder)
         except OSError as error:
@@ -308,11 +310,11 @@ class LocalStore:
                 return self._refused(current)
             with self._temporary(body) as temporary:
                 with self._exclusive_lock(key) as lock:
-                    outcome = self._name(temporary, key, folder, when, lock)
+                    outcome = self._give_name(temporary, key, folder, when, lock)
                 # After the lock is released: the next writer of this object fsyncs the same folder.
                 return (self._fsync_folder(folder, folders) if isinstance(outcome, Applied) else None) or outcome
 
-    def _name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
+    def _give_name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
         """Gives a temporary file the name of an object, if the condition `when` holds, and returns the outcome. Raises
         `InvalidKey` if a folder or a link has that name, and `ParentRemoved` if the object's folder was removed
         meanwhile."""
@@ -320,7 +322,9 @@ class LocalStore:
         current = status_of(folder, name)
         if not holds(when, _version(current)):
             return self._refused(current)
-        version = self._stamp(temporary.descriptor, _read_high_water(lock) if current is None else current.st_mtime_ns)
+        version = self._set_time(
+            temporary.descriptor, _read_high_water(lock) if current is None else current.st_mtime_ns
+        )
         try:
             if isinstance(when, Absent):
                 os.link(temporary.path, name, dst_dir_fd=folder, follow_symlinks=False)
@@ -377,7 +381,7 @@ class LocalStore:
                 self._retry_failed_fsync(folders)
                 with open_folder_nofollow(self._root, folders) as folder:
                     if folder is not None:
-                        left |= self._empty(folder, inside, cancelled)
+                        left |= self._delete_in(folder, inside, cancelled)
                         if (unsynced := self._fsync_folder(folder, folders)) is not None:
                             left |= dict.fromkeys(inside, unsynced)
                 prune_empty(self._root, folders)
@@ -387,9 +391,9 @@ class LocalStore:
                 left |= dict.fromkeys(inside, error)
         return Deleted(left, self._now_ms())
 
-    def _empty(self, folder: int, keys: Sequence[str], cancelled: Event) -> dict[str, Unknown | StoreError]:
-        """Deletes the objects with these keys in one open directory. Returns those that may still exist, with the
-        reasons."""
+    def _delete_in(self, folder: int, keys: Sequence[str], cancelled: Event) -> dict[str, Unknown | StoreError]:
+        """Deletes the objects with these keys in one open directory, without an fsync of it, until `cancelled` is set.
+        Returns those that may still exist, with the reasons."""
         left: dict[str, Unknown | StoreError] = {}
         for key in keys:
             if cancelled.is_set():
@@ -455,7 +459,7 @@ class LocalStore:
                 with suppress(OSError):  # what is left is harmless, and the write's outcome is known already
                     os.unlink(path)
 
-    def _stamp(self, temporary: int, latest_ns: int) -> Version:
+    def _set_time(self, temporary: int, latest_ns: int) -> Version:
         """Sets the modification time of a temporary file, later than `latest_ns`, the latest time that a file of its
         key had. Returns the version that this makes. Raises `StoreError` if the file system stores times too coarsely.
         """

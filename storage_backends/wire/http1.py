@@ -158,7 +158,7 @@ class ResponseReader:
             self._end()
 
     def _end(self) -> None:
-        """Makes the response of the parts that were parsed."""
+        """Makes the response of the parts that were parsed, so that it counts as whole."""
         self.whole = Response(self._status, self._headers, b"".join(self._body))
 
 

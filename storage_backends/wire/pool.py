@@ -126,7 +126,7 @@ class Pool:
         return _PooledConnection(connection, now, now)
 
     async def _open(self) -> Connection:
-        """Opens a connection, with TLS if it is configured."""
+        """Opens a connection to the pool's host, with TLS if the pool has a context for that. Raises `OSError`."""
         connected = await connect(self._host, self._port)
         try:
             _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=connected)
