@@ -211,13 +211,14 @@ class State:
         return bool(await first_entries(self.store, f"{self.paths.state}/"))
 
     def _call_time(self) -> CallTime:
-        """Returns the instant at which a call starts."""
+        """Returns the number and the wall-clock time of a call to the store that starts now."""
         return CallTime(next(_instants), self._runtime.now_ms())
 
     # Registry
 
     def _is_young(self, cached: CacheEntry[T], max_age_ms: int) -> bool:
-        """Whether a value was read or written less than `max_age_ms` ago. False if the clock was set back since."""
+        """Whether a cached record was read or written less than `max_age_ms` ago. False if the clock was set back
+        since."""
         return 0 <= self._runtime.now_ms() - cached.at.wall_ms < max_age_ms
 
     def cached_head(self, max_age_ms: int | None = None) -> RegistryState | None:
@@ -287,9 +288,9 @@ class State:
         return outcome
 
     def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
-        """Plans a new commit on a HEAD, with these edits and operations, and with the server's key policy if no commit
-        has one yet; a first commit then also has the server's allowed locations. If it spills, it needs the segments
-        that it rewrites."""
+        """Computes the registry commit that follows a HEAD, which is not stored yet, with these edits and operations,
+        and with the server's key policy if no commit has one yet; a first commit then also has the server's allowed
+        locations. If it spills, it needs the segments that it rewrites."""
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
         if self._key_policy is not None and head.key_settings is None:
@@ -363,8 +364,8 @@ class State:
         return self._caches.bell
 
     async def fetch_segment(self, segment: str) -> None:
-        """Loads a segment for the rest of this request, and caches it for others. Raises `SegmentGone` if it does not
-        exist."""
+        """Loads a segment of the registry's index for the rest of this request, and caches it for others. Raises
+        `SegmentGone` if it does not exist."""
         self._loaded[segment] = await self.segment(segment)
         self._cache_segment(self._loaded[segment])
 
@@ -374,8 +375,8 @@ class State:
         return len(self._loaded)
 
     async def segment(self, segment: str) -> Segment:
-        """Returns a segment, from memory or from the store, without keeping it. Raises `SegmentGone` if it does not
-        exist."""
+        """Returns a segment of the registry's index, from memory or from the store, without keeping it. Raises
+        `SegmentGone` if it does not exist."""
         known = self._loaded.get(segment) or self._caches.segments.get(segment)
         if known is not None:
             return known

@@ -77,7 +77,7 @@ class AvroHeader:
 
     @property
     def fields(self) -> Sequence[str]:
-        """The names of the fields that the records have."""
+        """The names of the fields that the records of the Avro file have."""
         return [text(each, "name") for each in objects(self.schemas.writer, "fields")]
 
 
@@ -169,7 +169,7 @@ class _Buffer:
         return len(self._bytes) - self._place
 
     def add(self, data: bytes) -> None:
-        """Appends bytes of the file to those that are not taken yet."""
+        """Appends bytes of the Avro file to those in the buffer that are not taken yet."""
         self._bytes, self._place = self._bytes[self._place :] + data, 0
 
     def mark(self) -> int:
@@ -223,12 +223,12 @@ class _Parser(Generic[T]):
 
     @property
     def pending(self) -> int:
-        """The number of bytes that were added to the parser and are not decoded yet."""
+        """The number of bytes of the Avro file that were added to the parser and are not decoded yet."""
         return len(self._buffer) + (0 if self._records is None else self._records.pending)
 
     @property
     def between_blocks(self) -> bool:
-        """Whether the file may end at this position: the header is read, and all blocks up to it are complete."""
+        """Whether the Avro file may end at this position: the header is read, and all blocks up to it are complete."""
         return self._records is not None and self.pending == 0
 
     def add(self, data: bytes) -> None:
@@ -237,7 +237,7 @@ class _Parser(Generic[T]):
         self.missing = max(0, self.missing - len(data))
 
     def read(self) -> Sequence[T]:
-        """Returns the next records of the file, parsed, at most a slice of them. If bytes are missing, it sets
+        """Returns the next records of the Avro file, parsed, at most a slice of them. If bytes are missing, it sets
         `missing` to their number and returns the records before them, perhaps none. Raises `Unreadable` if the file is
         corrupt or beyond a bound, and what parsing raises."""
         found: list[T] = []
@@ -262,7 +262,7 @@ class _Parser(Generic[T]):
         return found
 
     def _read_header(self) -> "_Records[T]":
-        """Reads the header of the file, and returns the decoder of its records, which has no block yet. Raises
+        """Reads the header of the Avro file, and returns the decoder of its records, which has no block yet. Raises
         `_NeedsBytes` if the header is not there completely, and `UnpacksTooLong` for too long a one; a corrupt one is
         an error."""
         start = len(self._buffer)
@@ -281,7 +281,7 @@ class _Parser(Generic[T]):
         return _Records(self._decoder_for(header), unpack, self._limits, self._skips)
 
     def _read_metadata(self) -> dict[str, bytes]:
-        """Reads the entries of the header, by name. Raises as `_read_header` does."""
+        """Reads the entries of the Avro header, by name. Raises as `_read_header` does."""
         found: dict[str, bytes] = {}
         entries = 0
         while (count := self._buffer.long()) != 0:
@@ -297,7 +297,7 @@ class _Parser(Generic[T]):
         return found
 
     def _read_text(self) -> bytes:
-        """Reads a name or value in the header, as bytes."""
+        """Reads a name or value in the Avro header, as bytes."""
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
             raise Unreadable(
@@ -306,8 +306,8 @@ class _Parser(Generic[T]):
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records[T]") -> None:
-        """Reads one block, and opens it for the records. Raises `_NeedsBytes` if it is not there completely, and
-        `UnpacksTooLong`; a corrupt one is an error."""
+        """Reads one block of the Avro file, and opens it for the records. Raises `_NeedsBytes` if it is not there
+        completely, and `UnpacksTooLong`; a corrupt one is an error."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -341,7 +341,7 @@ class _Records(Generic[T]):
 
     @property
     def pending(self) -> int:
-        """The number of unpacked bytes of the present block that are not decoded yet."""
+        """The number of unpacked bytes of the present Avro block that are not decoded yet."""
         return len(self._block) - self._start - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
@@ -366,12 +366,12 @@ class _Records(Generic[T]):
         self._open(data if count else b"")
 
     def _open(self, block: bytes) -> None:
-        """Makes `block`, which is unpacked, the present one; empty if no record is left to decode."""
+        """Makes `block`, which is unpacked, the present one of the Avro file; empty if no record is left to decode."""
         self._block, self._start = block, 0
         self._open_window()
 
     def _open_window(self) -> None:
-        """Takes a copy of the part of the block that the next records can be in."""
+        """Copies the part of the present Avro block, of two longest records, in which the next records are decoded."""
         self._window, self._place = self._block[self._start : self._start + 2 * self._limits.record_bytes], 0
 
     def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:
@@ -391,7 +391,7 @@ class _Records(Generic[T]):
         return before - self.left, decoded
 
     def _decode_one(self) -> T | None:
-        """Decodes the next record; None for one that is left out of the result. Raises `Unreadable`."""
+        """Decodes the next Avro record; None for one that is left out of the result. Raises `Unreadable`."""
         longest = self._limits.record_bytes
         if self._place > longest:
             self._start += self._place

@@ -59,8 +59,9 @@ def unpack_with(codec: str) -> Unpack:
 
 
 def pieces(decompressor: Decompressor, data: bytes, limit: int) -> Iterator[bytes]:
-    """Yields the decompressed data in pieces. Raises `Unreadable` if they have more bytes than the limit, and what the
-    decompressor raises. After the last piece the decompressor's `eof` is whether the block was complete."""
+    """Yields the decompressed data of an Avro block, in pieces of at most a megabyte. Raises `Unreadable` if they have
+    more bytes than the limit, and what the decompressor raises. After the last piece the decompressor's `eof` is
+    whether the block was complete."""
     left = limit
     for start in range(0, len(data), INPUT_BYTES):
         part = data[start : start + INPUT_BYTES]
@@ -75,12 +76,12 @@ def pieces(decompressor: Decompressor, data: bytes, limit: int) -> Iterator[byte
 
 
 def _as_is(data: bytes, limit: int) -> bytes:
-    """Returns a block that is not compressed. Raises `UnpacksTooLong`."""
+    """Returns an Avro block that is not compressed. Raises `UnpacksTooLong` if it has more than `limit` bytes."""
     return _bounded(data, limit)
 
 
 def _bounded(unpacked: bytes, limit: int) -> bytes:
-    """Returns the unpacked block. Raises `UnpacksTooLong`."""
+    """Returns the unpacked block. Raises `UnpacksTooLong` if it has more than `limit` bytes."""
     if len(unpacked) > limit:
         raise _too_long(limit)
     return unpacked
@@ -92,7 +93,8 @@ def _too_long(limit: int) -> UnpacksTooLong:
 
 
 def _snappy() -> Unpack:
-    """Returns the function that unpacks snappy. Raises `Unreadable` if its library is missing."""
+    """Returns the function that unpacks Avro blocks compressed by snappy. Raises `Unreadable` if its library is
+    missing."""
     try:
         from cramjam import snappy  # type: ignore[import-not-found]  # an extra of fastavro's, which nothing of ours needs
     except ImportError as error:
@@ -124,7 +126,7 @@ class _Deflate:
 
 
 def _xz() -> Decompressor:
-    """Returns a decompressor of xz with a limit of memory."""
+    """Returns a decompressor of xz that may allocate `MAX_DICTIONARY_BYTES`."""
     return lzma.LZMADecompressor(memlimit=MAX_DICTIONARY_BYTES)
 
 

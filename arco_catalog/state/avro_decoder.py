@@ -74,7 +74,7 @@ def _optional_reader(read_value: Read, otherwise: Read) -> Read:
 
 
 def _record_reader(schema: JsonObject, part: JsonObject, skippers: Skippers) -> Read:
-    """Returns the reader of a record, which reads only the fields in `part`."""
+    """Returns the reader of an Avro record, which reads only the fields in `part`, as a dict, and skips the others."""
     parts = dict(named_fields(part))
     fields = named_fields(schema)
     readers = {name: reader_of(of, parts[name], skippers) for name, of in fields if name in parts}
@@ -84,8 +84,8 @@ def _record_reader(schema: JsonObject, part: JsonObject, skippers: Skippers) -> 
 def fields_reader(
     fields: Sequence[tuple[str, JsonValue]], readers: Mapping[str, Read], skippers: Skippers
 ) -> ReadFields:
-    """Returns the function that reads a row of fields, of which it reads the ones that have readers, and skips
-    the others."""
+    """Returns the function that reads a row of Avro fields as a dict: the fields that have `readers`, by these; it
+    skips the others."""
     steps: list[tuple[str | None, Read]] = []
     for is_read, group in groupby(fields, lambda field: field[0] in readers):
         if is_read:
@@ -105,7 +105,7 @@ def fields_reader(
 
 
 def _skipping_reader(skip: Skip) -> Read:
-    """Returns a reader that skips the value and returns None."""
+    """Returns a reader that skips a value by `skip`, and returns None with the position behind it."""
     return lambda data, place: (None, skip(data, place))
 
 

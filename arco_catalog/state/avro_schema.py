@@ -122,7 +122,8 @@ def _is_value(schema: JsonValue) -> bool:
 
 
 def _is_composite(schema: JsonValue, form: Composite) -> bool:
-    """Whether a type, written out, has a form, or is a union of null and a type that has it."""
+    """Whether an Avro type, written out, has the form `form` (a record of single values, or an array of those),
+    or is a union of null and a type that has it."""
     if isinstance(schema, list):
         return all(each == "null" or _is_composite(each, form) for each in schema)
     if not isinstance(schema, dict):
@@ -160,7 +161,7 @@ class _Checker:
         return checked
 
     def _check_single(self, schema: JsonValue, space: str, depth: int) -> _Type:
-        """Validates a type that is not a union."""
+        """Returns the checked form of an Avro type that is not a union, as `check` does."""
         if isinstance(schema, str):
             if schema in _SIZES:
                 return _Type(schema, _SIZES[schema])
@@ -198,7 +199,7 @@ class _Checker:
         )
 
     def _record(self, schema: JsonObject, space: str, depth: int) -> _Type:
-        """Validates a record and the fields in it."""
+        """Returns the checked form of an Avro record and of the fields in it, as `check` does."""
         name, inner = self._name(schema, space)
         fields: list[JsonValue] = []
         smallest = 0
@@ -216,7 +217,8 @@ class _Checker:
         return _Type({"type": "record", "name": name, "fields": fields}, smallest)
 
     def _check_repeated(self, schema: JsonObject, of: str, space: str, depth: int) -> _Type:
-        """Validates an array or a map."""
+        """Returns the checked form of an Avro array or map, by the key `of` that has the type of the items, as `check`
+        does."""
         items = self.check(schema.get(of), space, depth + 1)
         if items.smallest == 0 and of == "items":
             raise Unreadable("the Avro schema has an array of items that take no bytes")
@@ -257,7 +259,7 @@ def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
 
 
 def _record(schema: JsonValue) -> JsonObject:
-    """Returns the schema if it is that of a record. Raises `Unreadable`."""
+    """Returns the Avro schema as it is if it is that of a record; another one is an error."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise Unreadable("the Avro schema is not that of a record")
     return schema

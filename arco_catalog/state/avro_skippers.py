@@ -72,7 +72,7 @@ class Patterns:
 
 @lru_cache(256)
 def _compiled(pattern: bytes, times: int, end: bytes) -> Match:
-    """Returns what matches a pattern so many times in a row and then the bytes `end`."""
+    """Returns the function that matches a pattern `times` times in a row, and then the bytes `end`."""
     return re.compile(b"(?:%b){%d}+%b" % (pattern, times, re.escape(end)), re.DOTALL).match
 
 
@@ -84,13 +84,13 @@ class Skippers:
         self.patterns = Patterns()
 
     def of(self, schema: JsonValue) -> Skip:
-        """Returns the function that skips values of a type."""
+        """Returns the function that skips encoded values of an Avro type."""
         pattern = _pattern(schema)
         plain = self._plain(schema)
         return plain if pattern is None else self._matching(pattern, plain)
 
     def of_all(self, schemas: Sequence[JsonValue]) -> Skip:
-        """Returns the function that skips values of these types, one after the other."""
+        """Returns the function that skips encoded values of these Avro types, one after the other."""
         skips: list[Skip] = []
         for regular, group in groupby(schemas, lambda each: _pattern(each) is not None):
             run = [*group]
@@ -175,7 +175,7 @@ class Skippers:
 
 
 def _sequence_skipper(skips: Sequence[Skip]) -> Skip:
-    """Returns a skipper of values one after the other."""
+    """Returns the function that skips one Avro value by each of `skips`, in their order."""
 
     def skip(data: bytes, place: int) -> int:
         for each in skips:
@@ -225,7 +225,8 @@ def _pattern(schema: JsonValue) -> bytes | None:
 
 
 def _joined(parts: Sequence[bytes | None]) -> bytes | None:
-    """Returns the pattern of values of some types, one behind the other; None if it is long, or one has none."""
+    """Returns the joined pattern of values of some Avro types, one behind the other, given the patterns of the types;
+    None if it is long, or one has none."""
     known = [each for each in parts if each is not None]
     if len(known) < len(parts) or sum(map(len, known)) > _LONGEST_PATTERN:
         return None

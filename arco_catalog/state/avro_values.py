@@ -24,7 +24,7 @@ _DOUBLE: Final = Struct("<d")
 
 
 def read_long(data: bytes, place: int) -> tuple[int, int]:
-    """Reads a number, of Avro's types int and long."""
+    """Reads a number, of Avro's types int and long, and returns it with the position behind it."""
     byte = data[place]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), place + 1
@@ -41,7 +41,7 @@ def read_long(data: bytes, place: int) -> tuple[int, int]:
 
 
 def skip_long(data: bytes, place: int) -> int:
-    """Skips a number."""
+    """Returns the position behind a number of Avro's types int and long."""
     return read_long(data, place)[1]
 
 
@@ -66,7 +66,7 @@ def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
 
 
 def read_text(data: bytes, place: int) -> tuple[str, int]:
-    """Reads a string. Raises `UnicodeDecodeError`, a `ValueError`, too."""
+    """Reads an Avro string. Raises a `ValueError` also for bytes that are no UTF-8."""
     found, end = read_bytes(data, place)
     return found.decode(), end
 
@@ -130,14 +130,14 @@ def read_branch(data: bytes, place: int) -> tuple[int, int]:
 
 
 def checked_items(items: int) -> int:
-    """Returns this number of items. Raises `Unreadable` if a reader takes no array or map of so many."""
+    """Returns this number of items of an Avro array or map. Raises `Unreadable` if it is more than `MAX_ITEMS`."""
     if items > MAX_ITEMS:
         raise Unreadable(f"an Avro array or map has more than {MAX_ITEMS:,} items")
     return items
 
 
 def read_count(data: bytes, place: int) -> tuple[int, int]:
-    """Reads the number of items in the next block of an array or map, 0 at its end."""
+    """Reads the number of items in the next block of an Avro array or map, 0 at the end of it."""
     count, place = read_long(data, place)
     if count < 0:  # then the size of the items follows
         count = -count

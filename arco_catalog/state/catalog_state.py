@@ -68,7 +68,8 @@ class CatalogState:
         return {**self.json, **reopened}
 
     def _former(self, retired: str | None) -> list[JsonValue]:
-        """Returns the ids of the entities that the catalog had before."""
+        """Returns the former ids of the catalog in its realm, with the one under which it was closed and `retired`
+        added, without repetitions."""
         ids = (*self.former, *(each for each in (self.closed_by, retired) if each is not None))
         return [*dict.fromkeys(ids)]
 

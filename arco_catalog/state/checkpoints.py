@@ -109,8 +109,8 @@ class Checkpoints:
         self.unwritten = 0
 
     async def _write(self, state: State, number: int, entries: dict[str, WalkCheckpoint]) -> None:
-        """Writes the changed checkpoints of one object, of which `entries` are all; after `TRIES` lost tries they are
-        left out."""
+        """Stores the changed checkpoints of one object of the reconciler, in which `entries` are all known ones,
+        changed or not. After `TRIES` lost tries the changes are dropped."""
         ours = {entity: entries[entity] for entity in self._changed[number] if entity in entries}
         gone = self._changed[number] - ours.keys()
         try:
@@ -161,7 +161,7 @@ def shard_of(entity: str) -> int:
 
 
 def _to_json(entries: Mapping[str, WalkCheckpoint], after: str | None) -> JsonObject:
-    """Returns checkpoints as they are stored."""
+    """Returns the reconciler's checkpoints of one object as it stores them, with the entity that was walked last."""
     walked: JsonObject = {}
     begun: JsonObject = {}
     for entity, each in entries.items():
@@ -187,7 +187,7 @@ def _span(span: Span) -> JsonObject:
 
 
 def _parsed(entry: JsonObject) -> WalkCheckpoint:
-    """Reads the checkpoint of an entity."""
+    """Reads the reconciler's checkpoint of an entity from JSON. Raises `InternalError`."""
     left = tuple(
         Span(
             MetadataFile(text(span, "metadata_location"), integer(span, "metadata_ms")),

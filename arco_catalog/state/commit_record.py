@@ -93,7 +93,7 @@ class CommitRecord:
 
     @cached_property
     def _cancelled_attempts(self) -> frozenset[str]:
-        """The attempts that are cancelled."""
+        """The ids of the attempts that recent commits of the registry cancelled."""
         return frozenset(attempt for attempts in self.cancelled().values() for attempt in attempts)
 
     def remembers(self, since: int) -> bool:
@@ -110,7 +110,7 @@ class CommitRecord:
 
     @property
     def at_ms(self) -> int:
-        """The time of the commit, by the clock of the process that made it."""
+        """The time of the registry's commit in milliseconds since 1970, by the clock of the process that made it."""
         return integer(self.document, "at_ms")
 
 

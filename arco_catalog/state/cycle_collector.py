@@ -24,9 +24,9 @@ class CycleCollector:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Returns a context that disables collections while any thread is in it. If more than `MAX_YOUNG` objects were
-        made when the last thread leaves it, all present objects are frozen, so that no collection traverses them until
-        `unfreeze` is called."""
+        """Returns a context that disables Python's collections of cyclic garbage while any thread is in it. If more
+        than `MAX_YOUNG` objects were made when the last thread leaves it, all present objects are frozen, so that no
+        collection traverses them until `unfreeze` is called."""
         with self._lock:
             self._running += 1
             if self._running == 1:
@@ -42,7 +42,8 @@ class CycleCollector:
                     gc.enable()
 
     def unfreeze(self) -> None:
-        """Lets collections traverse all objects again. To be called when the large documents are gone."""
+        """Lets Python's collections of cyclic garbage traverse all objects again. To be called when the large documents
+        are gone."""
         with self._lock:
             self.frozen = 0
             gc.unfreeze()  # to the oldest generation, without a traversal

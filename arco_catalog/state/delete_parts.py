@@ -47,7 +47,8 @@ class PartHeader(NamedTuple):
 
 
 def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> bytes:
-    """Returns the part of an index with these delete files, by the keys of their partitions. Equal arguments give equal
+    """Returns the bytes of a part of the index of a snapshot's deletes, with these delete files under the keys of their
+    partitions. Equal arguments give equal
     bytes."""
     columns: set[int] = set()
     count, packer, body = 0, zlib.compressobj(3), bytearray()
@@ -61,7 +62,7 @@ def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> byte
 
 
 def read_header(part: bytes) -> PartHeader:
-    """Reads the header of a part, of which the first bytes are given. Raises `InvalidPart`."""
+    """Reads the header of a part of an index of deletes, of which the first bytes are given. Raises `InvalidPart`."""
     try:
         header = loads(part.partition(b"\n")[0])
     except MalformedJson as error:
@@ -74,7 +75,8 @@ def read_header(part: bytes) -> PartHeader:
 
 
 def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[bytes]:
-    """Returns the beginnings of the rows whose delete files may apply to one of these data files."""
+    """Returns the hashes with which the rows begin, in an index of deletes, that may apply to one of these data
+    files."""
     return {_hash(key) for file in data for key in lookup_keys(file, partitions)}
 
 
@@ -105,7 +107,8 @@ class PartReader:
 
 
 def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
-    """Unpacks a part, and yields its rows. `check` is called before each piece is unpacked. Raises `InvalidPart`."""
+    """Unpacks a part of an index of deletes, and yields the rows. `check` is called before each piece is unpacked.
+    Raises `InvalidPart`."""
     _, _, packed = part.partition(b"\n")
     unpacker = zlib.decompressobj()
     left, rest = MAX_UNPACKED, b""
@@ -125,7 +128,7 @@ def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
 
 
 def _hash(key: str) -> bytes:
-    """Returns the hash of a key, as it is stored."""
+    """Returns the hash of a key of delete files, as the rows of an index of deletes begin with it."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest().encode()
 
 
@@ -155,7 +158,7 @@ def _file(row: JsonValue) -> ContentFile:
 
 
 def _tagged(value: object) -> JsonValue:
-    """Returns the JSON form of a field of a file: an object with a letter for a type that JSON does not have."""
+    """Returns the JSON form of a field of a delete file: an object with a letter for a type that JSON does not have."""
     match value:
         case float():
             return {"f": repr(value)}
@@ -174,7 +177,7 @@ def _tagged(value: object) -> JsonValue:
 
 
 def _untagged(value: JsonValue) -> Any:
-    """Returns a value without the tags that JSON has for types without a form in it."""
+    """Returns the value of which `_tagged` made this JSON."""
     if isinstance(value, list):
         return [*map(_untagged, value)]
     if not isinstance(value, dict):

@@ -35,7 +35,8 @@ class ExpiryRecord:
 
     @classmethod
     def parse(cls, body: bytes, key: str) -> Self:
-        """Reads a record that is stored under `key`. Raises `InternalError`."""
+        """Reads the record of the snapshots that an expiry removes, which is stored under `key`. Raises
+        `InternalError`."""
         stored = parse_record(body, key)
         return cls(
             integer(stored, "snapshots"),
@@ -46,7 +47,7 @@ class ExpiryRecord:
 
     @property
     def body(self) -> bytes:
-        """The bytes by which the record is stored."""
+        """The bytes by which the record of the snapshots that an expiry removes is stored."""
         stored: JsonObject = {
             "version": 1,
             "snapshots": self.snapshots,
@@ -67,8 +68,8 @@ class StoredRecord:
 
 
 async def read_expiry_records(state: State, entity: str) -> AsyncGenerator[StoredRecord, None]:
-    """Yields the records of all tasks of a table, one for each attempt at a commit, also if that did not apply. Raises
-    `StoreError`, and `InternalError` for a corrupt record."""
+    """Yields the records of the snapshots that expiries of a table remove, of all tasks, one for each attempt at a
+    commit, also if that did not apply. Raises `StoreError`, and `InternalError` for a corrupt record."""
     prefix = state.paths.expiry_records(entity)
     async with aclosing(list_pages(state, prefix)) as pages:
         async for page in pages:

@@ -5,8 +5,8 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, load
 
 
 def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
-    """Reads a record. Raises `InternalError` if it is not a JSON object whose `version` is 1 to `newest`; the
-    error names `where` it is saved."""
+    """Returns the JSON object of a stored record. Raises `InternalError` if it is not a JSON object whose `version` is
+    1 to `newest`; the error names `where` it is saved."""
     try:
         document = loads(body)
     except MalformedJson as error:

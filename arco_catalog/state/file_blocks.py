@@ -84,7 +84,7 @@ class FileBlock:
         self.size = OBJECT_BYTES + sum(map(len, parts)) + 50 * len(parts) + sum(map(_memory_of, self._partitions))
 
     def has(self, columns: frozenset[int] | None) -> bool:
-        """Whether the files have the statistics of these columns, of all if that is None."""
+        """Whether the packed files have the statistics of these columns, of all if that is None."""
         return self.columns is None or (columns is not None and columns <= self.columns)
 
     def select(self, selection: EntrySelection) -> FileBatch:
@@ -138,12 +138,12 @@ def _file(row: list[Any], partition: Partition, statistics: FileStatistics, size
 
 
 def _encoded(values: list[Any]) -> bytes:
-    """Packs values."""
+    """Returns the values as bytes, serialised by `marshal` and compressed."""
     return zlib.compress(marshal.dumps(values, _MARSHAL), 1)
 
 
 def _decoded(data: bytes) -> Any:
-    """Unpacks values."""
+    """Returns the values in bytes that `_encoded` has made."""
     return marshal.loads(zlib.decompress(data))
 
 

@@ -189,7 +189,8 @@ async def forget_entities(state: State, entities: Collection[str]) -> None:
 async def _update(
     state: State, shard: int, change: Callable[[Mapping[str, FileDirectories]], Mapping[str, FileDirectories]]
 ) -> None:
-    """Writes the result of `change` for the entries of one object, unless that is equal. A failure is only logged."""
+    """Stores the result of `change` for the directories of tables' files in one object, unless that is equal. A failure
+    is only logged."""
     key = state.paths.file_directories(shard)
 
     def changed(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories] | None:
@@ -239,7 +240,7 @@ def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]
 
 
 def _is_later(found: Found) -> bool:
-    """Whether a later version of the program wrote the object."""
+    """Whether a later version of the program wrote the object of directories of tables' files."""
     try:
         document = loads(found.body)
     except MalformedJson:
@@ -249,7 +250,7 @@ def _is_later(found: Found) -> bool:
 
 
 def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
-    """Returns the stored form of records."""
+    """Returns the stored form of the directories of tables' files, given by entity id."""
     whole: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if not entry.unread}
     rest: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if entry.unread}
     return dumps({"version": FORMAT, WHOLE: whole, **({INCOMPLETE: rest} if rest else {})}, sort_keys=True)

@@ -163,13 +163,14 @@ class Files:
         return None if known is None else known.body
 
     def forget(self, location: str) -> None:
-        """Removes a file from the cache. Files that are no longer current are rarely read again."""
+        """Removes a metadata file from the cache, not from the store. Files that are no longer current are rarely read
+        again."""
         self._cache.drop(location)
 
     async def read(self, location: str) -> bytes:
-        """Reads a file, decompressed, or returns the cached one after the store confirmed it. Raises `NotFound`,
-        `MetadataTooLarge`, `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, and `BadRequest` for a
-        location in no store of this catalog."""
+        """Reads a metadata file, decompressed, or returns the cached one after the store confirmed it. Raises
+        `NotFound`, `MetadataTooLarge`, `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, and
+        `BadRequest` for a location in no store of this catalog."""
         return await self._read(location, *self._find(location))
 
     async def read_current(self, location: str) -> bytes:
@@ -308,7 +309,7 @@ class Files:
         return body
 
     def _remember(self, location: str, file: CachedFile) -> None:
-        """Puts a file into the cache."""
+        """Puts a metadata file into the process's cache."""
         self._cache.put(location, file, file.size + len(location))
 
     async def form(
@@ -338,7 +339,7 @@ class Files:
         return made
 
     def _known(self, location: str, body: bytes) -> CachedFile | None:
-        """Returns the cached file that has this body; None without one."""
+        """Returns the cached metadata file at a location if it has this very `body`; None without one."""
         known = self._cache.get(location)
         return known if known is not None and known.body is body else None
 
@@ -369,7 +370,8 @@ class Files:
         return await off_loop(len(body), lambda: use(parse_metadata(body, location)))
 
     async def parsed_bytes(self, location: str, body: bytes) -> int:
-        """Returns the memory in bytes that parsing and changing a file needs, given its bytes."""
+        """Returns the memory in bytes that parsing and changing a metadata file needs, given its bytes. Counts the
+        values unless the cached file has their number."""
         known = self._cache.get(location)
         if known is None or known.body is not body:
             return parsed_bytes(len(body), await _count(body))
@@ -433,7 +435,7 @@ class Files:
         raise self._too_large(location)
 
     def _too_large(self, location: str) -> MetadataTooLarge:
-        """Returns the error for a file with too many bytes."""
+        """Returns the error for a metadata file with more than the maximum of bytes, unpacked."""
         return MetadataTooLarge(
             f"Metadata file {location} is larger than {self._max_bytes:,} bytes, unpacked: expire snapshots with "
             "another tool, or raise --max-metadata (ARCO_MAX_METADATA)"
@@ -512,7 +514,7 @@ def _packed(body: bytes) -> bytes:
 
 
 def _no_such(location: str) -> NotFound:
-    """Returns the error for a missing file."""
+    """Returns the error for a metadata file, or another file of a table, that is missing in the store."""
     return NotFound(f"Failed to open input stream for file: {location}")
 
 

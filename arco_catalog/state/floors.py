@@ -64,13 +64,15 @@ def _without(gone: Floors, stored: Floors) -> Floors | None:
 
 
 async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | None]) -> None:
-    """Changes the floors of one object by `mutate`, as `update_until_applied` does, with the same limit of tries."""
+    """Changes the floors of receipts in one object by `mutate`, as `update_until_applied` does, with the same limit of
+    tries."""
     key = state.paths.floors(shard)
     await update_until_applied(state, key, partial(parse_floors, key), mutate, _encoded)
 
 
 async def _read(state: State, shard: int) -> Floors:
-    """Reads the floors of one object; empty if it does not exist. Raises as `read_floors` does."""
+    """Reads the floors of receipts, by entity, in one object; empty if it does not exist. Raises as `read_floors`
+    does."""
     key = state.paths.floors(shard)
     return parse_floors(key, await state.read(key))
 
@@ -85,7 +87,7 @@ def parse_floors(key: str, found: Found | None) -> Floors:
 
 
 def _encoded(floors: Floors) -> bytes:
-    """Returns the stored form of floors."""
+    """Returns the stored form of floors of receipts."""
     document: JsonObject = {"version": 1, "floors": dict(floors)}
     return dumps(document, sort_keys=True)
 

@@ -33,7 +33,8 @@ class FollowedTable:
         return cls(file, integer(stored, "notified"))
 
     def written(self, relation: JsonObject) -> JsonObject:
-        """Returns the entry `relation` with this metadata file and the time of its notification."""
+        """Returns the entry `relation` of a table that follows another catalog's, with this metadata file and the time
+        of its notification."""
         stored: JsonObject = {
             **mapping(relation, FIELD),
             "metadata_location": self.metadata.location,
@@ -43,7 +44,8 @@ class FollowedTable:
         return {**relation, FIELD: stored}
 
     def pointer(self, entity: str, kind: str) -> Pointer:
-        """Returns a pointer with this metadata file, for code that reads pointers. It is never stored."""
+        """Returns a pointer with the metadata file of a table that follows another catalog's, for code that reads
+        pointers. It is never stored."""
         return Pointer.first(entity=entity, kind=kind, move="", metadata=self.metadata, summary={})
 
 

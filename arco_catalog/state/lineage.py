@@ -118,14 +118,14 @@ def decode_event(body: bytes, where: str) -> StoredEvent:
 
 
 def _datasets(fields: Fields, field: str) -> tuple[Dataset, ...]:
-    """Reads a list of datasets. Raises `BadRequest`."""
+    """Reads the datasets in a field of an OpenLineage event; empty without the field. Raises as `read_event` does."""
     found = fields.optional(field, list_of(OBJECT)) or []
     _refuse_more(f"{fields.at}.{field}", len(found), MAX_DATASETS)
     return tuple(_dataset(Fields(each, f"{fields.at}.{field}[{place}]")) for place, each in enumerate(found))
 
 
 def _dataset(fields: Fields) -> Dataset:
-    """Reads a dataset: the name, other names, and the version."""
+    """Reads a dataset of an OpenLineage event: the name, other names, and the version. Raises as `read_event` does."""
     symlinks, version = _facet(fields, "symlinks"), _facet(fields, "version")
     identifiers = symlinks.optional("identifiers", list_of(OBJECT)) or []
     _refuse_more(f"{symlinks.at}.identifiers", len(identifiers), MAX_IDENTIFIERS)
@@ -134,12 +134,12 @@ def _dataset(fields: Fields) -> Dataset:
 
 
 def _name(fields: Fields) -> Name:
-    """Reads a namespace and a name."""
+    """Reads the namespace and the name of a job or dataset of OpenLineage."""
     return Name(fields.required("namespace", _text), fields.required("name", _text))
 
 
 def _run(fields: Fields) -> str | None:
-    """Reads the id of the run to which a facet refers; None without one."""
+    """Reads the id of the run to which a facet of OpenLineage refers, in lower case; None without one."""
     run = fields.optional("run", OBJECT)
     return None if run is None else Fields(run, f"{fields.at}.run").required("runId", _uuid)
 

@@ -134,16 +134,16 @@ class _EntryDecoder:
         self._count_rest = fields_reader(after, counts, skippers)
 
     def skips(self, count: int) -> bool:
-        """Whether the next `count` entries need not be decoded, because all are before the selected ones and no row id
-        is counted. If so, this moves the position behind them."""
+        """Whether the next `count` entries of the manifest need not be decoded, because all are before the selected
+        ones and no row id is counted. If so, this moves the position behind them."""
         if self._next_row_id is not None or self.position + count > self._selection.first:
             return False
         self.position += count
         return True
 
     def decode(self, data: bytes, place: int) -> tuple[ContentFile | None, int]:
-        """Decodes the next entry, None unless it is selected, and returns it with the position behind it. Raises
-        `Unreadable`, and as the selection's functions do."""
+        """Decodes the next entry of the manifest as a file, None unless it is selected, and returns it with the
+        position behind it. Raises `Unreadable`, and as the selection's functions do."""
         position, self.position = self.position, self.position + 1
         values, start = self._read_head(data, place)
         end = self._skip_partition(data, start)
@@ -236,7 +236,8 @@ def _statistics(values: EntryValues) -> FileStatistics:
 
 
 def _number(value: int | None) -> int:
-    """Returns the number. Raises `Unreadable` if it is None, below zero or above 64 bits."""
+    """Returns a number in an entry of a manifest as it is. Raises `Unreadable` if it is None, below zero or above 64
+    bits."""
     if value is None or not 0 <= value <= MAX_LONG:
         raise Unreadable("an entry of the manifest has a number below zero, or no sequence number")
     return value

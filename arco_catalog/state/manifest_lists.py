@@ -13,12 +13,12 @@ _SYNC_BYTES: Final = 16
 
 
 def _field(number: int, name: str, type_: JsonValue) -> JsonObject:
-    """Returns a required field of the Avro schema."""
+    """Returns a required field of the Avro schema of manifest lists."""
     return {"name": name, "type": type_, "field-id": number}
 
 
 def _optional(number: int, name: str, type_: JsonValue) -> JsonObject:
-    """Returns an optional field of the Avro schema."""
+    """Returns an optional field of the Avro schema of manifest lists."""
     return {"name": name, "type": ["null", type_], "default": None, "field-id": number}
 
 
@@ -77,6 +77,6 @@ def encode_manifest_list(manifests: Sequence[ManifestFile], format_version: int,
 
 
 def _record(manifest: ManifestFile) -> Mapping[str, object]:
-    """Returns an entry of the list as the encoder takes it."""
+    """Returns an entry of a manifest list as the Avro encoder takes it."""
     summaries = manifest.partitions
     return {**manifest._asdict(), "partitions": None if summaries is None else [each._asdict() for each in summaries]}

@@ -34,7 +34,7 @@ class MarkerLog:
         self.now_ms = 0
 
     def _key(self, slot: int) -> str:
-        """Returns the key of a slot."""
+        """Returns the key in the store of one slot of the idempotency key's marker."""
         return self._state.paths.marker_slot(self._hash, slot)
 
     async def find_earlier(self) -> None:

@@ -130,7 +130,8 @@ class _Share:
             raise
 
     def give_back(self, size: int, owner: str | None) -> None:
-        """Gives memory back, and grants it to waiters. Unfreezes the cycle collector once no large share is in use."""
+        """Gives `size` bytes of memory of an owner back, and grants them to waiting requests. Unfreezes the cycle
+        collector once no large share is in use."""
         self.used -= size
         if owner is not None:
             self._add_to_owner(owner, -size)
@@ -232,7 +233,7 @@ class MemoryOfLoops:
         self._of_loops: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
 
     def current(self) -> Memory:
-        """Returns the memory of the running event loop."""
+        """Returns the account of memory of the running event loop, which the first call makes."""
         loop = asyncio.get_running_loop()
         memory = self._of_loops.get(loop)
         if memory is None:

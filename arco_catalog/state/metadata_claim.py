@@ -49,7 +49,7 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
 
 
 def _parsed(key: str, found: Found | None) -> Claim | None:
-    """Reads a claim; None if there is none. Raises `InternalError`."""
+    """Reads the stored claim on a metadata file; None if there is none. Raises `InternalError`."""
     if found is None:
         return None
     name = text(parse_record(found.body, key), "claim")

@@ -42,7 +42,8 @@ class PartitionReader:
         self._fields = [(name, _converter(of)) for name, of in zip(names, types, strict=True)]
 
     def read(self, data: bytes, place: int) -> Partition:
-        """Returns the partition at this position of the data. Raises as the functions of `avro_values` do."""
+        """Returns the partition of a file that is encoded at this position of the data. Raises as the functions of
+        `avro_values` do."""
         record, _ = self._read(data, place)
         return tuple(self._values(record)) if isinstance(record, dict) else ()
 
@@ -64,7 +65,7 @@ def _name_in(schema: JsonObject, field: PartitionField) -> str | None:
 
 
 def _converter(type_name: str) -> Convert:
-    """Returns the function that checks values of a type and converts them."""
+    """Returns the function that checks decoded partition values of an Iceberg type, and converts them."""
     match primitives.base_name(type_name):
         case "decimal":
             return _decimal_converter(int(type_name.rstrip(") ").rpartition(",")[2]))

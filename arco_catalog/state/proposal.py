@@ -47,17 +47,17 @@ class Proposal:
 
     @property
     def attempt(self) -> str:
-        """The id of the attempt, which is that of its operation."""
+        """The id of the attempt that proposes the change, which is that of its operation."""
         return self.operation.id
 
     @property
     def size(self) -> int:
-        """Roughly the bytes that the change adds to HEAD."""
+        """Roughly the bytes that the proposed change adds to HEAD."""
         return len(dumps([dict(self.changes), self.operation.to_json()]))
 
     def still_holds(self, head: RegistryState) -> Steps[bool]:
-        """Returns whether the plan would be the same on another HEAD: if so, its changes and answer are, too. The index
-        of `head` may have further changes that are planned for the same commit."""
+        """Returns whether the plan of the proposal would be the same on another HEAD: if so, its changes and answer
+        are, too. The index of `head` may have further changes that are planned for the same commit."""
         return self.reads == (yield from self.reads.on(head))
 
     def changes_on(self, head: RegistryState) -> Edits:

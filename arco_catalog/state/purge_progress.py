@@ -172,7 +172,8 @@ class Progress:
 
 
 def _phase_of(checkpoint: JsonObject) -> Phase:
-    """Returns the phase in a checkpoint. Raises `InternalError`."""
+    """Returns the phase in the checkpoint of a purge, the first without one. Raises `InternalError` for an unknown
+    one."""
     name = optional_text(checkpoint, "phase") or Phase.DATA.value
     try:
         return Phase(name)

@@ -129,7 +129,7 @@ def recorded(steps: Steps[T], lookups: list[Needs]) -> Steps[T]:
 
 
 def _last_key(index: Index, scan: Scan) -> str | None:
-    """Returns the key at which a scan ends early, None if it does not."""
+    """Returns the key at which a scan of the index ends early, None if it does not."""
     return next((key for key, entry in index.scan(scan.prefix) if scan.until(entry)), None)
 
 
@@ -145,7 +145,7 @@ def _digest_up_to(index: Index, prefix: str, last: str | None) -> str:
 
 
 def _digest_of_all(entries: Iterable[tuple[str, JsonObject]]) -> str:
-    """Returns the digest of these entries."""
+    """Returns the SHA-256, in hex, of these keys and entries of the index."""
     found = sha256()
     for key, entry in entries:
         found.update(encode_line(key, entry) + b"\n")
@@ -153,5 +153,5 @@ def _digest_of_all(entries: Iterable[tuple[str, JsonObject]]) -> str:
 
 
 def _digest(value: JsonValue) -> str:
-    """Returns the digest of a value."""
+    """Returns the SHA-256, in hex, of a value in JSON."""
     return sha256(dumps(value, sort_keys=True)).hexdigest()

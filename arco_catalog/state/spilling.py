@@ -80,7 +80,7 @@ class _Group:
     size: int = 0
 
     def add(self, key: str, line: bytes | None) -> None:
-        """Adds an edit of a key; without a line it removes the key."""
+        """Adds an edit of the registry's index to this group; without a `line` the edit removes the key."""
         self.lines.append((key, line))
         self.size += len(key if line is None else line)
 

@@ -284,7 +284,7 @@ def may_follow(before: Task, after: Task) -> bool:
 
 
 def _result(summary: str, extended: str | None) -> JsonObject:
-    """Returns the fields of a result, up to their limits."""
+    """Returns the fields of a task's result, its texts cut to `MAX_RESULT` characters."""
     return {
         "result_summary": summary[:MAX_RESULT],
         "result_extended": None if extended is None else extended[:MAX_RESULT],

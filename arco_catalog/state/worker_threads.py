@@ -58,7 +58,8 @@ class LoopWork:
         self._size = 0
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
-        """Runs a piece of the work, as `off_loop` does, and returns the result."""
+        """Runs a piece of the request's work, with input of `size` bytes, and returns the result: in the event loop if
+        all pieces until now have less than `SMALL_BYTES` together, otherwise in a worker thread, as `off_loop` does."""
         self._size += size
         return await off_loop(max(size, min(self._size, SMALL_BYTES)), work)
 

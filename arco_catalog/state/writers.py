@@ -20,12 +20,12 @@ class LastCommit:
     at_ms: int
 
     def to_json(self) -> list[JsonValue]:
-        """Returns the form in which HEAD stores the commit."""
+        """Returns the form in which HEAD stores the last commit of a kind of programs."""
         return [self.id, self.at_ms]
 
     @classmethod
     def parse(cls, stored: JsonValue) -> Self | None:
-        """Reads the commit from HEAD, None if it has another form."""
+        """Reads the last commit of a kind of programs from HEAD, None if it has another form."""
         match stored:
             case [str(commit), int(at_ms)]:
                 return cls(commit, at_ms)
