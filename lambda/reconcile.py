@@ -30,7 +30,8 @@ def handler(event: object, context: Context) -> JsonObject:
 
 
 async def _run(context: Context) -> ReconcileStats:
-    """Reconciles all catalogs, writes a log line for each, and returns the sum of their numbers."""
+    """Reconciles the catalogs one after the other until the invocation's time is nearly over, writes a log line for
+    each, and returns the sum of their counts."""
     runtime, invocation = SystemRuntime(), Invocation(context)
     namespace, began_ms = metrics_namespace(os.environ), runtime.now_ms()
     total = ReconcileStats()

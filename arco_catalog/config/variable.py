@@ -21,19 +21,20 @@ class Variable(Generic[T_co]):
     metavar: str | None = None
 
     def read(self, environment: Mapping[str, str]) -> T_co:
-        """Returns the value of the variable, or that of the default if it is not set or is empty. Without a default,
-        raises `KeyError` if the variable is not set, and parses an empty text as it is. Raises `ValueError`, which
-        names the variable, for an invalid text."""
+        """Returns the value that this variable has in an environment, or that of the default if it is not set or is
+        empty there. Without a default, raises `KeyError` if the variable is not set, and parses an empty text as it is.
+        Raises `ValueError`, which names the variable, for an invalid text."""
         text = environment.get(self.name) or self.default
         return self.require(environment) if text is None else self._parsed(text)
 
     def require(self, environment: Mapping[str, str]) -> T_co:
-        """Returns the value of a variable that has to be set, whatever its default. Raises `KeyError` if it is not set,
-        and `ValueError`, which names the variable, for an invalid text."""
+        """Returns the value that this variable has in an environment, where it has to be set, whatever the default.
+        Raises `KeyError` if it is not set, and `ValueError`, which names the variable, for an invalid text."""
         return self._parsed(environment[self.name])
 
     def _parsed(self, text: str) -> T_co:
-        """Reads a text of this variable. Raises `ValueError` with the name."""
+        """Returns the value that a text of this variable means. Raises `ValueError`, which names the variable, for an
+        invalid text."""
         try:
             return self.parse(text)
         except ValueError as error:

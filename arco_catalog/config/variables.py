@@ -40,17 +40,18 @@ PURGE_EXECUTORS = ("local", "delegated")
 
 
 def _switch(name: str, help_: str, default: str = "false") -> Variable[bool]:
-    """Returns a variable that is true or false."""
+    """Returns the description of an environment variable whose value is true or false; reads no environment."""
     return Variable(name, help_, parse_bool, default)
 
 
 def _listed(name: str, help_: str, metavar: str) -> Variable[tuple[str, ...]]:
-    """Returns a variable that has a list of texts, separated by commas."""
+    """Returns the description of an environment variable that has a list of texts, separated by commas, and is empty by
+    default."""
     return Variable(name, help_, split_csv, "", metavar)
 
 
 def _text(name: str, help_: str, metavar: str) -> Variable[str]:
-    """Returns a variable that has a text, without a default."""
+    """Returns the description of an environment variable that has any text, without a default."""
     return Variable(name, help_, str, metavar=metavar)
 
 

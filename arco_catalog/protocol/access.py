@@ -35,17 +35,18 @@ class Access(ABC):
 
     @property
     def checks_grants(self) -> bool:
-        """Whether the caller needs grants."""
+        """Whether the request is checked against the caller's grants."""
         return self.is_restricted
 
     @property
     def of_grants(self) -> "Access":
-        """The part of this access that checks grants, if anything does."""
+        """Returns the check of grants within this check of access: another object if this one also queries a policy,
+        else itself."""
         return self
 
     async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
-        """Finds out at once what `held` and `holds` are about to be called for, if that saves calls: does nothing by
-        default, and computes no requirements."""
+        """Queries a policy about all of these requirements in one call, before `held` and `holds` are called for them
+        one by one. By default it does nothing, and does not even compute the requirements."""
         return None
 
     async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:

@@ -25,9 +25,9 @@ class AdvisoryLocks:
 
     @asynccontextmanager
     async def hold(self, key: Hashable, is_needed: Callable[[], bool] = _always) -> AsyncIterator[None]:
-        """Returns a context that holds the lock of a key. The context is entered without the lock after the timeout,
-        and as soon as `is_needed` is false, which is evaluated before the wait, and whenever another holder releases
-        the lock. Raises what `is_needed` raises."""
+        """Returns a context that holds the advisory lock of a key for a request of this process. The context is
+        entered without the lock after the timeout, and as soon as `is_needed` is false, which is evaluated before the
+        wait, and whenever another holder releases the lock. Raises what `is_needed` raises."""
         lock = self._locks.setdefault(key, _Lock())
         lock.users += 1
         acquired = False
@@ -56,8 +56,8 @@ class _Lock:
         """By the future that becomes true with the lock, and false without it: whether it is still needed."""
 
     async def acquire(self, is_needed: Callable[[], bool], timeout_seconds: float) -> bool:
-        """Waits for the lock, and returns whether this caller has it: False if it is not needed (any more), or not free
-        in time. Raises what `is_needed` raises."""
+        """Waits for the advisory lock, and returns whether this caller has it: False if it is not needed (any more), or
+        not free in time. Raises what `is_needed` raises."""
         if not is_needed():
             return False
         if not self._is_held:
@@ -79,8 +79,9 @@ class _Lock:
             del self._waiting[waiter]
 
     def release(self) -> None:
-        """Passes the lock to the first waiter that still needs it, or frees it. Every waiter that no longer needs it
-        stops waiting without it; what a waiter's `is_needed` raises is raised to that waiter alone."""
+        """Passes the advisory lock to the first waiter that still needs it, or frees it if there is none. Every waiter
+        that no longer needs it stops waiting without it; what a waiter's `is_needed` raises is raised to that waiter
+        alone."""
         self._is_held = False
         for waiter, is_needed in self._waiting.items():
             if waiter.done():
@@ -98,5 +99,5 @@ class _Lock:
 
 
 def _has_lock(waiter: asyncio.Future[bool]) -> bool:
-    """Whether the lock was passed to the one that waits on this future."""
+    """Whether the advisory lock was passed to the request that waits on this future."""
     return waiter.done() and not waiter.cancelled() and waiter.exception() is None and waiter.result()

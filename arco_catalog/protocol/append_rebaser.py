@@ -51,8 +51,9 @@ class AppendRebaser:
         """The memory that was taken for the manifest list of the last try."""
 
     async def rebase(self, base: CurrentRelation, attempt: Attempt) -> RelationCommit:
-        """Returns the commit as it is on the present snapshot of its branch in `base`, with its new manifest list.
-        Raises `NotRebasable` if it must be refused, and `StoreError` if the store does not answer."""
+        """Rebases an append: returns the client's commit as it is on the present snapshot of its branch in `base`, with
+        a new manifest list, which is not written here. Raises `NotRebasable` if it must be refused, and `StoreError` if
+        the store does not answer."""
         append, target = await self._target(base)
         added = await self._read(base, append, target)
         entity, where = base.pointer.entity, base.pointer.metadata.location
@@ -116,7 +117,7 @@ class AppendRebaser:
         return [await self._reader.added_files(each, append.snapshot["snapshot-id"]) for each in added]
 
     async def _take_for_list(self, planned: RebasedAppend) -> None:
-        """Takes memory for the manifest list of a try, and gives back that of the last one."""
+        """Takes memory for the manifest list of a rebased append, and gives back that of the try before."""
         if self._written is not None:
             self._written.shrink(0)
         self._written = await self._session.hold.take(len(planned.manifest_list.body))

@@ -42,7 +42,7 @@ class BackgroundTasks:
         return len(self._running)
 
     def _ended(self, task: asyncio.Task[object]) -> None:
-        """Removes an ended task, and logs its failure."""
+        """Forgets a background task that is over, and logs and counts the failure, if it failed."""
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failed += 1

@@ -233,15 +233,15 @@ class Session:
         return result
 
     async def judge(self, head: RegistryState) -> None:
-        """Returns if this HEAD allows the request, or if access is not restricted, and records the HEAD in `judged_on`.
-        Raises as `Access.judge` does."""
+        """Checks the request's access: returns if this HEAD and the caller's rights, as last read, allow it, or if
+        access is not restricted, and records the HEAD in `judged_on`. Reads no HEAD. Raises as `Access.judge` does."""
         if self.is_restricted:
             await self.access.judge(self.state, head)
         self.judged_on = head
 
     async def held(self, head: RegistryState, privileges: Collection[Privilege], on: Securable) -> frozenset[Privilege]:
-        """Returns those of these privileges that the caller has on a securable, by this HEAD. The caller's rights must
-        have been read before."""
+        """Returns those of these privileges that the caller has on a securable (a catalog, or something in it), by this
+        HEAD. The caller's rights in the realm must have been read before."""
         return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:
@@ -262,8 +262,9 @@ class Session:
         return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash(), settings)
 
     async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
-        """Returns what `parse` returns for a body, in a worker thread if the body is long. Raises what `parse` raises,
-        such as `BadRequest`, and `Unavailable` if the deadline passes meanwhile, before anything was changed."""
+        """Returns what `parse` returns for a request's body, in a worker thread if the body is long. `parse` gets the
+        body and a function that checks the deadline. Raises what `parse` raises, such as `BadRequest`, and
+        `Unavailable` if the deadline passes meanwhile, before anything was changed."""
         try:
             return await off_loop(self.request.body_bytes, partial(parse, body, self.check_deadline))
         except StoreUnavailable as error:
@@ -294,11 +295,11 @@ class Session:
             raise Unsupported(f"This catalog is read-only: {self.settings.read_only_because}")
 
     def late(self) -> bool:
-        """Whether the deadline has passed (docs/design/commit.md#rule-5)."""
+        """Whether the request's deadline has passed (docs/design/commit.md#rule-5)."""
         return self.deadline.left_ms() <= 0
 
     def seconds_left(self) -> float:
-        """Returns the seconds until the deadline; negative after it."""
+        """Returns the seconds until the request's deadline; negative after it."""
         return self.deadline.left_ms() / 1000
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:

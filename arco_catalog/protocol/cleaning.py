@@ -52,7 +52,8 @@ async def claim_for_removal(session: Session, entity: str, file: Location) -> bo
 
 
 async def _remove(session: Session, entity: str, file: Location) -> None:
-    """Claims an old metadata file for removal and removes it, at best effort."""
+    """Claims an entity's old metadata file for removal, and removes it from the store if the claim is granted: nothing
+    if a registration has claimed it. A failure is only logged and counted."""
     try:
         existing = await claim(session.state, file, Claim.REMOVED, entity=entity, claim_id=session.runtime.ulid())
         if existing is Claim.REMOVED:

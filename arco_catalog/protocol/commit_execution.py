@@ -25,13 +25,13 @@ class CommitExecution(ABC):
         self._after = plan.after
 
     def first_writes(self) -> list[Write]:
-        """Returns the writes to make before the swap, none of which is made yet."""
+        """Returns the writes that the planned commit needs before the compare-and-swap. Makes none of them."""
         return writes(self.session, *self._first)
 
     async def make_ready(self) -> None:
-        """Does what must be done between the first writes and the compare-and-swap; nothing by default. Raises
-        `AttemptAborted` if this attempt can no longer succeed, and `StoreError` or `CommitStateUnknown` if the store
-        fails."""
+        """Does what a commit needs between the first writes and the compare-and-swap, such as placing intents; nothing
+        by default. Raises `AttemptAborted` if this attempt can no longer succeed, and `StoreError` or
+        `CommitStateUnknown` if the store fails."""
         return None
 
     @abstractmethod
@@ -43,7 +43,7 @@ class CommitExecution(ABC):
         if the attempt can no longer commit."""
 
     def after_writes(self) -> list[Write]:
-        """Returns the writes to make after the swap, at best effort, none of which is made yet."""
+        """Returns the planned commit's writes that follow the compare-and-swap, at best effort. Makes none of them."""
         return writes(self.session, *self._after)
 
 

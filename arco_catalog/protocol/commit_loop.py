@@ -110,7 +110,8 @@ class CommitLoop(Generic[V]):
                     freshness = Freshness.MOVED
 
     def new_attempt(self) -> None:
-        """Begins another attempt in place of one that is over."""
+        """Makes a fresh attempt at the request the current one, in place of one that can never commit. No slot of the
+        marker is claimed for it yet."""
         self.attempts.begin_another()
         self.next_slot_unchecked = False
 
@@ -123,13 +124,14 @@ class CommitLoop(Generic[V]):
     # Rights.
 
     async def judge(self, head: RegistryState) -> None:
-        """Returns if the caller may do this, by this HEAD and the realm. It is called after the request's marker was
-        read, never before (docs/design/access.md#rule-1). Raises `Refusal`."""
+        """Returns if the caller may make the request, by this HEAD and the caller's rights in the realm, as last read.
+        It is called after the request's marker was read, never before (docs/design/access.md#rule-1). Raises
+        `Refusal`."""
         await self.access.judge(self.session.state, head)
 
     async def read_rights_again(self) -> None:
-        """Reads the caller's rights from the store, unless they were read for this request, and records whether they
-        have changed."""
+        """Reads the caller's rights in the realm from the store, unless they were read from it for this request, and
+        records whether they differ from those on which the request was judged."""
         self.rights_changed = await self.access.has_changed()
 
     async def is_still_allowed(self, planned: RegistryState) -> bool:
@@ -174,8 +176,8 @@ class CommitLoop(Generic[V]):
         return read_set
 
     async def claim(self, write_set: WriteSet) -> None:
-        """Puts the next slot for the current attempt, with this write set, and remembers the write set as claimed.
-        Raises as `IdempotencyGuard.put` does."""
+        """Puts the marker's next slot for the current attempt, with this write set, and remembers the write set as
+        claimed. Raises as `IdempotencyGuard.put` does."""
         await self.guard.put(self.attempts.current.id, write_set)
         self.attempts.claimed = write_set
 
@@ -246,14 +248,15 @@ class CommitLoop(Generic[V]):
         return fresher
 
     async def validate(self, read_set: V) -> V | None:
-        """Returns None if the plan is still valid, else a fresher read set. If that was read after our claim, the next
-        slot counts as unchecked."""
+        """Returns None if a plan on this read set is still valid, by what is read now, else a fresher read set to plan
+        on. If that was read after our claim of a slot, the marker's next slot counts as unchecked."""
         fresher = await self.mutation.validate(read_set, self.attempts.current.rank)
         self.next_slot_unchecked = fresher is not None and self.attempts.claimed is not None
         return fresher
 
     async def write(self, write: Write) -> None:
-        """Makes one write of a plan, and remembers the key, so that a later round of the attempt does not repeat it."""
+        """Makes one of a plan's first writes, and remembers the key of the object, so that a later round of the attempt
+        does not repeat it."""
         await write.put()
         self.attempts.written.add(write.key)
 
@@ -285,14 +288,15 @@ class CommitLoop(Generic[V]):
             await self.pause(pause)
 
     async def take_turn(self, read_set: V) -> V | None:
-        """Returns a fresher read set to plan on after the mutation's turn, None to plan on the present one. If it was
-        read after our claim, the next slot counts as unchecked."""
+        """After lost compare-and-swaps: lets the mutation take a turn at the pointer, or wait for that of another
+        writer (`Mutation.take_turn`). Returns a fresher read set to plan on, None to plan on the present one. If it was
+        read after our claim of a slot, the marker's next slot counts as unchecked."""
         fresher = await self.mutation.take_turn(read_set, self.rounds, self.attempts.current.rank)
         self.next_slot_unchecked |= fresher is not None and self.attempts.claimed is not None
         return fresher
 
     async def pause(self, seconds: float) -> None:
-        """Waits so many seconds before the next try. No pause is postponed any more."""
+        """Waits so many seconds before the next try of the commit, and forgets a pause that was postponed before."""
         self.postponed_s = 0.0
         await self.session.runtime.sleep(seconds)
 

@@ -130,6 +130,7 @@ async def _end(tasks: Collection[asyncio.Task[object]]) -> None:
 
 
 def _failures(tasks: Iterable[asyncio.Task[object]]) -> list[BaseException]:
-    """Returns the exceptions of the tasks that have failed."""
+    """Returns the exceptions of the tasks that have failed; tasks that still run, were cancelled, or succeeded have
+    none."""
     ended = (task for task in tasks if task.done() and not task.cancelled())
     return [failure for task in ended if (failure := task.exception()) is not None]

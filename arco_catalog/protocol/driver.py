@@ -47,8 +47,8 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
 
 
 async def _run(session: Session, mutation: Mutation[V]) -> Answer:
-    """Executes a mutation, and raises the error for clients of whatever fails: retryable, definite or of unknown
-    outcome."""
+    """Carries out a mutation, and raises, for any failure, the error that the client gets: that the request may be sent
+    again, that it failed for certain, or that the outcome is unknown."""
     await session.identify()
     driver = Driver(session, mutation)
     try:

@@ -58,7 +58,7 @@ class Replan:
 
     @property
     def size(self) -> int:
-        """Roughly the bytes that the replanned change adds to HEAD."""
+        """Roughly the bytes that the replanned change adds to HEAD: the edits and the operation."""
         return len(dumps([dict(self.edits), self.operation.to_json()]))
 
 
@@ -112,7 +112,7 @@ async def _read_bell(state: State, head: RegistryState) -> Bell:
 
 @contextmanager
 def _in_batch(members: Iterable[PendingCommit]) -> Iterator[None]:
-    """Marks members as being in a batch, until the context ends."""
+    """Returns a context during which these requests are marked as being in a batch that a leader commits."""
     for member in members:
         member.in_batch = True
     try:
@@ -192,9 +192,9 @@ class GroupCommitter:
                 self._lock.release()
 
     async def _acquire(self, seconds_left: Callable[[], float], may_skip: Callable[[], bool]) -> bool:
-        """Acquires the lock, and returns whether it did: False if one holder kept it for too long, and this caller may
-        skip it. While others acquire and release it, this caller waits on. Raises `StoreUnavailable` when the deadline
-        passes."""
+        """Acquires the advisory lock of HEAD, and returns whether it did: False if one holder kept it for too long, and
+        this caller may skip it. While others acquire and release it, this caller waits on. Raises `StoreUnavailable`
+        when the deadline passes."""
         while True:
             seen = self._acquisitions
             try:
@@ -332,8 +332,8 @@ class GroupCommitter:
     async def _send(
         self, commit: PreparedCommit, state: State, *, may_propose: bool = True
     ) -> Applied | PreconditionFailed:
-        """Sends the compare-and-swap of a commit as `PreparedCommit.swap` does, records whether this commit is now the
-        cached HEAD, and returns the outcome."""
+        """Sends the compare-and-swap that makes a prepared commit HEAD, as `PreparedCommit.swap` does, and returns the
+        outcome. Records whether it applied: only then does the next batch of this process build on the cached HEAD."""
         self._made_cached_head = False
         outcome = await commit.swap(state, may_propose=may_propose)
         self._made_cached_head = isinstance(outcome, Applied)

@@ -83,11 +83,12 @@ class IdempotencyGuard:
                 return True
 
     async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
-        """Puts the next slot for an attempt; does nothing without a key. With an answer it is the final slot: only
-        after it may a failure or a no-op be answered. Raises `Superseded` if another sending has put the next slot, or
-        that slot is final, and `CommitStateUnknown` if the request may have been carried out without its key. If this
-        put slot 0, the key is judged by the slot's time: raises `CommitStateUnknown` if it is too old; if it is too new
-        and there is no `answer`, puts a `BadRequest` as the answer and raises that.
+        """Puts the next slot of the idempotency key's marker for an attempt; does nothing if the request has no key.
+        With an answer it is the final slot: only after it may a failure or a no-op be answered. Raises `Superseded` if
+        another sending has put the next slot, or that slot is final, and `CommitStateUnknown` if the request may have
+        been carried out without its key. If this put slot 0, the key is judged by the slot's time: raises
+        `CommitStateUnknown` if it is too old; if it is too new and there is no `answer`, puts a `BadRequest` as the
+        answer and raises that.
 
         A put that was cancelled, because a step that ran concurrently failed, may have been applied nevertheless. So
         slots of our own that are not final are skipped.
@@ -122,15 +123,16 @@ class IdempotencyGuard:
                 raise error
 
     async def keep_answer(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot, with the answer, of an attempt that has committed, unless the last slot that was read is
-        final; does nothing without a key. The write may be lost: the evidence of the commit gives the same answer."""
+        """Puts the final slot of the idempotency key's marker, with the answer, for an attempt that has committed,
+        unless the last slot that was read is final; does nothing without a key. The write may be lost: the evidence of
+        the commit gives the same answer."""
         if self.marker is not None and not (self.marker.slots and self.marker.slots[-1].final):
             await self.marker.put(Slot(attempt, write_set, {}, answer))
 
     async def give_up(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot of a request that was refused half-way; does nothing without a key. Raises `Superseded`
-        if another sending has put a slot too, and `KeyInProgress` if the final slot could not be written: another
-        sending may still be executed."""
+        """Puts the final slot of the idempotency key's marker for a request that was refused half-way; does nothing
+        without a key. Raises `Superseded` if another sending has put a slot too, and `KeyInProgress` if the final slot
+        could not be written: another sending may still be executed."""
         if self.marker is None:
             return
         try:
@@ -145,18 +147,19 @@ class IdempotencyGuard:
             ) from error
 
     async def check_not_superseded(self) -> None:
-        """Reads the marker on, and raises `Superseded` if a slot follows those that were read before; does nothing
-        without a key."""
+        """Reads the idempotency key's marker from the store, and raises `Superseded` if a slot follows those that were
+        read before; does nothing without a key."""
         if self.marker is not None:
             seen = len(self.marker.slots)
             if len(await self.marker.read_on()) > seen:
                 raise Superseded
 
     async def read(self) -> Sequence[Slot]:
-        """Reads all slots anew; empty without a key. Those of a closed marker are not checked. Raises `KeyReused` if
-        slot 0 binds the key to another request, and `CommitStateUnknown` for a key that was too old when slot 0 was
-        put, or is too old now and has none: an older marker may have been collected, so no answer may rest on this one;
-        and for a request that may have been carried out without its key."""
+        """Reads all slots of the idempotency key's marker from the store and returns them; empty if there are none, or
+        without a key. Those of a closed marker are returned without a check. Raises `KeyReused` if slot 0 binds the key
+        to another request, and `CommitStateUnknown` for a key that was too old when slot 0 was put, or is too old now
+        and has none: an older marker may have been collected, so no answer may rest on this one; and for a request that
+        may have been carried out without its key."""
         marker = self.marker
         if marker is None:
             return ()
@@ -175,8 +178,8 @@ class IdempotencyGuard:
         return slots
 
     async def require_slots(self) -> Sequence[Slot]:
-        """Reads all slots anew, at least one. Raises as `read` does, and `CommitStateUnknown` if the marker was
-        collected."""
+        """Reads all slots of the idempotency key's marker from the store and returns them, at least one. Raises as
+        `read` does, and `CommitStateUnknown` if there is none: the marker was collected."""
         slots = await self.read()
         if not slots:
             raise CommitStateUnknown(

@@ -57,7 +57,8 @@ async def internal_commit(
 
 
 def _operation(session: Session, kind: str, detail: JsonObject, cancels: Sequence[str] = ()) -> Operation:
-    """Returns the operation of a registry commit that no request makes."""
+    """Returns the operation, with a fresh id, for the history of a registry commit that the catalog makes itself. The
+    detail also names the request's principal."""
     by: JsonObject = {"principal": session.request.principal, **detail}
     return Operation(session.runtime.ulid(), kind, by, None, cancels)
 
@@ -127,15 +128,16 @@ class _RefusedCommit:
     changed: RegistryState | None = None
 
     def applied_in(self, head: RegistryState) -> RegistryState | None:
-        """Returns the HEAD that the change gives, if the commit turns out to be in this one; None otherwise."""
+        """Returns the HEAD that a refused change was to give, if the commit of it is seen in `head` after all; None if
+        it is not, or if no commit was sent."""
         return self.changed if self.commit is not None and self.commit.is_in(head) else None
 
 
 async def _commit_alone(
     session: Session, kind: str, change: Change, when_late: str | None
 ) -> RegistryState | _RefusedCommit:
-    """Makes the change as `change_head` does, by a compare-and-swap of HEAD, on fresh reads until it applies; only once
-    if the change may be proposed."""
+    """Makes the change as `change_head` does, by compare-and-swaps of HEAD, on fresh reads until one applies. Tries
+    only once if the change may be proposed, and then returns the refused commit."""
     lost = _RefusedCommit()
     while True:
         head = await session.state.head()

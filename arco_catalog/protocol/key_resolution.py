@@ -48,8 +48,9 @@ async def resolve_key(session: Session) -> None:
 
 
 async def _settings(session: Session) -> KeySettings:
-    """Returns the catalog's settings of keys. If HEAD records none, a registry commit records the server's; in a new or
-    read-only catalog the server's are used without a record."""
+    """Returns the settings by which the catalog reads idempotency keys, from the cached HEAD if there is one. If HEAD
+    records none, a registry commit records the server's; in a new or read-only catalog the server's are used without a
+    record."""
     state, variables = session.state, session.request.key_policy or KeyPolicy()
     head = state.cached_head() or await state.head()
     settings = head.key_settings
@@ -78,7 +79,8 @@ async def _find_previous_key(session: Session, text: str, settings: KeySettings)
 
 
 def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
-    """Returns the name of the marker by a policy; None if the key is malformed by it."""
+    """Returns the hash that names the request's marker if the header `text` is read by this policy; None if the text is
+    no key by the policy."""
     try:
         return session.request.marker_hash(IdempotencyKey.parse(text, policy.dialect))
     except BadRequest:
@@ -105,9 +107,9 @@ async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> 
 
 
 async def record_key_settings(session: Session) -> KeySettings:
-    """Returns the settings of keys that HEAD records. If there is no record, a registry commit first records the
-    server's policy, or the default one if the server has none. Raises `StoreError`, and `CommitStateUnknown` if it is
-    not known whether that commit was made."""
+    """Reads HEAD, and returns the settings of idempotency keys that it records. If there is no record, a registry
+    commit first records the server's policy, or the default one if the server has none. Raises `StoreError`, and
+    `CommitStateUnknown` if it is not known whether that commit was made."""
     policy = session.request.key_policy or KeyPolicy()
 
     def record(head: RegistryState) -> KeySettings:
@@ -117,8 +119,8 @@ async def record_key_settings(session: Session) -> KeySettings:
 
 
 async def set_key_policy(session: Session, policy: KeyPolicy) -> KeySettings:
-    """Makes all servers of the catalog read keys by this policy, by a registry commit unless HEAD has it already, and
-    returns the settings. Raises as `record_key_settings` does."""
+    """Makes all servers of the catalog read idempotency keys by this policy, by a registry commit unless HEAD has it
+    already, and returns the settings. Raises as `record_key_settings` does."""
 
     def change(head: RegistryState) -> KeySettings:
         settings, now_ms = head.key_settings, session.now_ms()
@@ -167,7 +169,7 @@ def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPoli
 
 
 def _is_new(head: RegistryState) -> bool:
-    """Whether the registry has no HEAD yet."""
+    """Whether the registry has no HEAD yet, as in a new catalog."""
     return head.version is None
 
 

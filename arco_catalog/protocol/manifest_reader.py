@@ -171,7 +171,8 @@ class ManifestReader:
 
 
 def _avro_file(location: str, body: bytes, max_unpacked: int, taken: Allocation) -> AvroFile:
-    """Returns an Avro file with the limit of the bytes that it may unpack to."""
+    """Returns the Avro file with these bytes, and with the limit of the bytes to which they may be decompressed:
+    `max_unpacked`, or a multiple of their number if that is less."""
     return AvroFile(location, body, min(max_unpacked, SPARE_BYTES + UNPACKED_WEIGHT * len(body)), taken)
 
 

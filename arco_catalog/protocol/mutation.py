@@ -56,16 +56,17 @@ class ReadSet(ABC):
     @property
     @abstractmethod
     def is_fresh(self) -> bool:
-        """Whether every part was read from the store for this request, so that the client may be answered from it."""
+        """Whether every part of this read set was read from the store for this request, so that the client may be
+        answered from it."""
 
     @abstractmethod
     def covers(self, write_set: WriteSet) -> bool:
-        """Whether every object that a write set names was read."""
+        """Whether this read set has every object that a write set names."""
 
     @abstractmethod
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
-        """Whether the attempt, which has this write set, had committed when this was read. Raises `CommitStateUnknown`
-        where the evidence was removed (docs/design/commit.md#evidence)."""
+        """Whether an attempt at a request, which has this write set, had committed when this read set was read. Raises
+        `CommitStateUnknown` where the evidence was removed (docs/design/commit.md#evidence)."""
 
 
 V = TypeVar("V", bound=ReadSet)
@@ -76,12 +77,13 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def read(self, freshness: Freshness, rank: str) -> V:
-        """Resolves the name, and reads the object to change with its version, from the caches as far as `freshness`
-        allows. `rank` is that of the request (`Attempt.rank`)."""
+        """Reads what a request is to change: resolves the name in the request, and reads the object that has it, with
+        the version, from the caches as far as `freshness` allows. `rank` is that of the request (`Attempt.rank`)."""
 
     @abstractmethod
     def needs_base(self, read_set: V) -> bool:
-        """Whether planning needs more than `read` has read; `load_base` loads the rest."""
+        """Whether planning the change needs more than `read` has put into the read set, so that `load_base` must be
+        called."""
 
     @abstractmethod
     async def load_base(self, read_set: V) -> None:
@@ -112,5 +114,5 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """Returns the answer to an attempt that is known to have committed. It is found by the entity in the write set,
-        never by name."""
+        """Returns the answer to a request of which an attempt, this or an earlier one, is known to have committed. It
+        is found by the entity in the attempt's write set, never by name."""

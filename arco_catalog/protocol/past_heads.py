@@ -76,14 +76,16 @@ async def _chain(state: State, commit: str, hold: Hold) -> tuple[list[CommitReco
 
 
 async def _settle(hold: Hold, taken: Allocation, bodies: Sequence[bytes]) -> None:
-    """Takes the memory in `hold` that objects with these bodies need beyond `taken`, or gives back what they do not."""
+    """Takes further memory in `hold` if objects with these bodies need more than `taken`, or gives back the rest of it
+    if they need less."""
     needed = PARSED_WEIGHT * sum(map(len, bodies))
     taken.shrink(needed)
     await hold.take(needed - taken.size)
 
 
 def _record(state: State, commit: str, body: bytes) -> CommitRecord:
-    """Reads the object of a commit. Raises `InternalError` if it is corrupt, or that of another commit."""
+    """Returns the record of a registry commit from the bytes of the commit's object. Raises `InternalError` if they are
+    corrupt, or belong to another commit."""
     key = state.paths.registry_commit(commit)
     record = CommitRecord.read(body, key)
     if record.id != commit:

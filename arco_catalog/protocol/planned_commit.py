@@ -81,9 +81,10 @@ class RegistryPlanner(Protocol):
     """The kind of the operation in the registry's history."""
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Returns the writes to make before the commit, besides those of the plan."""
+        """Returns the writes that an attempt must make before the registry commit, besides those in the plan. Makes
+        none of them."""
 
     def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
-        """Replans the change on another HEAD, without reading. Returns None if the change is impossible there or needs
-        a read, if the caller's rights are not seen to allow it there, or if its writes, write set or result would
-        differ from the plan's."""
+        """Replans a change of the registry on another HEAD, without reading from the store. Returns None if the change
+        is impossible there or needs a read, if the caller's rights are not seen to allow it there, or if its writes,
+        write set or result would differ from the plan's."""

@@ -71,7 +71,8 @@ class PointerTurns:
         return read_set
 
     def _is_due(self, pointer: Pointer, losses: int) -> bool:
-        """Whether there is a turn to give way to, or to take. False at this request's own turn."""
+        """Whether a request that has lost so many compare-and-swaps of this pointer must give way to another writer's
+        turn, or may take a turn. False while the pointer has the request's own turn."""
         return losses >= LOSSES if pointer.turn is None else pointer.turn.move not in self._passed_over
 
     def _has_turn(self, pointer: Pointer) -> bool:
@@ -91,8 +92,8 @@ class PointerTurns:
         return None if turn is None or turn.move in self._passed_over else turn
 
     async def _give_way(self, turn: Turn) -> RelationReadSet:
-        """Waits until another writer's turn is over, and then the longer, the less this request has waited compared to
-        that writer. Returns what is read then."""
+        """Waits until another writer's turn at the pointer is over, and then for a time that is longer, the less this
+        request has waited compared to that writer. Returns the relation as it is read after that."""
         runtime = self._session.runtime
         began_ms = runtime.boot_ms()
         waited_less_s = (turn.waited_ms - self._waited_ms) / 1_000
@@ -128,7 +129,8 @@ class PointerTurns:
         return self._session.runtime.boot_ms() - self._since_ms
 
     def _pointer(self, read_set: RelationReadSet) -> Pointer | None:
-        """Returns the stored pointer of a read set; None if it has none, or if the commit is refused there."""
+        """Returns the pointer in the read set of a table or view; None if there is none, or if the commit is refused by
+        what was read."""
         pointer = read_set.pointer
         if pointer is None or read_set.refusal is not None or self._is_conflict(pointer, self._base):
             return None

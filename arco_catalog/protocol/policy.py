@@ -35,7 +35,7 @@ class Policy(Protocol):
 
     @property
     def takes_batches(self) -> bool:
-        """Whether many questions take few calls."""
+        """Whether many questions to the policy take few calls, so that it may be queried about all items of a list."""
         ...
 
 
@@ -141,7 +141,8 @@ class PolicyAccess(Access):
 
     @property
     def actor(self) -> Actor:
-        """The caller, as the realm knows it by the rights as last read, or else as its credentials name it."""
+        """The request's caller, for questions to the policy: as the realm knows it by the rights as last read, or,
+        outside of a realm, as the credentials name it."""
         standing = self.inner.standing
         if standing is None:
             return self._actor
@@ -166,11 +167,12 @@ class PolicyAccess(Access):
     async def _questions_on(
         self, state: State, head: RegistryState, requirements: Iterable[Requirement]
     ) -> Sequence[Question]:
-        """Returns the questions about requirements, by this HEAD."""
+        """Returns the questions to the policy about these requirements, by this HEAD. May load segments."""
         return await carry_out(state, head.index, self._questions(head.index, requirements))
 
     def _questions(self, index: Index, requirements: Iterable[Requirement]) -> Steps[Sequence[Question]]:
-        """Computes the questions about requirements, in the catalog or in the realm itself."""
+        """Computes the questions to the policy about these requirements, which are of the catalog or of the realm
+        itself."""
         if self._catalog is None:
             return realm_questions(requirements)
         return (yield from questions_of(index, self._catalog, requirements))

@@ -39,7 +39,7 @@ class PreparedCommit:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The new segments of the registry's index that the commit must write."""
+        """The new segments of the registry's index that this commit must write before it becomes HEAD."""
         return self._successor.spilled
 
     def is_in(self, head: RegistryState) -> bool:
@@ -79,9 +79,10 @@ class PreparedCommit:
             return False
 
     async def swap(self, state: State | None = None, *, may_propose: bool = False) -> Applied | PreconditionFailed:
-        """Makes the commit HEAD, by the store of `state` if it is given. Returns `PreconditionFailed` if HEAD had
-        moved, perhaps to this very commit. Raises as `State.swap` does; `StoreUnavailable` soon if the store
-        throttles the write, and the caller `may_propose` in a registry with proposals."""
+        """Sends the compare-and-swap that makes this commit HEAD, by the store of `state` if it is given. Returns
+        `PreconditionFailed` if HEAD had moved, perhaps to this very commit. Raises as `State.swap` does;
+        `StoreUnavailable` soon if the store throttles the write, and the caller `may_propose` in a registry with
+        proposals."""
         is_brief = may_propose and self._successor.allows_cancellations
         with limit_attempts(SWAP_ATTEMPTS) if is_brief else nullcontext():
             return await (state or self._state).move_head(self._successor, self._expected)

@@ -109,8 +109,9 @@ class ProposedCommit:
         }
 
     async def _wait(self, attempts: Mapping[str, str] | None) -> bool:
-        """Waits, and leads in turn, until the attempt has ended; returns whether it is committed. `attempts` are those
-        of the proposals that were there after the bell was read, by key."""
+        """Waits until the proposed attempt is committed or cancelled, and, when it is this request's turn, leads:
+        commits all stored proposals. Returns whether the attempt is committed; False if it is cancelled. `attempts` are
+        those of the proposals that were there after the bell was read, by key."""
         runtime = self._session.runtime
         patience_ms = pause_s(runtime.random(), MAX_PATIENCE_MS, MIN_PATIENCE_MS)
         rested_ms, look_s = self._rested_ms(), self._look_s
@@ -140,8 +141,8 @@ class ProposedCommit:
         return self._session.runtime.boot_ms() + self._state.rest_ms(self._head)
 
     async def _look(self) -> bool | None:
-        """Reads HEAD, unless this process has just read it, and returns whether the attempt is committed, False if it
-        can't be any more, None if neither. Forgets the attempts before it that have ended."""
+        """Reads HEAD, unless this process has just read it, and returns whether the proposed attempt is committed:
+        False if it can't be any more, None if neither is seen. Forgets the attempts before it that have ended."""
         since, attempt = self._head.sequence, self._stored[0].attempt
         head = self._state.cached_head(int(self._look_s * 500)) or await self._state.head()
         if head.version == self._head.version:
@@ -246,7 +247,8 @@ class ProposedCommit:
         return [*self._read.values(), *self._stored]
 
     async def _fetch(self, key: str) -> None:
-        """Reads a proposal. An unreadable one is left to the process that made it."""
+        """Reads the stored proposal with this key, and keeps it for the commit. One that no longer exists is left out,
+        and so is one that can't be parsed, which is logged."""
         try:
             found = await self._store.read(key)
         except InternalError as error:

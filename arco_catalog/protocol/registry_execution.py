@@ -66,14 +66,15 @@ class RegistryExecution(CommitExecution):
 
     @property
     def must_propose(self) -> bool:
-        """Whether the change must be proposed, without a swap: proposals of other processes wait, or HEAD must rest and
-        this process has no group committer that waits for it."""
+        """Whether the registry's change must be proposed, without a compare-and-swap of HEAD by this request: proposals
+        of other processes wait, or HEAD must rest and this process has no group committer that waits for it."""
         return self.group_committer is None if self.own is None else self.own.must_propose
 
     async def swap_alone_or_shared(
         self, revalidate: Callable[[RegistryState], Awaitable[bool]]
     ) -> Applied | PreconditionFailed:
-        """Commits without a proposal, as `GroupCommitter.commit` does."""
+        """Makes the registry commit without a proposal, as `GroupCommitter.commit` does, or, in a process without a
+        group committer, by a compare-and-swap for this request alone."""
         if self.group_committer is None:
             assert self.own is not None
             return await self.own.swap(may_propose=True)
@@ -81,10 +82,10 @@ class RegistryExecution(CommitExecution):
         return await self.group_committer.commit(member, self.own)
 
     async def propose(self, revalidate: Callable[[RegistryState], Awaitable[bool]]) -> Applied | PreconditionFailed:
-        """Commits through a proposal, which other processes may commit, too: this process lost the compare-and-swap of
-        HEAD, or would compete with those that wait. Returns `FALL_BACK`, with nothing proposed, if the request must
-        fall back to the driver. Raises as `revalidate` and `ProposedCommit.run` do, and `CommitStateUnknown` instead of
-        `SegmentGone`, for which the driver would begin another attempt."""
+        """Makes the registry's change through a proposal, which other processes may commit, too: this process lost the
+        compare-and-swap of HEAD, or would compete with those that wait. Returns `FALL_BACK`, with nothing proposed, if
+        the request must fall back to the driver. Raises as `revalidate` and `ProposedCommit.run` do, and
+        `CommitStateUnknown` instead of `SegmentGone`, for which the driver would begin another attempt."""
         from arco_catalog.protocol.proposed_commit import ProposedCommit  # a cold start does not pay for it
 
         head = await self.state.head()
@@ -106,6 +107,7 @@ class RegistryExecution(CommitExecution):
             raise CommitStateUnknown(f"It is unknown whether the change is made: {gone.message}") from gone
 
     def replan(self, head: RegistryState) -> Replan | None:
-        """Replans the change on the HEAD that a leader chose. Returns None if the change can't be replanned or allowed
-        there without reading, or differs from the plan, so that the request must fall back to the driver."""
+        """Replans the request's change of the registry on another HEAD than that of the plan, such as the one that a
+        leader chose. Returns None if the change can't be replanned or allowed there without reading, or differs from
+        the plan, so that the request must fall back to the driver."""
         return self.commit.planner.replan(self.commit, head)

@@ -42,8 +42,8 @@ class RegistryReadSet(ReadSet):
 
     @classmethod
     def at(cls, state: State, head: RegistryState) -> Self:
-        """Returns a read set with a HEAD that another request of this process read, with the segments that this request
-        has loaded."""
+        """Returns the read set of a HEAD that another request of this process read, which counts as not fresh. The HEAD
+        gets the segments that this request has loaded."""
         return cls(state, head.with_segments(state.loaded_segment), fresh=False)
 
     @property
@@ -81,7 +81,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return self.change(read_set, attempt)
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Returns the writes to make before the commit, besides those of the plan: none by default."""
+        """Returns the writes that an attempt must make before the registry commit, besides those in the plan: none by
+        default."""
         return ()
 
     async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:

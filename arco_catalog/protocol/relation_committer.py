@@ -50,7 +50,8 @@ class RelationCommitter:
         """Why the last rebase was refused; None if it was not, or none was due."""
 
     def lookup(self, rank: str | None = None) -> RelationLookup:
-        """Returns the lookup of the name, for writing. `rank` is that of a transaction, None outside of one."""
+        """Returns the lookup of the table's or view's name for a commit. Reads nothing. `rank` is that of a
+        transaction, None outside of one."""
         return RelationLookup(
             self.wanted.namespace, self.wanted.name, self.wanted.semantics.kind, writing=True, rank=rank
         )
@@ -80,7 +81,8 @@ class RelationCommitter:
                 read_set.refusal = refusal
 
     async def _take_memory(self, base: CurrentRelation) -> None:
-        """Takes memory for changing a large base, unless this request has it. Raises `OutOfMemory`."""
+        """Takes from the request's share the memory that it takes to parse and change the base (a table's or view's
+        metadata), unless it was taken before. Raises `OutOfMemory`."""
         if base.body is self._accounted:
             return
         needed = await self.session.files.parsed_bytes(base.pointer.metadata.location, base.body)
@@ -122,7 +124,8 @@ class RelationCommitter:
         return change
 
     async def _plan(self, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int) -> RelationPlan:
-        """Plans the commit, a large one in a thread."""
+        """Plans a commit to a table or view on this base and returns the plan; in a worker thread if the `size` is
+        large. Raises `Refusal`."""
         plan = partial(plan_commit, self.session.context, wanted, base, attempt, size, self.session.check_deadline)
         return await off_loop(size, plan)
 
@@ -202,6 +205,6 @@ class RelationCommitter:
         return await off_loop(self.session.request.body_bytes, lambda: self._lacks(entry))
 
     def _lacks(self, entry: RelationEntry) -> bool:
-        """Whether the entry, read again, no longer has all locations and borrowed paths that the commit names, so that
-        they would have to be reserved."""
+        """Whether the table's or view's entry, read again, is without a location or borrowed path that the commit
+        names, which would have to be reserved first."""
         return missing_locations(self.session.context, self.wanted, entry) is not None

@@ -66,7 +66,8 @@ class RelationReadSet(ReadSet):
 
 
 async def read_relation(session: Session, lookup: RelationLookup, freshness: Freshness) -> RelationReadSet:
-    """Returns what was read of a name: HEAD, then the pointer, unless `freshness` allows cached ones.
+    """Reads the table or view that has a name, and returns the read set: HEAD, then the pointer, unless
+    `freshness` allows cached ones.
 
     A fresh read of a cached name reads both concurrently. They show one state of the name if HEAD is the cached one,
     because the name has not changed meanwhile. Otherwise the pointer is read again, after HEAD, because the entity may
@@ -197,17 +198,18 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """Returns the entry of the name, in `head` or in a later HEAD if that had to be read; None if there is none of its
-    kind. An intent on the name is the entry once the transaction has committed, and is no entry before."""
+    """Returns the entry of the table or view with the name in the lookup, from `head`, or from a later HEAD if that had
+    to be read; None if there is none of that kind. An intent on the name is the entry once the transaction has
+    committed, and is no entry before."""
     return (await _resolve(session, head, lookup))[1]
 
 
 async def _resolve(
     session: Session, head: RegistryState, lookup: RelationLookup, known: RelationEntry | None = None
 ) -> tuple[RegistryState, RelationEntry | None]:
-    """Returns a HEAD and the entry that the name has there; None instead of the entry if there is none of its kind, or
-    only an intent that has not committed. It is a later HEAD than `head` if an intent on the name was settled, and its
-    decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
+    """Returns a HEAD and the entry that the lookup's name has there; None instead of the entry if there is none of its
+    kind, or only an intent that has not committed. It is a later HEAD than `head` if an intent on the name was settled,
+    and its decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
     while True:
         entry = known or await relation(session.state, head, lookup)
         outcome = (
@@ -225,16 +227,16 @@ async def _resolve(
 
 
 async def relation(state: State, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """Loads and returns the entry of the name, which may be an intent; None if it is of another kind, or there is
-    none."""
+    """Loads and returns the entry of the lookup's name in this HEAD, which may be an intent; None if it is of another
+    kind than the lookup's, or there is none."""
     if head.index.directory.refs:  # else there is nothing to load
         await load(state, head.index, Needs(keys=[relation_key(lookup.namespace, lookup.name)]))
     return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)
 
 
 def cached_relation(head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """Returns the entry of the name under a cached HEAD; None if there is none of its kind, or if the segment that it
-    would be in is not loaded."""
+    """Returns the entry of the lookup's name under a cached HEAD, without reading; None if there is none of the
+    lookup's kind, or if the segment that it would be in is not loaded."""
     if head.index.directory.refs and head.index.missing(Needs(keys=[relation_key(lookup.namespace, lookup.name)])):
         return None
     return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)

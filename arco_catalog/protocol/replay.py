@@ -11,9 +11,9 @@ from arco_catalog.state.marker import CLOSED, COLLECTED
 
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
-    """Returns the answer in a final slot, or raises it if it is an error. Raises `CommitStateUnknown` if the answer
-    can't be rebuilt, the marker is being deleted, or it was closed while the catalog read keys in another way;
-    `CatalogChanged` if it does so now."""
+    """Returns the answer that is stored in the final slot (`kept`) of an idempotency key's marker, or raises it if it
+    is an error. Raises `CommitStateUnknown` if the answer can't be rebuilt, the marker is being deleted, or it was
+    closed while the catalog read keys in another way; `CatalogChanged` if it does so now."""
     session.stats.outcome = "replayed"
     if kept == COLLECTED:
         raise CommitStateUnknown(EXPIRED, "key-expired")

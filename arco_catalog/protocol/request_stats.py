@@ -85,7 +85,7 @@ class RequestStats:
         self.key = key_hash[:KEY_DIGITS]
 
     def tried(self, attempt: str) -> None:
-        """Records an attempt as the last one, and counts it."""
+        """Records in the statistics of a request the id of the last attempt at it, and counts the attempt."""
         self.attempt = attempt
         self.tries += 1
 
@@ -115,7 +115,7 @@ def current_stats() -> RequestStats:
 
 
 def note_vended(outcome: str) -> None:
-    """Records in the present request's statistics the outcome of its call to a cloud for credentials."""
+    """Records in the present request's statistics the outcome of the catalog's call to a cloud for credentials."""
     current_stats().vended = outcome
 
 

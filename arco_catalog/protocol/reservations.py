@@ -70,9 +70,9 @@ class Reservation:
         self.borrowed = borrowed
 
     async def add(self, named: Collection[str]) -> None:
-        """Adds the locations to those that the table holds, as reserved, and what it borrows (`borrowed`). Locations
-        that commits have `named` are no longer reserved: the table keeps them. Raises as `reserve_locations` does, and
-        `PendingTransaction`."""
+        """Adds, by a registry commit, the reservation's locations to those that the table holds, as reserved, and
+        `borrowed` to the paths from which it takes files. Locations that commits have `named` are no longer reserved:
+        the table keeps them. Raises as `reserve_locations` does, and `PendingTransaction`."""
         added = dict.fromkeys(location.normal for location in self.locations)
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
@@ -171,18 +171,19 @@ class Reservation:
         await change_registry(self.session, "release-locations", self._detail([]), edit)
 
     def _entry(self, head: RegistryState) -> Steps[RelationEntry | None]:
-        """Returns the entry of the name, None if it no longer means the entity. Raises `PendingTransaction` if the
-        entry is an intent."""
+        """Returns the entry of the table or view for which locations are reserved; None if the name no longer means
+        that entity. Raises `PendingTransaction` if the entry is an intent."""
         yield Needs(keys=[relation_key(self.namespace, self.name)])
         entry = find_relation(head.index, self.namespace, self.name)
         return entry if entry is not None and entry.require_committed().entity == self.entity else None
 
     def _entry_edit(self, entry: RelationEntry) -> Edits:
-        """Returns the edit that replaces the relation's entry."""
+        """Returns the change of the index that stores this entry under the table's or view's name."""
         return {relation_key(self.namespace, self.name): entry.json}
 
     def _detail(self, locations: Iterable[str]) -> JsonObject:
-        """Returns the entry about a reservation in the registry's history."""
+        """Returns the detail with which the registry's history describes a change of a table's or view's
+        `locations`."""
         return {
             "namespace": [*self.namespace],
             "name": self.name,

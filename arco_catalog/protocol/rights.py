@@ -83,7 +83,8 @@ class JudgementCache:
 
 
 def _make_room(cached: dict[K, V], max_entries: int) -> None:
-    """Removes the oldest entries until there is space for another."""
+    """Removes the entries of a cache that were added first, until there is space for another one: until it has less
+    than `max_entries`."""
     while len(cached) >= max_entries:
         del cached[next(iter(cached))]
 
@@ -190,7 +191,8 @@ class CatalogAccess(RestrictedAccess):
             return False
 
     def _steps(self, index: Index, standing: Standing) -> Steps[bool]:
-        """Returns True if the caller has the required privileges; else raises the error."""
+        """Returns True if a caller with this standing has the privileges that the request requires; else raises the
+        error for the client."""
         yield from judge(index, self._catalog, standing, self.requirements, hides=self._hides)
         return True
 
@@ -266,8 +268,8 @@ class RealmAccess(RestrictedAccess):
         return True
 
     def _judge(self, standing: Standing) -> None:
-        """Keeps the caller's standing, and raises the error of `judge` if it lacks a privilege that the request
-        needs."""
+        """Keeps the caller's standing in the realm, and raises the error of `judge` if it lacks a privilege that the
+        request needs, or if the caller may not name a source that the request names."""
         self.standing = standing
         judge_service(standing, self.requirements, self._itself)
         if self.names_source:

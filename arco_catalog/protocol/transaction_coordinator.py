@@ -48,7 +48,8 @@ class TransactionCoordinator(CommitExecution):
         return [*super().after_writes(), Write("intents", self.settle_intents)]
 
     async def prepare_names(self) -> None:
-        """Writes the registry commit that is to place our intents on names, which does not make it HEAD."""
+        """Writes the objects of the registry commit that is to place the transaction's intents on new names, but does
+        not make it HEAD yet."""
         edits = await carry_out(self.state, self.head.index, self.plan.new_names(self.head.index))
         prepared = await internal_commit(self.session, "lay-names", self.plan.detail, self.head, edits)
         await prepared.put_and_read_bell()
@@ -87,8 +88,8 @@ class TransactionCoordinator(CommitExecution):
             raise AttemptAborted
 
     async def give_up(self) -> None:
-        """Aborts the transaction unless it is decided, and removes the intents on new names, so that no request has to
-        wait for the end of the lease. A failure is only counted and logged."""
+        """Aborts this transaction unless it is decided, and, if it has not committed, removes the intents on new names,
+        so that no request has to wait for the end of the lease. A failure is only counted and logged."""
         try:
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
@@ -135,10 +136,10 @@ class TransactionCoordinator(CommitExecution):
         return True
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
-        """Decides the transaction as committed, and returns `Applied`, also if the write failed because our own had
-        applied before. Raises `AttemptAborted` if another process aborted the transaction, `CommitStateUnknown` if the
-        outcome is unknown, and `StoreError`: if nothing was sent, after it has given up, or if its write had no effect
-        and the decision, which may be to commit, can't be read."""
+        """Decides this transaction as committed, and returns `Applied`, also if the write failed
+        because our own had applied before. Raises `AttemptAborted` if another process aborted the transaction,
+        `CommitStateUnknown` if the outcome is unknown, and `StoreError`: if nothing was sent, after it has given up, or
+        if its write had no effect and the decision, which may be to commit, can't be read."""
         if self.pending is None:
             raise InternalError("the commit of a transaction was sent before the transaction was written")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))

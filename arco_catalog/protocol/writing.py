@@ -17,7 +17,8 @@ def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
 
 
 def _write(session: Session, write: PlannedWrite) -> Write:
-    """Returns the write to the store for a write of a plan."""
+    """Returns a write to the store that carries out one write of a plan: a key that names it, and the function that
+    makes it. Makes nothing."""
     match write:
         case FileWrite(location, body, packed):
             return Write(location, partial(session.files.create, location, body, packed=packed))
@@ -32,7 +33,7 @@ def _write(session: Session, write: PlannedWrite) -> Write:
 
 
 async def _create(session: Session, key: str, body: bytes) -> None:
-    """Writes a record that never changes. Raises as `State.create` does."""
+    """Creates the object of a record that never changes, under this key of the state. Raises as `State.create` does."""
     await session.state.create(key, body)
 
 

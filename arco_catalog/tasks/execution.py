@@ -66,7 +66,8 @@ class Sessions(Protocol):
     """The interface of what opens sessions for work on a background task, as long as a lease of the task allows it."""
 
     def session(self) -> Session:
-        """Returns a session whose calls end before the lease does. Raises `LeaseLost` if the lease is over."""
+        """Returns a session for work on a background task whose calls end before the lease of the task does. Raises
+        `LeaseLost` if the lease is over."""
         ...
 
 
@@ -84,17 +85,18 @@ class Executor(Protocol):
     """The interface of what executes the background tasks of one type."""
 
     def takes(self, task: Task) -> bool:
-        """Whether this executor can execute a task. If not, the task is left to others."""
+        """Whether this executor can execute a background task. If not, the task is left to other workers."""
         ...
 
     async def execute(self, execution: "Execution") -> TaskResult:
-        """Continues a task from its checkpoint, and returns the result when it is over. Raises `TaskFailed`, `NotYet`
-        and `LeaseLost`; any other exception makes the attempt fail, and the task is retried."""
+        """Continues a background task from the last checkpoint, and returns the result when it is over. Raises
+        `TaskFailed`, `NotYet` and `LeaseLost`; any other exception makes the attempt fail, and the task is retried."""
         ...
 
     async def abandon(self, execution: "Execution", reason: str) -> None:
-        """Makes the changes that a failed task requires before it ends; `reason` is why it failed. Raises `LeaseLost`;
-        after this or any other exception the task has not ended, and is executed again under another lease."""
+        """Makes the changes that a background task which has failed for good requires before it ends; `reason` is why
+        it failed. Raises `LeaseLost`; after this or any other exception the task has not ended, and is executed again
+        under another lease."""
         ...
 
 
@@ -132,15 +134,16 @@ class Execution:
 
     @property
     def checkpoint(self) -> JsonObject:
-        """The last checkpoint of the work, which may not be saved yet."""
+        """The last checkpoint of the task's work, which may not be stored yet."""
         return self._checkpoint
 
     def check(self) -> None:
-        """Raises `LeaseLost` once the lease is over."""
+        """Raises `LeaseLost` once the lease of the task is over, by the clocks of this machine; reads nothing."""
         self._lease.check()
 
     def session(self) -> Session:
-        """Returns a session whose calls end with the lease. Raises `LeaseLost` if the lease is over."""
+        """Returns a session for the task's work whose calls end with the lease of the task. Raises `LeaseLost` if the
+        lease is over."""
         left_ms = self._lease.left_ms()
         if left_ms <= 0:
             raise LeaseLost("the lease of the task has run out")
@@ -156,7 +159,8 @@ class Execution:
             raise EarlierLeases(when_ms, "the rest of the task waits for the end of the leases of earlier workers")
 
     def _quiet_left_ms(self) -> int:
-        """Returns for how long the worker still waits for earlier leases to end."""
+        """Returns for how many milliseconds the worker of an earlier lease of the task may still act; 0 or less if it
+        can't any more."""
         return max(0, self._quiet_ms - self._began.elapsed_ms())
 
     async def start(self) -> None:
@@ -180,9 +184,9 @@ class Execution:
             await self.renew()
 
     async def renew(self) -> None:
-        """Renews the lease, stores the checkpoint, and calls the guard if there is one. Raises `LeaseLost`, also from
-        the guard, and `StoreError` if the store fails or the outcome is unknown: the lease then keeps its old end
-        (docs/design/tasks.md#rule-5)."""
+        """Renews the lease of the task by storing its next version with the last checkpoint, and calls the guard if
+        there is one. Raises `LeaseLost`, also from the guard, and `StoreError` if the store fails or the outcome is
+        unknown: the lease then keeps its old end (docs/design/tasks.md#rule-5)."""
         self._files = 0
         await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
         if self.guard is not None:

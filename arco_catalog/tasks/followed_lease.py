@@ -23,8 +23,8 @@ class _Observation:
     age_ms: int
 
     def left_ms(self) -> int:
-        """Returns for how many milliseconds this read allows work: until the end of the lease, and at most `TRUSTED_MS`
-        after the read."""
+        """Returns for how many milliseconds this read of a task still allows work under another process's lease: until
+        the end of the lease, and at most `TRUSTED_MS` after the read. 0 or less if it allows none any more."""
         return min(self.lease.left_ms() - self.age_ms, TRUSTED_MS - self.lease.elapsed_ms())
 
 
@@ -46,8 +46,8 @@ class FollowedLease:
             self._require()
 
     def session(self) -> Session:
-        """Returns a session whose calls end before the lease does. Raises `LeaseLost` if the lease is over, or the task
-        was not read yet or last read too long ago."""
+        """Returns a session for work under another process's lease of a task, whose calls end before the lease does.
+        Raises `LeaseLost` if the lease is over, or the task was not read yet or last read too long ago."""
         return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + self._require())
 
     def _require(self) -> int:

@@ -28,7 +28,8 @@ class Lease:
 
     @classmethod
     def from_now(cls, runtime: Runtime, length_ms: int) -> Self:
-        """Returns a lease of this length that begins now. It must be made before the version is sent."""
+        """Returns a lease of a task with this length that begins now. It must be made before the task's version that
+        stores it is sent."""
         return cls(runtime, length_ms, *runtime.clocks())
 
     @property
@@ -37,19 +38,20 @@ class Lease:
         return min(MARGIN_MS, self.length_ms // 2)
 
     def left_ms(self) -> int:
-        """Returns for how many milliseconds the worker may continue; 0 or less when the lease is over. The lease is
-        over if the wall clock went backwards: the error of the clock is unknown, and other workers may use that clock
-        to decide that the lease is over."""
+        """Returns for how many milliseconds a worker may continue under this lease of a task; 0 or less when the lease
+        is over. The lease is over if the wall clock went backwards: the error of the clock is unknown, and other
+        workers may use that clock to decide that the lease is over."""
         wall = self.runtime.now_ms() - self.wall_ms
         if wall < 0:
             return 0
         return self.length_ms - self.margin_ms - max(wall, self.elapsed_ms())
 
     def elapsed_ms(self) -> int:
-        """Returns the milliseconds since the lease began, by the machine's clock that counts from its boot."""
+        """Returns the milliseconds since the lease of a task began, by the machine's clock that counts from its
+        boot."""
         return self.runtime.boot_ms() - self.boot_ms
 
     def check(self) -> None:
-        """Raises `LeaseLost` once the lease is over."""
+        """Raises `LeaseLost` once the lease of the task is over, and returns before."""
         if self.left_ms() <= 0:
             raise LeaseLost("the lease of the task has run out")

@@ -31,7 +31,8 @@ class RetryPolicy:
 
 
 def _changed(policy: RetryPolicy, what: str, text: str) -> RetryPolicy:
-    """Returns a retry policy with another value of the property `what`. Raises `ValueError`."""
+    """Returns the retry policy with the value in `text` for the property `what`. Raises `ValueError` if there is no
+    such property, or the value is invalid."""
     match what:
         case "max-attempts":
             return replace(policy, max_attempts=_at_least(1, int(text)))
@@ -64,7 +65,7 @@ class TaskPolicies:
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> "TaskPolicies":
-        """Reads properties: `delegation.task.lease.lost-timeout-duration`, and
+        """Returns the policies of tasks in these properties: `delegation.task.lease.lost-timeout-duration`, and
         `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|max-backoff-duration}`.
         A type without properties has the default policy, except that a purge (`TABLE_PURGE`) has policies of its own:
         10 attempts, and a minute after the first. Raises `ValueError`, which names the property, for an unknown one and
@@ -80,11 +81,12 @@ class TaskPolicies:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[str]) -> "TaskPolicies":
-        """Reads the properties of task policies, each written as `NAME=VALUE`. Raises `ValueError` as `parse` does."""
+        """Returns the policies of tasks in properties written as `NAME=VALUE`. Raises `ValueError` as `parse` does."""
         return cls.parse({name.strip(): text.strip() for name, _, text in (pair.partition("=") for pair in pairs)})
 
     def _with(self, name: str, text: str) -> "TaskPolicies":
-        """Returns the policies with another value of a property. Raises `ValueError`."""
+        """Returns the policies of tasks with the value in `text` for the property `name`. Raises `ValueError` if there
+        is no such property, or the value is invalid."""
         if name == LEASE:
             return replace(self, lease_ms=_at_least(1_000, parse_duration(text)))
         kind, _, what = name.removeprefix(POLICIES).rpartition(".")
@@ -100,7 +102,7 @@ class TaskPolicies:
 
 
 def _at_least(least: Number, value: Number) -> Number:
-    """Returns the value. Raises `ValueError` if it is less than `least`."""
+    """Returns the value unchanged. Raises `ValueError` if it is less than `least`."""
     if not value >= least:
         raise ValueError(f"the value must be at least {least}, not {value}, in milliseconds if it is a length of time")
     return value

@@ -19,7 +19,7 @@ class ExpiryStats:
     failed: int = 0
 
     def add(self, other: "ExpiryStats") -> None:
-        """Adds the counts of another worker to these."""
+        """Adds the counts of expiries of another worker, or of a later poll, to these."""
         self.snapshots += other.snapshots
         self.cleaned += other.cleaned
         self.files += other.files
@@ -55,8 +55,9 @@ class WorkStats:
         self.oldest_due_ms = max(self.oldest_due_ms, due_ms)
 
     def add(self, other: "WorkStats") -> None:
-        """Adds the counts of another worker to these. `oldest_due_ms` becomes the longer of both, `due` and `scheduled`
-        those of the other, `stopped` is whether either stopped, and `error` stays if there is one."""
+        """Adds the counts of another worker, or of a later poll, to these. `oldest_due_ms` becomes the longer of both,
+        `due` and `scheduled` those of the other, `stopped` is whether either stopped, and `error` stays if there is
+        one."""
         self.executed += other.executed
         self.completed += other.completed
         self.failed += other.failed

@@ -24,14 +24,16 @@ class AuditLog:
         self._now_ms = now_ms
 
     def observe(self, log: RequestLog) -> None:
-        """Writes the audit lines of a request. Raises what `write` raises."""
+        """Writes a line to the audit log for every access to storage and every denial that a request got; none without
+        one. Raises what `write` raises."""
         at_ms = self._now_ms()
         for event in _events(log):
             self._write(dumps({"time": utc_time(at_ms), "logger": LOGGER, **event, **_request(log)}).decode())
 
 
 def _events(log: RequestLog) -> Iterator[JsonObject]:
-    """Yields the audit events of a request: given access, and a denied privilege."""
+    """Yields the audit events of a request: one for every access to storage that it got (a credential or a signature),
+    and one for the privilege that it was denied, if there is one."""
     for given in log.stats.given:
         event: JsonObject = {"event": given.event, "entity": given.entity, "location": given.location}
         event["access"] = "write" if given.writes else "read"
@@ -66,8 +68,8 @@ class AuditFile:
 
     @classmethod
     def open(cls, path: str) -> Self:
-        """Opens a file, and makes it if there is none. Raises `OSError` if that is impossible, and `ValueError` if it
-        is not a regular file."""
+        """Opens the file of the audit log for appending, and makes it if there is none. Raises `OSError` if that is
+        impossible, and `ValueError` if it is not a regular file."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
@@ -75,13 +77,13 @@ class AuditFile:
         return cls(descriptor)
 
     def write(self, line: str) -> None:
-        """Appends a line. Raises `OSError`, also if only a part of it was written."""
+        """Appends a line to the file of the audit log. Raises `OSError`, also if only a part of it was written."""
         data = f"{line}\n".encode()
         written = os.write(self._descriptor, data)
         if written != len(data):
             raise OSError(f"only {written} of {len(data)} bytes of an audit line were written")
 
     def close(self) -> None:
-        """Closes the file. A later `write` raises `OSError`."""
+        """Closes the file of the audit log. A later `write` raises `OSError`."""
         os.close(self._descriptor)
         self._descriptor = -1  # the number may become that of another file

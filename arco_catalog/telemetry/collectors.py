@@ -42,19 +42,22 @@ class Collectors:
         }
 
     def counter(self, name: str) -> Counter:
-        """Returns the counter of this name."""
+        """Returns the Prometheus counter with this name, which the constructor has made. Raises `KeyError` for an
+        unknown name."""
         found = self._by_name[name]
         assert isinstance(found, Counter)
         return found
 
     def gauge(self, name: str) -> Gauge:
-        """Returns the gauge of this name."""
+        """Returns the Prometheus gauge with this name, which the constructor has made. Raises `KeyError` for an unknown
+        name."""
         found = self._by_name[name]
         assert isinstance(found, Gauge)
         return found
 
     def histogram(self, name: str) -> Histogram:
-        """Returns the histogram of this name."""
+        """Returns the Prometheus histogram with this name, which the constructor has made. Raises `KeyError` for an
+        unknown name."""
         found = self._by_name[name]
         assert isinstance(found, Histogram)
         return found
@@ -85,8 +88,8 @@ Page = Callable[[str], tuple[bytes, str]]
 
 
 def page_of(registry: CollectorRegistry) -> Page:
-    """Returns the page of a registry: in the format of OpenMetrics if the scrape accepts it, otherwise as plain
-    text of Prometheus."""
+    """Returns the function that makes the page with all metrics of a registry for a scrape: in the format of
+    OpenMetrics if the scrape accepts it, otherwise as plain text of Prometheus."""
 
     def page(accept: str) -> tuple[bytes, str]:
         if ACCEPTS_OPEN_METRICS in accept:

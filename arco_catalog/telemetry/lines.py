@@ -18,7 +18,7 @@ def utc_time(ms: int) -> str:
 
 @lru_cache(maxsize=2)
 def _second(seconds: int) -> str:
-    """Formats a time in seconds since 1970."""
+    """Returns a time in seconds since 1970 as text in UTC, without a zone (`2026-01-31T23:59:59`)."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 

@@ -49,7 +49,8 @@ class TextFormatter(logging.Formatter):
     it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Formats a record as a line, followed by the lines about its exception."""
+        """Formats a log record as a line of text, followed by indented lines about the exception and the causes, if
+        there is one."""
         line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
         return "\n".join([line, *(f"  {_safe(line)}" for line in _exception_lines(record))])
 
@@ -59,7 +60,8 @@ class JsonFormatter(logging.Formatter):
     the classes and frames of it, of the causes and of a group's members."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Formats a record as an object in JSON."""
+        """Formats a log record as one line with a JSON object; the field `exception` is there only for a record with an
+        exception."""
         facts: JsonObject = {
             "time": utc_time(_ms(record)),
             "level": record.levelname.lower(),
@@ -71,7 +73,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _ms(record: logging.LogRecord) -> int:
-    """Returns the time of a record in milliseconds."""
+    """Returns the time of a log record in milliseconds since 1970."""
     return int(record.created * 1000)
 
 
@@ -82,7 +84,7 @@ def _safe(text: str) -> str:
 
 
 def _exception_lines(record: logging.LogRecord) -> list[str]:
-    """Returns the lines about a record's exception and the causes."""
+    """Returns the lines about a log record's exception and the causes; empty for a record without an exception."""
     raised: _Raised | None = record.exc_info
     if raised is None or raised[1] is None:
         return []

@@ -25,15 +25,16 @@ class PurgeCounts:
         self._running = collectors.gauge("arco_delegation_tasks_running")
 
     def started(self) -> None:
-        """Counts an execution that is under way."""
+        """Adds one to the number of purges that the delegation service is executing at present."""
         self._running.inc()
 
     def ended(self, end: TaskEnd, seconds: float) -> None:
-        """Counts the end of an execution, and how long it took."""
+        """Counts, by the result, a purge of the delegation service that is over, and how many seconds it took."""
         self._running.dec()
         self._results[end].inc()
         self._durations.observe(seconds)
 
     def lost(self, count: int) -> None:
-        """Counts tasks that failed because the process that executed them is gone."""
+        """Counts so many tasks of the delegation service as lost: they failed because the process that executed them is
+        gone."""
         self._results[LOST].inc(count)

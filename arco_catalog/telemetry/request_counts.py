@@ -51,7 +51,8 @@ class RequestCounts:
         """The series that are in use, by labels: to look them up in the library takes longer than to count."""
 
     def observe(self, log: RequestLog) -> None:
-        """Counts a request: its result, and its calls of the store that have ended."""
+        """Counts a request in Prometheus metrics: the result, the duration, and the calls to the store that are
+        over."""
         label = (log.operation, log.status // 100, engine_of(log.request.client))
         requests = self._of_label.get(label)
         if requests is None:
@@ -69,7 +70,7 @@ class RequestCounts:
         self._count_change(log)
 
     def _count_errors(self, log: RequestLog) -> None:
-        """Counts a server error, a stale key and a denied privilege."""
+        """Counts in Prometheus metrics whether a request failed, had a stale key, or was denied a privilege."""
         if log.failed:
             self._server_errors.inc()
         if log.has_stale_key:
@@ -78,7 +79,8 @@ class RequestCounts:
             self._denials.labels(log.stats.denied[0]).inc()
 
     def _count_store(self, log: RequestLog) -> None:
-        """Counts the calls to the store, their durations and bytes."""
+        """Counts in Prometheus metrics a request's calls to the store that are over: durations, bytes, and cache
+        hits."""
         called = log.store.totals()
         for call in log.store.trace:
             if call.outcome:
@@ -92,8 +94,8 @@ class RequestCounts:
                 counter.inc(value)
 
     def _count_change(self, log: RequestLog) -> None:
-        """Counts conflicts, outcomes of changes, dropped writes, vended credentials, and files and manifests of
-        scans."""
+        """Counts in Prometheus metrics a request's conflicts, the outcome of its change, dropped writes, vended
+        credentials, and the files and manifests of the scan."""
         stats = log.stats
         if stats.conflicts:
             self._conflicts.labels(log.operation).inc(stats.conflicts)

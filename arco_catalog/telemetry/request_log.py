@@ -78,7 +78,7 @@ class RequestLog:
 
     @property
     def status(self) -> int:
-        """The status of the response, or `CLIENT_GONE` without one."""
+        """The status of the response to a request, or `CLIENT_GONE` if it got none."""
         return CLIENT_GONE if self.response is None else self.response.status
 
     @property
@@ -98,8 +98,8 @@ class RequestLog:
         return None if self.response is None else self.response.error_type
 
     def facts(self) -> JsonObject:
-        """Returns the fields of the log in one flat object, except the path and the time. Names that begin with a
-        capital are dimensions and metrics of CloudWatch. Optional fields without a value are left out. If the request
+        """Returns the fields of a request's log in one flat object, except the path and the time. Names that begin with
+        a capital are dimensions and metrics of CloudWatch. Optional fields without a value are left out. If the request
         is about one table, the object has the ids of that; if about more, only how many."""
         stats, called = self.stats, self.store.totals()
         facts: JsonObject = {

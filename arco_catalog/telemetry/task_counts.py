@@ -50,8 +50,8 @@ class TaskCounts:
         self._observed.set(now_ms() / 1000)  # the first look follows at once
 
     def count(self, warehouse: str, stats: WorkStats) -> None:
-        """Counts the tasks that were executed since the last look in a catalog. A look that failed changes no
-        gauge."""
+        """Counts in Prometheus metrics what a look for due tasks in a catalog did: the tasks that it executed, and
+        their results. Also sets the gauges of due tasks, unless the look failed."""
         for counter, value in (
             (self._executed, stats.executed),
             (self._completed, stats.completed),

@@ -17,7 +17,8 @@ class Exporter(Protocol):
     or as spans of a trace."""
 
     async def export(self, request_log: RequestLog) -> None:
-        """Writes the log of a request that is over elsewhere, as a line or as a trace."""
+        """Writes the log of a request that is over somewhere, such as to standard output or to a collector of
+        traces."""
         ...
 
 
@@ -25,7 +26,7 @@ class Observer(Protocol):
     """The interface of objects that get the log of a request before its answer is sent."""
 
     def observe(self, log: RequestLog) -> None:
-        """Counts or records a request, whose answer is known, or which has failed."""
+        """Counts or records a request before the answer is sent: the answer is known, or the request has failed."""
         ...
 
 
