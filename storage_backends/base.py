@@ -217,5 +217,5 @@ class ObjectStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Releases connections. Idempotent."""
+        """Closes the connections to the store, if it has any. Idempotent."""
         ...

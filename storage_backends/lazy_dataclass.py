@@ -55,7 +55,8 @@ def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     is_simple = options.get("init", True) and not has_init_var and not _has_dataclass_base(plain)
 
     def copied() -> type[T]:
-        """Returns a copy of the class: the library's decorator changes it, and may be interrupted."""
+        """Returns a new copy of the class as it was before it became lazy: the library's decorator changes a class, and
+        may be interrupted."""
         return metaclass(plain.__name__, plain.__bases__, _without_fields(before, ()))
 
     def complete() -> None:
@@ -150,7 +151,8 @@ def _special_form(kind: object) -> str | None:
 
 
 def _refuse(plain: type, slots: Collection[str]) -> None:
-    """Raises `TypeError` as `lazy_dataclass` does."""
+    """Raises `TypeError` if a class can't be a lazy dataclass: a base acts when it gets a subclass, or one of the
+    fields with `slots` has a default that the constructor would not set."""
     for base in plain.__mro__[1:]:
         if "__init_subclass__" in vars(base) and base not in (object, Generic):
             raise TypeError(

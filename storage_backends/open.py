@@ -95,7 +95,7 @@ def opener_in(environment: Mapping[str, str]) -> StoreOpener:
 
 
 def _local(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
-    """Opens a folder."""
+    """Opens the store in the folder that a URL names; makes no folder yet."""
     from storage_backends.local.config import LocalConfig
     from storage_backends.local.open import open_url
 
@@ -112,7 +112,7 @@ def _memory(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
 
 
 def _s3(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
-    """Opens a bucket of S3, with the environment's settings."""
+    """Opens the store in the bucket of S3 that a URL names, as the environment's variables configure it."""
     from storage_backends.s3.config import S3Config
     from storage_backends.s3.open import open_url
 
@@ -120,7 +120,7 @@ def _s3(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
 
 
 def _gcs(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
-    """Opens a bucket of GCS, with the environment's settings."""
+    """Opens the store in the bucket of GCS that a URL names, as the environment's variables configure it."""
     from storage_backends.gcs.config import GcsConfig
     from storage_backends.gcs.open import open_url
 
@@ -128,7 +128,7 @@ def _gcs(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
 
 
 def _azure(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
-    """Opens a container of Azure, with the environment's settings."""
+    """Opens the store in the container of Azure that a URL names, as the environment's variables configure it."""
     from storage_backends.azure.config import AzureConfig
     from storage_backends.azure.open import open_url
 

@@ -26,8 +26,8 @@ class StoreUrl:
 
     @classmethod
     def parse(cls, text: str) -> "StoreUrl":
-        """Returns the parts of a URL. Raises `ValueError` for a text that is no URL, and for a query or a fragment,
-        which no store's URL has."""
+        """Returns the parts of a store's URL. Raises `ValueError` for a text that is no URL, and for a query or a
+        fragment, which no store's URL has."""
         parts = urlsplit(text)
         if parts.query or parts.fragment:
             raise ValueError(

@@ -41,5 +41,5 @@ class KeptVersions(Protocol):
         ...
 
     async def close(self) -> None:
-        """Releases connections."""
+        """Closes the connections by which versions are read."""
         ...

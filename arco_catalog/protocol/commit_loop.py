@@ -131,7 +131,7 @@ class CommitLoop(Generic[V]):
 
     async def read_rights_again(self) -> None:
         """Reads the caller's rights in the realm from the store, unless they were read from it for this request, and
-        records whether they differ from those on which the request was judged."""
+        records whether they differ from the ones on which the request was judged."""
         self.rights_changed = await self.access.has_changed()
 
     async def is_still_allowed(self, planned: RegistryState) -> bool:

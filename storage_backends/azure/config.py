@@ -134,5 +134,6 @@ def _connection(text: str) -> _Connection:
 
 
 def _first(environment: Mapping[str, str], *names: str) -> str | None:
-    """Returns the first of these variables that is set to more than blanks; None if none is."""
+    """Returns the value, without blanks around it, of the first of these environment variables that is not blank; None
+    if all are."""
     return next((value for name in names if (value := environment.get(name, "").strip())), None)

@@ -65,7 +65,8 @@ class EntraTokens:
         return await self.current()
 
     async def _renewed(self) -> BearerToken:
-        """Returns a new token, or the old one if that fails while it is valid."""
+        """Returns a new token of Entra ID, or the old one if there is none to get while the old one is valid. Raises as
+        `_ask` does otherwise."""
         try:
             return await asyncio.to_thread(self._ask)
         except (StoreDenied, StoreUnavailable):
@@ -74,7 +75,7 @@ class EntraTokens:
             return self._held
 
     def _left_ms(self, held: BearerToken) -> int:
-        """Returns for how long a token is still valid."""
+        """Returns for how many milliseconds a token is still valid; 0 or less once it has expired."""
         return held.expires_ms - self._now_ms()
 
     def _ask(self) -> BearerToken:

@@ -69,7 +69,7 @@ class SdkTransport:
         return response
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections of the SDK."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -135,7 +135,7 @@ class _Tokens:
         return AccessToken(held.token, held.expires_ms // 1_000)
 
     async def close(self) -> None:
-        """Does nothing: nothing is open."""
+        """Does nothing: a source of tokens for the SDK has no connection of its own."""
 
     async def __aenter__(self) -> "_Tokens":
         return self

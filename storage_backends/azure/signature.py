@@ -74,6 +74,6 @@ def date_stamp(now_ms: int) -> str:
 
 @lru_cache(maxsize=4)  # many requests are signed within a second
 def _stamp(seconds: int) -> str:
-    """Formats a time for the header `x-ms-date`."""
+    """Returns a time in seconds since 1970 as the header `x-ms-date` has it."""
     at = datetime.fromtimestamp(seconds, UTC)
     return f"{_DAYS[at.weekday()]}, {at.day:02} {_MONTHS[at.month - 1]} {at.year} {at:%H:%M:%S} GMT"

@@ -39,17 +39,17 @@ class AzureStore(BucketStore):
         super().__init__(container, prefix, client)
 
     def _writing(self, key: str, body: bytes, when: When) -> Request:
-        """Returns the request that writes an object under a condition."""
+        """Returns the request that writes an object to Azure under a condition, and sends nothing."""
         return Request("PUT", key, {**_BLOCK_BLOB, **etag_headers(when)}, body=body)
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes up to a batch of objects by one request."""
+        """Deletes up to a batch of objects by one request to Azure, as `BucketStore._delete_batch` describes."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         query = {"restype": "container", "comp": "batch"}
         return judge_parts(keys, await self._client.write(Request("POST", query=query, parts=parts)), self._dialect)
 
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
-        """Returns the request for a page of a listing."""
+        """Returns the request for a page of a container's listing, and sends nothing."""
         query = {"restype": "container", "comp": "list", "maxresults": str(self.page_size)}
         optional = {"prefix": prefix, "marker": after or ""}
         query |= {name: value for name, value in optional.items() if value}  # an empty one may be signed in two ways
@@ -59,7 +59,8 @@ class AzureStore(BucketStore):
         return read_listing(body)
 
     def _key(self, key: str) -> str:
-        """Returns the whole key of an object. Raises `InvalidKey` for one with a backslash."""
+        """Returns the key in the container of the object with this key in the store. Raises `InvalidKey` for one with a
+        backslash."""
         whole = super()._key(key)
         if "\\" in whole:
             raise InvalidKey(f"a key on Azure must not contain a backslash, which would be taken for a slash: {key!r}")

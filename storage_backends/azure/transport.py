@@ -64,7 +64,7 @@ class AzureTransport:
         return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections to Azure."""
         await self._pool.close()
 
 

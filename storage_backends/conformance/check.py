@@ -52,15 +52,17 @@ class Examination:
     now_ms: Callable[[], int] = system_now_ms
 
     def key(self, name: str) -> str:
-        """Returns the key of an object, of which `name` is the last part."""
+        """Returns the key of a check's object: `name` in the folder of the examination."""
         return f"{self.folder}/{name}"
 
     async def write(self, key: str, body: bytes, when: When) -> Version:
-        """Writes an object, and returns its version. Raises `Fault` if the write is not applied."""
+        """Writes an object of a check to the examined store, and returns the version that this made. Raises `Fault` if
+        the write is not applied."""
         return applied(await self.store.put(key, body, when), "a write whose condition held")
 
     async def require(self, key: str, body: bytes) -> Found:
-        """Reads the object at a key. Raises `Fault` if it is missing or has another body than `body`."""
+        """Reads an object of a check from the examined store, and returns it. Raises `Fault` if it is missing or has
+        another body than `body`."""
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise Fault("an object that was written is missing")
@@ -87,7 +89,7 @@ class Check:
 
 
 def ok(found: str, measured: str = "") -> Finding:
-    """Returns the finding of a check that passed."""
+    """Returns the finding of a check of a store that passed; `found` is the finding in words, `measured` a figure."""
     return Finding(Grade.OK, found, measured)
 
 

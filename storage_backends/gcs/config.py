@@ -113,7 +113,8 @@ def _with_scheme(host: str) -> str:
 
 
 def _client(name: str) -> GcsClient:
-    """Returns which client ARCO_GCS_CLIENT names. Raises `ValueError`."""
+    """Returns the client that the value `name` of ARCO_GCS_CLIENT stands for. Raises `ValueError` for any other
+    value."""
     try:
         return GcsClient(name)
     except ValueError as error:

@@ -49,7 +49,7 @@ def generation_in(body: bytes) -> Version:
 
 
 def _loaded(body: bytes) -> dict[str, Any]:
-    """Reads an object in JSON. Raises `ValueError`."""
+    """Returns the JSON object in a response body of GCS. Raises `ValueError` for any other body."""
     value = orjson.loads(body)
     if not isinstance(value, dict):
         raise ValueError("the answer is not a JSON object")
@@ -57,7 +57,8 @@ def _loaded(body: bytes) -> dict[str, Any]:
 
 
 def _entry(item: object) -> Listed:
-    """Reads an item of a listing. Raises `ValueError`."""
+    """Returns the object that an item of a listing's JSON describes. Raises `ValueError` for an item in another
+    form."""
     if not isinstance(item, dict):
         raise ValueError("an item of the listing is not a JSON object")
     state = _state(item)
@@ -65,7 +66,8 @@ def _entry(item: object) -> Listed:
 
 
 def _state(item: dict[str, Any]) -> ObjectState:
-    """Reads the version and the time of an object."""
+    """Returns the version and the time of an object from the JSON that describes it. Raises `ValueError` if one is
+    missing."""
     return ObjectState(Version(_text(item, "generation")), iso_date_ms(_text(item, "timeCreated")))
 
 

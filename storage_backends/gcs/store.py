@@ -54,25 +54,26 @@ class GcsStore(BucketStore):
         super().__init__(bucket, prefix, client)
 
     def _reading(self, key: str, if_changed_from: Version | None = None) -> Request:
-        """Returns the request that reads an object, or only if it has changed."""
+        """Returns the request that reads an object of GCS, or only if the version is no longer `if_changed_from`; sends
+        nothing."""
         held = {} if if_changed_from is None else {"ifGenerationNotMatch": _generation(if_changed_from)}
         return Request("GET", key, query={**_MEDIA, **held})
 
     def _writing(self, key: str, body: bytes, when: When) -> Request:
-        """Returns the request that writes an object under a condition."""
+        """Returns the request that writes an object to GCS under a condition, and sends nothing."""
         return Request("POST", key, _UPLOAD, {**_condition(when), "fields": "generation"}, body)
 
     def _deletion(self, key: str, when: Matches | Anything) -> Request:
-        """Returns the request that deletes an object under a condition."""
+        """Returns the request that deletes an object of GCS under a condition, and sends nothing."""
         return Request("DELETE", key, query=_condition(when))
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes up to a batch of objects by one request."""
+        """Deletes up to a batch of objects by one request to GCS, as `BucketStore._delete_batch` describes."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
-        """Returns the request for a page of a listing."""
+        """Returns the request for a page of a bucket's listing, and sends nothing."""
         resume = {} if after is None else {"pageToken": after}
         query = {"prefix": prefix, "maxResults": str(self.page_size), "fields": PAGE_FIELDS}
         return Request("GET", query={**query, **resume})

@@ -39,7 +39,7 @@ class GcsTransport:
         return answer
 
     async def _exchange(self, request: Request, token: str) -> Response:
-        """Sends a request with a token, and returns the response."""
+        """Sends a request to GCS once, with this access token, and returns the response. Raises as `send` does."""
         headers = {"host": self._endpoint.authority, **request.headers}
         if token:
             headers["authorization"] = f"Bearer {token}"
@@ -51,7 +51,7 @@ class GcsTransport:
         return await exchange(self._pool, request.method, target, headers, body)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections to GCS."""
         await self._pool.close()
 
 

@@ -188,7 +188,7 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 
 
 def exists(parent: int, name: str) -> bool:
-    """Whether anything has this name, even a link that leads nowhere."""
+    """Whether the open folder `parent` has anything with this name, even a link that leads nowhere."""
     try:
         os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:

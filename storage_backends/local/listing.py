@@ -26,14 +26,14 @@ class PausedWalks:
         self._walks: OrderedDict[tuple[str, str], Walk] = OrderedDict()
 
     def take(self, prefix: str, after: str) -> Walk | None:
-        """Returns the walk of `prefix` that is paused after the key `after`, and no longer keeps it; None if there is
-        none."""
+        """Returns the walk of a listing of `prefix` that is paused after the key `after`, and no longer keeps it; None
+        if no such walk is kept."""
         with self._lock:
             return self._walks.pop((prefix, after), None)
 
     def keep(self, prefix: str, after: str, walk: Walk) -> None:
-        """Keeps a walk of `prefix` that is paused after the key `after`, so that the next page continues it. If there
-        are more than `PAUSED_WALKS` walks, closes those that were paused first."""
+        """Keeps the walk of a listing of `prefix` that is paused after the key `after`, so that the next page continues
+        it. If there are more than `PAUSED_WALKS` walks, closes those that were paused first."""
         gone = []
         with self._lock:
             if replaced := self._walks.pop((prefix, after), None):
@@ -45,7 +45,7 @@ class PausedWalks:
             walk.close()
 
     def close(self) -> None:
-        """Closes and forgets all paused walks."""
+        """Closes and forgets all walks of listings that are paused."""
         with self._lock:
             walks = list(self._walks.values())
             self._walks.clear()
@@ -80,7 +80,8 @@ class Listing:
                 yield path + name
 
     def _walk_below(self, folder: int, path: str, name: str) -> Walk:
-        """Walks a folder below another one, unless it no longer exists."""
+        """Yields as `walk` does what is in the folder `name` of an open folder, and below it; nothing if that folder no
+        longer exists."""
         try:
             below = os.open(name.rstrip("/"), FOLDER_ITSELF, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):  # gone, or replaced, since its name was read

@@ -241,7 +241,8 @@ class LocalStore:
             os.close(descriptor)
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
-        """Reads a part of an object, with `at_once` as `_get` does."""
+        """Reads a part of an object's file, from `start` on. With `at_once`, raises `NotInMemory` instead of waiting
+        for a disk."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -291,7 +292,8 @@ class LocalStore:
         return None
 
     def _put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object under a condition; tries again if its folder is removed."""
+        """Writes an object under a condition, and returns the outcome. Tries again if a deletion removes the empty
+        folder meanwhile: `WRITE_TRIES` times in all, then raises `StoreUnavailable`."""
         for _ in range(WRITE_TRIES):
             with suppress(ParentRemoved):
                 return self._put_once(key, body, when)
@@ -344,7 +346,7 @@ class LocalStore:
         return Applied(version, self._now_ms())
 
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
-        """Deletes an object under a condition, and folders that are empty then."""
+        """Deletes an object under a condition, and then the folders above it that are empty. Returns the outcome."""
         outcome = self._delete_file(key, when)
         if isinstance(outcome, Applied):
             prune_empty(self._root, key.split("/")[:-1])
@@ -419,7 +421,8 @@ class LocalStore:
         return left
 
     def _list(self, prefix: str, after: str) -> Page:
-        """Returns a page of a listing, and keeps the walk for the next one."""
+        """Returns a page of the objects whose keys start with `prefix` and come after `after`, and keeps the paused
+        walk for the next page."""
         if not self._root_seen:
             return Page((), None, self._now_ms(), in_order=True)
         walk = self._walks.take(prefix, after) or self._walk(prefix, after)
@@ -480,7 +483,8 @@ class LocalStore:
         return exclusive_lock(path, self._config.lock_timeout_s)
 
     def _refused(self, current: os.stat_result | None) -> PreconditionFailed:
-        """Returns the outcome of a refused write, with the current version."""
+        """Returns the outcome of a write or deletion whose condition does not hold, with the version that the object
+        has, None if there is no object."""
         return PreconditionFailed(_version(current), self._now_ms())
 
 
@@ -497,7 +501,7 @@ def _check_path(key: str) -> None:
 
 
 def _version(current: os.stat_result | None) -> Version | None:
-    """Returns the version of the object that is there, if there is one."""
+    """Returns the version of the object whose file has this status; None if there is no file (`current` is None)."""
     return None if current is None else version_of(current)
 
 

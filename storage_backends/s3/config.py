@@ -152,7 +152,8 @@ def _chain(environment: Mapping[str, str]) -> DefaultChain:
 
 
 def _carrier(environment: Mapping[str, str]) -> Carrier:
-    """Returns which client ARCO_S3_CLIENT names. Raises `ValueError`."""
+    """Returns the client that ARCO_S3_CLIENT names, `AUTO` if it is not set. Raises `ValueError` for any other value of
+    the variable."""
     text = environment.get("ARCO_S3_CLIENT", "").strip().lower()
     try:
         return Carrier(text or Carrier.AUTO)

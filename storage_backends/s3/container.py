@@ -57,7 +57,7 @@ class ContainerCredentials:
         return self._held.keys
 
     async def _renewed(self) -> _ExpiringKeys:
-        """Returns new keys from the endpoint, or the old ones if that fails while they are valid."""
+        """Returns new access keys from the container's endpoint, or the old ones if that fails while they are valid."""
         try:
             return _read(await self._ask())
         except StoreError:
@@ -66,11 +66,12 @@ class ContainerCredentials:
             return self._held
 
     def _left_ms(self, held: _ExpiringKeys) -> int:
-        """Returns for how long keys are still valid."""
+        """Returns for how many milliseconds access keys are still valid; 0 or less once they have expired."""
         return held.until_ms - self._now_ms()
 
     async def _ask(self) -> Response:
-        """Requests keys from the endpoint, and returns the response. Raises `StoreUnavailable`."""
+        """Requests access keys from the container's endpoint, and returns the response, whatever the status. Raises
+        `StoreUnavailable` if there is none."""
         parts, port = address_of(self._config.url)
         headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
         if token := await self._token():
@@ -130,8 +131,8 @@ def _is_near(host: str) -> bool:
 
 
 def _read(response: Response) -> _ExpiringKeys:
-    """Returns the keys in the response of a container's endpoint. Raises `StoreUnavailable` for a transient failure,
-    and another `StoreError` for any other response without keys."""
+    """Returns the AWS access keys in the response of a container's endpoint. Raises `StoreUnavailable` for a transient
+    failure, and another `StoreError` for any other response without keys."""
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
         raise StoreUnavailable(
             f"no AWS credentials: the container credentials endpoint answered status {response.status}, which may pass"

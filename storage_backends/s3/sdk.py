@@ -96,7 +96,7 @@ class SdkTransport:
         raise Ambiguous("the SDK of AWS ended a call without an answer of the store")
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections of the SDK."""
         await self._stack.aclose()
 
     def _parameters(self, request: Request) -> dict[str, Any]:

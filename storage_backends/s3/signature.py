@@ -97,7 +97,7 @@ def signing_stamp(now_ms: int) -> str:
 
 @lru_cache(maxsize=4)  # many requests are signed within a second
 def _stamp(seconds: int) -> str:
-    """Formats a time as Signature Version 4 has it."""
+    """Returns a time in seconds since 1970 as Signature Version 4 has it (`YYYYMMDDTHHMMSSZ`)."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 

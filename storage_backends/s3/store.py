@@ -48,11 +48,11 @@ class S3Store(BucketStore):
         return replace(page, entries=entries, in_order=False, others=others)
 
     def _writing(self, key: str, body: bytes, when: When) -> Request:
-        """Returns the request that writes an object under a condition."""
+        """Returns the request that writes an object to S3 under a condition, and sends nothing."""
         return Request("PUT", key, {**self._headers, **self._object_headers, **etag_headers(when)}, body=body)
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes up to a batch of objects by one request."""
+        """Deletes up to a batch of objects by one request to S3, as `BucketStore._delete_batch` describes."""
         whole = {self._prefix + key: key for key in keys}
         body = write_deletion(whole)
         headers = {**self._headers, "content-type": "application/xml", "content-md5": md5_of(body)}
@@ -68,7 +68,7 @@ class S3Store(BucketStore):
             )
 
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
-        """Returns the request for a page of a listing."""
+        """Returns the request for a page of a bucket's listing, and sends nothing."""
         resume = {} if after is None else {"continuation-token": after}
         folder = prefix[: prefix.rfind("/") + 1] if self._by_folder else prefix
         query = {"list-type": "2", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": folder}

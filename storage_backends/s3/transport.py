@@ -68,7 +68,7 @@ class S3Transport:
         return head_of(request.method, f"{path}?{query}" if query else path, headers, len(request.body))
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections to S3."""
         await self._pool.close()
 
 

@@ -23,7 +23,7 @@ class Bucket:
         self._client = client
 
     async def close(self) -> None:
-        """Closes the connections; another call would open new ones."""
+        """Closes the connections to the bucket; another call would open new ones."""
         await self._client.close()
 
     def observe(self, see: Callable[[Response], None]) -> None:

@@ -117,5 +117,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Releases connections."""
+        """Closes the connections to the store."""
         ...

@@ -88,8 +88,8 @@ class ResponseReader:
         self.keep_alive = False
 
     def feed(self, data: bytes) -> Response | None:
-        """Takes further bytes of the connection. Returns the response once it is whole, None before. Raises
-        `AnswerLost` for bytes that are not HTTP, `AnswerTooLarge` for too many."""
+        """Parses further bytes of a response, as the connection delivers them. Returns the response once it is whole,
+        None before. Raises `AnswerLost` for bytes that are not HTTP, `AnswerTooLarge` for too many."""
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
@@ -100,8 +100,8 @@ class ResponseReader:
         return self.whole
 
     def end(self) -> Response | None:
-        """Takes the end of the connection. Returns the response if it is whole, or if the end of the connection makes
-        it whole; else None."""
+        """Tells the parser that the connection has ended. Returns the response if it is whole, or if the end of the
+        connection makes it whole; else None."""
         unframed = self._headers_complete and not {"content-length", "transfer-encoding"} & self._headers.keys()
         if self.whole is None and unframed and may_end_with_its_connection(self._method, self._status):
             self._end()
@@ -121,7 +121,7 @@ class ResponseReader:
             raise AnswerTooLarge(f"the body of the server's answer is longer than {self._max_body_bytes:,} bytes")
 
     def _announced_bytes(self) -> int:
-        """Returns the length of the body that the headers state."""
+        """Returns the length of the body that the headers of a response state; 0 if they state none."""
         return int(self._headers.get("content-length", "0"))  # the parser has checked that it is a number
 
     def on_message_begin(self) -> None:

@@ -38,7 +38,8 @@ class Proxies:
         return "" if not proxy or self._is_direct(host.lower(), port) else proxy
 
     def _is_direct(self, host: str, port: int) -> bool:
-        """Whether a host is called without a proxy."""
+        """Whether a host and port are called without a proxy, because `NO_PROXY` covers them or the host is this
+        machine."""
         if host == "localhost" or _is_loopback(host):
             return True
         return any(_covers(exception, host, port) for exception in self.exceptions)
@@ -48,7 +49,8 @@ NO_PROXIES = Proxies()
 
 
 def _read(environment: Mapping[str, str], name: str) -> str:
-    """Returns a variable in lower case or upper case; empty without either."""
+    """Returns the value of the environment variable with this name in lower case, or else in upper case; empty if
+    neither is set."""
     return (environment.get(name) or environment.get(name.upper()) or "").strip()
 
 

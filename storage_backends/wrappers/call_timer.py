@@ -59,7 +59,8 @@ class CallTimer:
                 task.uncancel()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> "_LoopTimer":
-        """Makes the timer of an event loop, and forgets those of event loops that are closed."""
+        """Makes and returns the timer for the calls of an event loop, and forgets the timers of event loops that are
+        closed."""
         kept = {each: timer for each, timer in list(self._timers.items()) if not each.is_closed()}
         timer = _LoopTimer(loop)
         self._timers = {**kept, loop: timer}
@@ -77,7 +78,8 @@ class _LoopTimer:
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, ends: float) -> None:
-        """Sets the timer for a time by the clock of the event loop."""
+        """Sets the timer of the calls that wait to go off at `ends`, a time by the clock of the event loop, and at no
+        other time."""
         if self._handle is not None:
             self._handle.cancel()
         self.ends, self._handle = ends, self._loop.call_at(ends, self._end_late_calls)

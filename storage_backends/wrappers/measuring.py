@@ -30,18 +30,19 @@ class StoreCall:
         self.began = self.ended = measurement.clock()
 
     def answered(self, answer: object) -> None:
-        """Ends the call: records the time, the class of the store's answer, and for an object the number of bytes that
-        were read."""
+        """Records that a call of the store has been answered: the time, the class of the answer, and for an object the
+        number of bytes that were read."""
         if isinstance(answer, Found):
             self.read = len(answer.body)
         self._end(answer)
 
     def failed(self, error: BaseException) -> None:
-        """Ends the call: records the time, and the class of the exception that the call raised."""
+        """Records that a call of the store has failed: the time, and the class of the exception that the call
+        raised."""
         self._end(error)
 
     def _end(self, outcome: object) -> None:
-        """Records when and with which outcome the call ended."""
+        """Records when a call of the store ended, and the class of the answer or exception."""
         measurement, self._measurement = self._measurement, None  # or the two would keep each other alive
         assert measurement is not None
         self.ended = measurement.clock()
@@ -77,20 +78,20 @@ class Measurement:
     deepest_ended: int = 0
 
     def call(self, kind: Kind, key: str, written: int = 0) -> StoreCall:
-        """Adds a call of the store that begins now, and returns it. `written` is the size in bytes of the body that it
-        sends."""
+        """Records a call of the store that begins now, and returns the record of it. `written` is the size in bytes of
+        the body that it sends."""
         call = StoreCall(self, kind, key, written)
         self.trace.append(call)
         return call
 
     @property
     def calls(self) -> int:
-        """The number of calls that have begun."""
+        """The number of calls of the store that have begun, ended ones included."""
         return len(self.trace)
 
     @property
     def log(self) -> list[tuple[Kind, str]]:
-        """The kind and the key of each call, in the order in which they began."""
+        """The kind and the key of all calls of the store, in the order in which they began."""
         return [(call.kind, call.key) for call in self.trace]
 
     @property
@@ -100,7 +101,7 @@ class Measurement:
 
     @property
     def depth(self) -> int:
-        """The length of the longest chain of calls that came one after the other."""
+        """The length of the longest chain of calls of the store that came one after the other."""
         return self.totals().depth
 
     @property

@@ -113,7 +113,7 @@ class RequestStore:
         return self._ask("list", 0, self._inner.list, prefix, after)
 
     async def close(self) -> None:
-        """Does nothing: the inner store stays open for other requests."""
+        """Does nothing: the inner store stays open for other requests of the process."""
 
     async def _ask(
         self,
