@@ -112,7 +112,7 @@ class AppendRebaser:
         """Reads the manifests that an append adds, one after the other, and returns the files in each, checked. Raises
         as `rebase` does."""
         if sum(each.added_files_count for each in added) > MAX_ADDED_FILES:
-            raise NotRebasable(f"the commit adds more than {MAX_ADDED_FILES:,} data files")
+            raise NotRebasable(f"the commit adds more than {MAX_ADDED_FILES:,} data files, the limit of a rebase")
         self._check_places(base, [each.manifest_path for each in added])
         return [await self._reader.added_files(each, append.snapshot["snapshot-id"]) for each in added]
 
@@ -130,6 +130,10 @@ class AppendRebaser:
             try:
                 place = Location.parse(file)
             except BadRequest as error:
-                raise NotRebasable(f"a file has an invalid location: {error.message}") from error
+                raise NotRebasable(
+                    f"a manifest list, manifest or data file has an invalid location: {error.message}"
+                ) from error
             if place.has_dots or place.collapsed or not place.inside_any(held):
-                raise NotRebasable(f"the file {file[:200]} is outside of the table's locations")
+                raise NotRebasable(
+                    f"the file {file[:200]}, which the rebase needs, is outside of the table's locations"
+                )

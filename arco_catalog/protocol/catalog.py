@@ -287,7 +287,9 @@ class Session:
         this repeatedly. Raises `StoreUnavailable` otherwise, as if the store had not answered."""
         left_ms = self.deadline.left_ms()
         if left_ms <= ahead_ms:
-            raise StoreUnavailable(f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near'}")
+            raise StoreUnavailable(
+                f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near for the next step'}"
+            )
 
     def check_writable(self) -> None:
         """Raises `Unsupported` if the catalog is read-only."""

@@ -61,7 +61,8 @@ async def read_outcome(state: State, transaction: str) -> bool | None:
 
 
 async def transaction_committed(state: State, transaction: str) -> bool:
-    """Reads whether a transaction has committed by now; False if it is pending, aborted, or does not exist."""
+    """Reads whether a transaction has committed by now; False for any other, also for one that does not exist (any
+    more)."""
     return committed(await read_decision(state, transaction)) is True
 
 

@@ -137,7 +137,7 @@ async def _commit_alone(
     session: Session, kind: str, change: Change, when_late: str | None
 ) -> RegistryState | _RefusedCommit:
     """Makes the change as `change_head` does, by compare-and-swaps of HEAD, on fresh reads until one applies. Tries
-    only once if the change may be proposed, and then returns the refused commit."""
+    only once if the change may be proposed, and then returns the commit that lost."""
     lost = _RefusedCommit()
     while True:
         head = await session.state.head()

@@ -72,7 +72,9 @@ async def load(state: State, index: Index, needs: Needs) -> None:
             return
         for batch in batches(missing, AHEAD):
             await gather(*(state.fetch_segment(segment) for segment in batch))
-    raise InternalError("a lookup in the registry's index made no progress")
+    raise InternalError(
+        f"a lookup in the registry's index made no progress: after {ROUNDS} reads of segments it needs others"
+    )
 
 
 async def namespace_entry(state: State, index: Index, namespace: Namespace) -> NamespaceEntry | None:

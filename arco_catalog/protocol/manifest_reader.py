@@ -130,7 +130,9 @@ class ManifestReader:
 
         location, size = manifest.manifest_path, manifest.manifest_length
         if size > MAX_MANIFEST_BYTES:
-            raise NotRebasable(f"the manifest {location[:200]} has more than {MAX_MANIFEST_BYTES:,} bytes")
+            raise NotRebasable(
+                f"the manifest {location[:200]} has more than {MAX_MANIFEST_BYTES:,} bytes, the limit of a rebase"
+            )
         file = await self._read(location, size, MAX_MANIFEST_UNPACKED)
         async with self.decoding(file):
             limits = file.limits(manifest.added_files_count, MAX_RECORD_BYTES)

@@ -81,8 +81,8 @@ class RegistryPlanner(Protocol):
     """The kind of the operation in the registry's history."""
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Returns the writes that an attempt must make before the registry commit, besides those in the plan. Makes
-        none of them."""
+        """Returns the writes that an attempt must make before the registry commit, besides the writes in the plan.
+        Makes none of them."""
 
     def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
         """Replans a change of the registry on another HEAD, without reading from the store. Returns None if the change

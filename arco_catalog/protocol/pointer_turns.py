@@ -129,8 +129,8 @@ class PointerTurns:
         return self._session.runtime.boot_ms() - self._since_ms
 
     def _pointer(self, read_set: RelationReadSet) -> Pointer | None:
-        """Returns the pointer in the read set of a table or view; None if there is none, or if the commit is refused by
-        what was read."""
+        """Returns the pointer in the read set of a table or view; None if there is none, or if what was read makes the
+        commit fail."""
         pointer = read_set.pointer
         if pointer is None or read_set.refusal is not None or self._is_conflict(pointer, self._base):
             return None

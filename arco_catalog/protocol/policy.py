@@ -191,7 +191,9 @@ class PolicyAccess(Access):
             async with asyncio.timeout(max(0, self._deadline.left_ms()) / 1_000):
                 return await self._policy.decide(actor, questions)
         except TimeoutError as late:
-            raise Unavailable("The deadline of this request has passed, and the policy has not answered") from late
+            raise Unavailable(
+                "The deadline of this request has passed, and the policy has not answered: try again"
+            ) from late
 
 
 def _are_allowed(questions: Iterable[Question], decisions: Mapping[Question, int | None]) -> bool:

@@ -168,7 +168,7 @@ class ProposedCommit:
         session = self._session
         session.check_deadline()
         if session.now_ms() > self._stored[0].written_ms + session.settings.request_ms:
-            raise StoreUnavailable("no process has committed the proposed change in time")
+            raise StoreUnavailable("no process has committed the proposed change of the registry in time")
 
     async def _propose_again_if_forgotten(self) -> None:
         """Stores the proposal with HEAD as its base if HEAD no longer lists all commits since the last base: others
@@ -237,7 +237,7 @@ class ProposedCommit:
 
     async def _proposals(self, head: RegistryState, attempts: Mapping[str, str]) -> Sequence[Proposal]:
         """Returns the proposals whose attempts have not ended by this HEAD, and those of this request; reads the ones
-        that were not read before, concurrently. Damaged ones are left out."""
+        that were not read before, concurrently. Those that can't be parsed are left out."""
         waiting = {
             key: each for key, each in attempts.items() if key not in self._unreadable and not _has_ended(head, each)
         }
@@ -253,7 +253,7 @@ class ProposedCommit:
             found = await self._store.read(key)
         except InternalError as error:
             self._unreadable.add(key)
-            self._session.note_failed_write(f"the commit of {key}", error)
+            self._session.note_failed_write(f"the read of the proposal {key}, which this request was to commit", error)
             return
         if found is not None:
             self._read[key] = found
@@ -263,7 +263,9 @@ class ProposedCommit:
         try:
             await self._store.delete(self._stored)
         except StoreError as error:
-            self._session.note_failed_write("the deletion of a proposal", error)
+            self._session.note_failed_write(
+                f"the deletion of the proposals of attempt {self._stored[0].attempt}", error
+            )
 
 
 def _has_ended(head: RegistryState, attempt: str) -> bool:

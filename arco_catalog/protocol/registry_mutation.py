@@ -81,8 +81,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return self.change(read_set, attempt)
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Returns the writes that an attempt must make before the registry commit, besides those in the plan: none by
-        default."""
+        """Returns the writes that an attempt must make before the registry commit, besides the writes in the plan: none
+        by default."""
         return ()
 
     async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:

@@ -94,7 +94,7 @@ class TransactionCoordinator(CommitExecution):
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
         except (StoreError, CommitStateUnknown) as error:
-            self.session.note_failed_write("the abort of a transaction", error)
+            self.session.note_failed_write(f"the abort of transaction {self.plan.id}", error)
 
     async def clear(self) -> None:
         """Cleans up after an abort of this transaction: at best effort removes our intents on new names from the
@@ -141,7 +141,7 @@ class TransactionCoordinator(CommitExecution):
         `CommitStateUnknown` if the outcome is unknown, and `StoreError`: if nothing was sent, after it has given up, or
         if its write had no effect and the decision, which may be to commit, can't be read."""
         if self.pending is None:
-            raise InternalError("the commit of a transaction was sent before the transaction was written")
+            raise InternalError(f"transaction {self.plan.id} was to be committed before the object of it was written")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
         outcomes: list[Applied | PreconditionFailed] = []
 
@@ -178,7 +178,9 @@ class TransactionCoordinator(CommitExecution):
                 await prepared.put_and_read_bell()
                 self.settling_commit = prepared
         except (StoreError, InternalError) as error:  # nothing that fails here may cut the decision off
-            self.session.note_failed_write("the registry commit that settles intents on names", error)
+            self.session.note_failed_write(
+                f"the registry commit that settles the intents on names of transaction {self.plan.id}", error
+            )
 
     async def settle_intents(self) -> None:
         """Settles all intents of the committed transaction, on pointers and on new names. Raises `StoreError`, or

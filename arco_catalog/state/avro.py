@@ -169,7 +169,7 @@ class _Buffer:
         return len(self._bytes) - self._place
 
     def add(self, data: bytes) -> None:
-        """Appends bytes of the Avro file to those in the buffer that are not taken yet."""
+        """Appends bytes of the Avro file to the bytes in the buffer that are not taken yet."""
         self._bytes, self._place = self._bytes[self._place :] + data, 0
 
     def mark(self) -> int:
@@ -341,7 +341,7 @@ class _Records(Generic[T]):
 
     @property
     def pending(self) -> int:
-        """The number of unpacked bytes of the present Avro block that are not decoded yet."""
+        """The number of decompressed bytes of the present Avro block that are not decoded yet."""
         return len(self._block) - self._start - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
@@ -366,12 +366,14 @@ class _Records(Generic[T]):
         self._open(data if count else b"")
 
     def _open(self, block: bytes) -> None:
-        """Makes `block`, which is unpacked, the present one of the Avro file; empty if no record is left to decode."""
+        """Makes `block`, which is decompressed, the present one of the Avro file; empty if no record is left to
+        decode."""
         self._block, self._start = block, 0
         self._open_window()
 
     def _open_window(self) -> None:
-        """Copies the part of the present Avro block, of two longest records, in which the next records are decoded."""
+        """Copies the part of the present Avro block in which the next records are decoded, as long as two records may
+        be."""
         self._window, self._place = self._block[self._start : self._start + 2 * self._limits.record_bytes], 0
 
     def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:

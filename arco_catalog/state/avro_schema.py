@@ -122,7 +122,7 @@ def _is_value(schema: JsonValue) -> bool:
 
 
 def _is_composite(schema: JsonValue, form: Composite) -> bool:
-    """Whether an Avro type, written out, has the form `form` (a record of single values, or an array of those),
+    """Whether an Avro type, written out, has the form `form` (a record of single values, or an array of such records),
     or is a union of null and a type that has it."""
     if isinstance(schema, list):
         return all(each == "null" or _is_composite(each, form) for each in schema)

@@ -234,7 +234,7 @@ def _joined(parts: Sequence[bytes | None]) -> bytes | None:
 
 
 def _union_pattern(branches: Sequence[bytes | None]) -> bytes | None:
-    """Returns a regular expression for the values of a union, from those of its branches; None if a branch has none, or
-    if it has more than 64 branches."""
+    """Returns a regular expression for the values of a union, from the expressions of the branches; None if a branch
+    has none, or if it has more than 64 branches."""
     found = [re.escape(bytes([2 * number])) + (each or b"") for number, each in enumerate(branches)]
     return None if None in branches or len(found) > 0x40 else b"(?:" + b"|".join(found) + b")"

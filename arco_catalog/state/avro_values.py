@@ -125,7 +125,7 @@ def read_branch(data: bytes, place: int) -> tuple[int, int]:
     """Reads the number of a union's branch, of which the value follows."""
     branch, start = read_long(data, place)
     if branch < 0:
-        raise Unreadable("an Avro union has a branch below zero")
+        raise Unreadable("an Avro value names a branch of its union by a number below zero")
     return branch, start
 
 

@@ -96,14 +96,18 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
     if none is whole."""
     start = max((place for place, each in enumerate(chain) if is_whole(each)), default=None)
     if start is None:
-        raise InternalError(f"registry commit {chain[0].get('id')}, to which later ones add edits, is not whole")
+        raise InternalError(
+            f"registry commit {chain[0].get('id')} is not whole: it has only edits, as all commits after it have"
+        )
     first, *later = chain[start:]
     index, parent = mapping(first, "index"), first
     embedded: JsonObject = {**mapping(index, "embedded")}
     refs = _refs_in(index)
     for each in later:
         if each.get("parent") != parent.get("id"):
-            raise InternalError(f"registry commit {each.get('id')} does not follow commit {parent.get('id')}")
+            raise InternalError(
+                f"registry commit {each.get('id')}, with only edits, does not follow commit {parent.get('id')}"
+            )
         embedded, refs = _changed(embedded, refs, each)
         parent = each
     newest = later[-1]
@@ -120,8 +124,8 @@ def _refs_in(index: JsonObject) -> Refs:
 
 
 def _changed(embedded: JsonObject, refs: Refs, commit: JsonObject) -> tuple[JsonObject, Refs]:
-    """Returns the embedded edits and the directory after a commit, from those before it. Changes `embedded` in
-    place."""
+    """Returns the embedded edits and the directory after a commit, given what they were before it. Changes `embedded`
+    in place."""
     changes = mapping(commit, "changes")
     embedded |= mapping(changes, "embedded")
     for key in texts(changes, "removed"):

@@ -93,7 +93,7 @@ class CommitRecord:
 
     @cached_property
     def _cancelled_attempts(self) -> frozenset[str]:
-        """The ids of the attempts that recent commits of the registry cancelled."""
+        """The ids of the attempts that the last commits of the registry cancelled."""
         return frozenset(attempt for attempts in self.cancelled().values() for attempt in attempts)
 
     def remembers(self, since: int) -> bool:

@@ -66,12 +66,12 @@ def read_header(part: bytes) -> PartHeader:
     try:
         header = loads(part.partition(b"\n")[0])
     except MalformedJson as error:
-        raise InvalidPart("its header is no JSON") from error
+        raise InvalidPart("the header of a part of an index of deletes is not JSON") from error
     match header:
         case {"version": 2, "files": int(files), "columns": list(columns), "size": int(size)}:
             return PartHeader(files, frozenset(column for column in columns if isinstance(column, int)), size)
         case _:
-            raise InvalidPart("its header has another form")
+            raise InvalidPart("the header of a part of an index of deletes has an unknown version or form")
 
 
 def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[bytes]:
@@ -101,7 +101,7 @@ class PartReader:
                     if memory < 0:
                         return found
         except (MalformedJson, ValueError, TypeError, KeyError, InvalidOperation) as error:
-            raise InvalidPart(f"a row is corrupt: {error}") from error
+            raise InvalidPart(f"a row in a part of an index of deletes is corrupt: {error}") from error
         self.ended = True
         return found
 
@@ -118,13 +118,15 @@ def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
             piece = unpacker.decompress(packed, _PIECE_BYTES)
             packed, left = unpacker.unconsumed_tail, left - len(piece)
             if left < 0 or not (piece or packed or unpacker.eof):
-                raise InvalidPart("it is too long, or ends too early")
+                raise InvalidPart(
+                    f"a part of an index of deletes ends too early, or has more than {MAX_UNPACKED:,} bytes of rows"
+                )
             *rows, rest = (rest + piece).split(b"\n")
             yield from rows
         if rest:
-            raise InvalidPart("it ends within a row")
+            raise InvalidPart("a part of an index of deletes ends within a row")
     except zlib.error as error:
-        raise InvalidPart(f"it can't be unpacked: {error}") from error
+        raise InvalidPart(f"a part of an index of deletes can't be decompressed: {error}") from error
 
 
 def _hash(key: str) -> bytes:
@@ -173,7 +175,9 @@ def _tagged(value: object) -> JsonValue:
         case None | bool() | int() | str():
             return value
         case _:
-            raise TypeError(f"a delete file has a {type(value).__name__}")
+            raise TypeError(
+                f"a field of a delete file has a {type(value).__name__}, which an index of deletes can't hold"
+            )
 
 
 def _untagged(value: JsonValue) -> Any:
@@ -192,7 +196,7 @@ def _untagged(value: JsonValue) -> Any:
 def _items(value: JsonValue) -> list[JsonValue]:
     """Returns the list. Raises `TypeError` for any other value."""
     if not isinstance(value, list):
-        raise TypeError("expected a list")
+        raise TypeError(f"expected a list, got a {type(value).__name__}")
     return value
 
 

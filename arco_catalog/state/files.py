@@ -402,7 +402,7 @@ class Files:
 
     async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
         """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns those that may be
-        left, each with the reason: `InvalidKey` for a name that no object of the store can have. They stay in the
+        left, each with the reason: `InvalidKey` for a name that no object of the store can have. They are kept in the
         cache. Raises `BadRequest`, before any is deleted, for a file in a catalog's own state or in no store of this
         catalog."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}

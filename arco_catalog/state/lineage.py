@@ -164,7 +164,7 @@ def _text(value: JsonValue) -> str:
 
 
 def _uuid(value: JsonValue) -> str:
-    """Returns a UUID in lower case. Raises `ShapeError` for any other value."""
+    """Returns a UUID in lower case. Any other value is an error."""
     if UUID.fullmatch(STRING(value)) is None:
         raise ShapeError(f"{quoted(STRING(value))} is not a uuid")
     return STRING(value).lower()

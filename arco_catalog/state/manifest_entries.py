@@ -122,7 +122,7 @@ class _EntryDecoder:
         at = names.index("partition")
         before, partition, after = fields[:at], fields[at][1], fields[at + 1 :]
         if "status" not in names[:at]:
-            raise Unreadable("the entries of the manifest have their status behind the partition")
+            raise Unreadable("the schema of the manifest's entries has no field status before the field partition")
         skippers = Skippers()
         readers = field_readers(fields, selection.columns, skippers.patterns)
         self._read_head = fields_reader(before, readers, skippers)

@@ -59,7 +59,7 @@ def encode_manifest_list(manifests: Sequence[ManifestFile], format_version: int,
     try:
         import fastavro  # deferred: few processes write manifest lists
     except ImportError as error:
-        raise NotRebasable(f"the package {error.name} is not installed") from error
+        raise NotRebasable(f"no manifest list can be written: the package {error.name} is not installed") from error
 
     names = ("snapshot-id", "parent-snapshot-id", "sequence-number", "first-row-id")
     metadata = {name: str(value) for name, value in zip(names, header, strict=False) if value is not None}

@@ -188,8 +188,8 @@ class Pointer:
         return moved
 
     def fenced(self, move: str) -> "Pointer":
-        """Returns the pointer after a move that changes only the version and `recent`, and ends a turn, so that no
-        write that was sent for the old version can apply any more."""
+        """Returns the pointer after a move that changes only the version and the list of moves, and ends a turn, so
+        that no write that was sent for the old version can apply any more."""
         return self._moved(move, {})
 
     def reserved(self, turn: Turn) -> "Pointer":

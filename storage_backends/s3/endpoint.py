@@ -81,7 +81,9 @@ def _in_host(bucket: str, config: S3Config) -> bool:
             return fits and not config.endpoint_url
         case Addressing.VIRTUAL if fits:
             return True
-    raise StoreError(f"no S3 client can be made: {bucket!r} cannot be part of a host's name: use path addressing")
+    raise StoreError(
+        f"no S3 client can be made: {bucket!r} cannot be part of a host's name: use path addressing, not virtual"
+    )
 
 
 def _custom(url: str, bucket: str, *, in_host: bool) -> Endpoint:

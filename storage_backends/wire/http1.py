@@ -100,7 +100,7 @@ class ResponseReader:
         return self.whole
 
     def end(self) -> Response | None:
-        """Tells the parser that the connection has ended. Returns the response if it is whole, or if the end of the
+        """Ends the parsing, because the connection has ended. Returns the response if it is whole, or if the end of the
         connection makes it whole; else None."""
         unframed = self._headers_complete and not {"content-length", "transfer-encoding"} & self._headers.keys()
         if self.whole is None and unframed and may_end_with_its_connection(self._method, self._status):

@@ -101,7 +101,7 @@ class Measurement:
 
     @property
     def depth(self) -> int:
-        """The length of the longest chain of calls of the store that came one after the other."""
+        """The greatest number of calls of the store that came one after the other."""
         return self.totals().depth
 
     @property
