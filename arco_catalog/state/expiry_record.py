@@ -60,7 +60,8 @@ class ExpiryRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record, the task whose commit it is of, and its age in milliseconds by the store's clock."""
+    """A stored record of an expiry, the id of the task of that expiry, and the age of the record in
+    milliseconds by the store's clock."""
 
     task: str
     record: ExpiryRecord

@@ -101,7 +101,7 @@ async def read_entries(
 
 
 class _Judgement(NamedTuple):
-    """A partition, and whether its files are read."""
+    """The partition of entries of a manifest, and whether entries with it are read on."""
 
     partition: Partition
     matches: bool

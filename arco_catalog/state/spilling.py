@@ -72,7 +72,7 @@ class Spilling:
 
 @dataclass(slots=True)
 class _Group:
-    """Edits that belong to one segment; `ref` is None if that does not exist yet."""
+    """Edits of the registry's index that belong to one segment; `ref` is None if that segment does not exist yet."""
 
     range: str
     ref: Ref | None
@@ -87,7 +87,8 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Flush:
-    """The result of flushing one group: the keys of the flushed edits, the replaced segments, and the new ones."""
+    """The result of moving one group of edits of the index from HEAD into segments: the keys of these edits, the
+    segments that are replaced, and the new ones."""
 
     taken: Sequence[str]
     gone: Sequence[Ref]

@@ -32,7 +32,8 @@ Collector = Counter | Gauge | Histogram
 
 
 class Collectors:
-    """The collectors of some metrics, in a registry. Counters without labels are 0 from the start."""
+    """The collectors of these metrics in a registry of Prometheus's library. Counters without labels are 0 from the
+    start."""
 
     def __init__(self, metrics: Iterable[Metric], registry: CollectorRegistry) -> None:
         self._by_name: Mapping[str, Collector] = {
@@ -88,7 +89,7 @@ Page = Callable[[str], tuple[bytes, str]]
 
 
 def page_of(registry: CollectorRegistry) -> Page:
-    """Returns the function that makes the page with all metrics of a registry for a scrape: in the format of
+    """Returns the function that makes the page with all metrics of a Prometheus registry for a scrape: in the format of
     OpenMetrics if the scrape accepts it, otherwise as plain text of Prometheus."""
 
     def page(accept: str) -> tuple[bytes, str]:

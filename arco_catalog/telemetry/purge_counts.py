@@ -14,8 +14,8 @@ LOST: Literal["lost"] = "lost"
 
 
 class PurgeCounts:
-    """The metrics of the tasks of one process of a delegation service in a registry. Each result is 0 from the
-    start."""
+    """The metrics of the tasks of one process of a delegation service in a Prometheus registry. Each result is 0 from
+    the start."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         collectors = Collectors(OF_PURGES, registry)

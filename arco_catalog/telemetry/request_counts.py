@@ -15,8 +15,8 @@ from storage_backends.wrappers.measuring import Kind
 
 
 class RequestCounts:
-    """The metrics of requests in a registry. Those with labels of few values are 0 from the start, so that a first
-    event is an increase."""
+    """The metrics of requests in a Prometheus registry. Those with labels of few values are 0 from the start, so that a
+    first event is an increase."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         collectors = Collectors(OF_REQUESTS, registry)

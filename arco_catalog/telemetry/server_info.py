@@ -9,7 +9,8 @@ from arco_catalog.telemetry.metrics import OF_SERVERS
 
 
 class ServerInfo:
-    """The version of a server, the number of its processes that serve, and of its workers that died, in a registry."""
+    """The version of a server, the number of its processes that serve, and of its workers that died, in a Prometheus
+    registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         collectors = Collectors(OF_SERVERS, registry)

@@ -17,7 +17,8 @@ T = TypeVar("T")
 
 
 class CallTimedOut(DeadlinePassed):
-    """The deadline passed within a call."""
+    """The deadline of a request passed while a call of the store was under way: the call was ended without its
+    answer."""
 
 
 @dataclass(eq=False, slots=True)
