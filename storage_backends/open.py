@@ -60,7 +60,8 @@ def open_versions(url: str, environment: Mapping[str, str]) -> "KeptVersions":
 
 @contextmanager
 def _naming_extra(url: str, extra: str | None) -> Iterator[None]:
-    """Raises `ValueError`, which names the extra that installs it, if the code within imports a missing module."""
+    """Returns a context that raises `ValueError`, which names the `extra` to install, if the code within imports a
+    missing module; without an `extra`, the import error is raised as it is."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -189,9 +189,9 @@ async def _read_pointer(
 
 
 async def _without_intent(session: Session, lookup: RelationLookup, pointer: Pointer) -> Pointer | None:
-    """Returns the pointer without the intent in it. A lookup for writing first waits until the intent is decided, or
-    aborts the transaction, as `resolve_for_write` does; the pointer in the store keeps the intent. None if the pointer
-    does not exist any more."""
+    """Returns the pointer without the intent in it: with the new state if the transaction committed, else with the old
+    one. A lookup for writing first waits until the intent is decided, or aborts the transaction, as `resolve_for_write`
+    does; the pointer in the store keeps the intent. None if the pointer does not exist any more."""
     if lookup.writing:
         return await resolve_for_write(session, pointer.entity, pointer, lookup.rank)
     return await resolve_for_read(session.state, pointer)

@@ -137,7 +137,8 @@ class Files:
         self._hold = hold or Hold()
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
-        """Returns the store of a location, and the key there. Raises `BadRequest`."""
+        """Returns the store of a location, and the key there. Raises `BadRequest` for an invalid location, and for one
+        in no store of the catalog."""
         return self._find_at(_parsed(location))
 
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:

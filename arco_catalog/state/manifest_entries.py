@@ -239,19 +239,24 @@ def _number(value: int | None) -> int:
     """Returns a number in an entry of a manifest as it is. Raises `Unreadable` if it is None, below zero or above 64
     bits."""
     if value is None or not 0 <= value <= MAX_LONG:
-        raise Unreadable("an entry of the manifest has a number below zero, or no sequence number")
+        raise Unreadable("an entry of the manifest has a number below zero or above 64 bits, or no sequence number")
     return value
 
 
 def _format(value: str) -> str:
     """Returns the name of a file format in lower case; a long one is an error."""
     if len(value) > MAX_FORMAT_LENGTH:
-        raise Unreadable(f"an entry of the manifest has a format with a name of {len(value):,} characters")
+        raise Unreadable(
+            f"an entry of the manifest has a format with a name of {len(value):,} characters, expected at most "
+            f"{MAX_FORMAT_LENGTH}"
+        )
     return value.lower()
 
 
 def _path(value: str) -> str:
     """Returns the path of a file. Raises `Unreadable` for an empty or too long one."""
     if not 0 < len(value) <= MAX_PATH_LENGTH:
-        raise Unreadable(f"an entry of the manifest has a path of {len(value):,} characters")
+        raise Unreadable(
+            f"an entry of the manifest has a path of {len(value):,} characters, expected 1 to {MAX_PATH_LENGTH:,}"
+        )
     return value

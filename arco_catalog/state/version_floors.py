@@ -22,7 +22,7 @@ def floor_key(key: str) -> str:
 
 def first_version(index: Index, key: str, lowest: int) -> Steps[int]:
     """Returns the first version of a new entity with this key: `lowest`, or one more than the highest version of
-    dropped entities that is recorded for the key, if that is higher."""
+    dropped entities that is recorded for the key, or for a key that shares the record, if that is higher."""
     floor = floor_key(key)
     yield Needs(keys=[floor])
     entry = index.get(floor)

@@ -42,8 +42,8 @@ class WakeUp:
         self._event = asyncio.Event()
 
     async def task_due(self, root: str, in_ms: int) -> None:
-        """Ends the pause for the catalog of a root if one of its tasks is due now: `in_ms` is the time until then in
-        milliseconds. Does nothing for a task that is due later, which a poll finds."""
+        """Ends the pause of the loop that executes tasks if a task of the catalog with this root is due now: `in_ms` is
+        the time until then in milliseconds. Does nothing for a task that is due later, which a poll finds."""
         if in_ms <= 0:
             self._roots.add(root)
             self._event.set()

@@ -65,7 +65,7 @@ class Collectors:
 
 
 def _collector(help_: str, series: Series, registry: CollectorRegistry) -> Collector:
-    """Returns the collector of Prometheus's library for a series."""
+    """Makes the collector of Prometheus's library for a series, in this registry, and returns it."""
     if series.kind == "counter":
         return Counter(series.name, help_, series.labels, registry=registry)
     if series.kind == "histogram":

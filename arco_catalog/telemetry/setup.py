@@ -108,7 +108,8 @@ def traces_exporter(environment: Mapping[str, str]) -> str | None:
 
 def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Exporter]:
     """Returns the exporter of traces if OTEL_* variables configure one, else an empty list. With `flush` a response
-    waits until its spans are sent. Raises `ValueError` if the library is missing, and as `traces_exporter` does."""
+    waits until its spans are sent, at most `FLUSH_SECONDS`. Raises `ValueError` if the library is missing, and as
+    `traces_exporter` does."""
     exporter = traces_exporter(environment)
     if exporter is None:
         return []

@@ -68,7 +68,8 @@ def decoded_key(key: str) -> bytes:
 
 
 def date_stamp(now_ms: int) -> str:
-    """Returns a time as `x-ms-date` spells it, whatever the process's locale (RFC 9110, section 5.6.7)."""
+    """Returns a time in milliseconds since 1970 as the header `x-ms-date` spells it, whatever the process's locale (RFC
+    9110, section 5.6.7)."""
     return _stamp(now_ms // 1_000)
 
 

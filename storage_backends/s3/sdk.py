@@ -118,7 +118,7 @@ class SdkTransport:
 
     async def _carry(self, request: Any, event_name: str, **_context: object) -> None:
         """Sends a request that the SDK has signed, and raises `_UnreadAnswer` with the response, which ends the SDK's
-        call."""
+        call. Does nothing for the request by which the SDK opens a session: the SDK sends that one."""
         if event_name.endswith(".CreateSession"):
             return  # the SDK's own, for a directory bucket
         request.headers.pop("Expect", None)  # not signed; the wire sends none, and not all servers answer one
