@@ -159,7 +159,7 @@ class Execution:
             raise EarlierLeases(when_ms, "the rest of the task waits for the end of the leases of earlier workers")
 
     def _quiet_left_ms(self) -> int:
-        """Returns for how many milliseconds the worker of an earlier lease of the task may still act; 0 or less if it
+        """Returns for how many milliseconds the worker of an earlier lease of the task may still act; 0 if it
         can't any more."""
         return max(0, self._quiet_ms - self._began.elapsed_ms())
 
