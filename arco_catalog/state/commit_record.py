@@ -26,7 +26,8 @@ class CommitRecord:
 
     @classmethod
     def read(cls, body: bytes, where: str) -> Self:
-        """Reads a commit object, whole or with only edits. Raises `InternalError`."""
+        """Returns the commit in the bytes of its object, which may be whole or have only edits. Raises `InternalError`
+        for corrupt bytes, and for a version that this program can't read."""
         return cls(parse_record(body, where, newest=NEWEST_VERSION))
 
     @property

@@ -49,7 +49,8 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
 
 
 def _parsed(key: str, found: Found | None) -> Claim | None:
-    """Reads the stored claim on a metadata file; None if there is none. Raises `InternalError`."""
+    """Returns the claim on a metadata file in the object that was `found`; None if nothing was. Raises `InternalError`
+    for a corrupt or unknown claim."""
     if found is None:
         return None
     name = text(parse_record(found.body, key), "claim")

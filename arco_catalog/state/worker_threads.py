@@ -72,9 +72,9 @@ async def wait_for_threads() -> None:
 
 
 def _run(size: int, work: Callable[[], T]) -> T:
-    """Runs work and returns its result, in a thread. Work with large input, of `size` bytes, waits for other large
-    work. Garbage collection runs between two of them, not during one: what requests leave in cycles meanwhile would
-    else wait for the end of all of them."""
+    """Runs work in the worker thread that calls this, and returns the result. Work with large input (`size` is its
+    bytes) waits until other large work is over. Garbage collection runs between two of them, not during one: what
+    requests leave in cycles meanwhile would else wait for the end of all of them."""
     with _LARGE_WORK if size >= LARGE_BYTES else nullcontext(), CYCLE_COLLECTOR.pause():
         return work()
 

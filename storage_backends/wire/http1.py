@@ -59,7 +59,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _check_printable(text: str, headers: Mapping[str, str]) -> None:
-    """Raises `StoreError` for headers that can't be sent."""
+    """Raises `StoreError`, which names the headers, unless their `text` is printable ASCII."""
     if not (text.isascii() and text.isprintable()):
         raise StoreError(f"the request was not sent: one of its headers is not printable ASCII: {', '.join(headers)}")
 
