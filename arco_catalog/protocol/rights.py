@@ -268,8 +268,8 @@ class RealmAccess(RestrictedAccess):
         return True
 
     def _judge(self, standing: Standing) -> None:
-        """Keeps the caller's standing in the realm, and raises the error of `judge` if it lacks a privilege that the
-        request needs, or if the caller may not name a source that the request names."""
+        """Keeps the caller's standing in the realm, and raises the error of `judge` for a caller without a privilege
+        that the request needs, or who may not name a source that the request names."""
         self.standing = standing
         judge_service(standing, self.requirements, self._itself)
         if self.names_source:

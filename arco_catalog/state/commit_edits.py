@@ -16,7 +16,7 @@ WHOLE_EVERY = 64
 """At least one of so many successive commit objects is whole."""
 
 _FIELDS_OF_HEAD = frozenset({"index", "ancestor", "recent", "before", "cancelled"})
-"""The fields of HEAD that an object with only edits lacks, or in which it lists fewer commits."""
+"""The fields of HEAD that an object with only edits does not have, or in which it lists fewer commits."""
 Refs = Mapping[str | None, JsonValue]
 """The items of a directory by the ids of their segments."""
 _LISTS = ("recent", "cancelled")

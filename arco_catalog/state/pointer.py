@@ -32,7 +32,7 @@ class MetadataFile:
 
 def list_logged_files(document: JsonObject) -> list[MetadataFile]:
     """Returns the earlier metadata files in the field `metadata-log` of a table's metadata, oldest first; none if the
-    metadata has no log. Raises `InternalError` for an entry that lacks its file or time."""
+    metadata has no log. Raises `InternalError` for an entry without a file or time."""
     return [
         MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
         for each in objects(document, "metadata-log")
