@@ -88,7 +88,8 @@ class FileBlock:
         return self.columns is None or (columns is not None and columns <= self.columns)
 
     def select(self, selection: EntrySelection) -> FileBatch:
-        """Returns the files that are selected, as they were packed, with their JSON."""
+        """Unpacks and returns the packed files of a manifest that are selected, with their JSON, and the bytes of
+        memory that they take."""
         matches = [selection.may_match(partition) for partition in self._partitions]
         if not any(matches):
             return _NO_FILES
@@ -131,7 +132,7 @@ def _row(file: ContentFile, partition_types: Sequence[str]) -> list[object]:
 
 
 def _file(row: list[Any], partition: Partition, statistics: FileStatistics, sizes: Any) -> ContentFile:
-    """Unpacks a file from a row, which is used up."""
+    """Returns the data or delete file of a row that `_row` has made. Changes the row."""
     row[_CONTENT], row[_STATUS] = _CONTENTS[row[_CONTENT]], _STATUSES[row[_STATUS]]
     row[_PARTITION], row[_STATISTICS], row[_COLUMN_SIZES] = partition, statistics, sizes
     return ContentFile._make(row)

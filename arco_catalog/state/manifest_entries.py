@@ -159,7 +159,7 @@ class _EntryDecoder:
         return file if self._selection.statistics_may_match(file.statistics) else None, end
 
     def _partition_if_read(self, data: bytes, start: int, end: int) -> Partition | None:
-        """Returns the partition at this place if its files are read, else None."""
+        """Returns the partition at this place of the manifest if its files are read, else None."""
         encoded = data[start:end]
         judged = self._judged.get(encoded)
         if judged is None:
@@ -224,7 +224,7 @@ class _EntryDecoder:
 
 
 def _statistics(values: EntryValues) -> FileStatistics:
-    """Returns the statistics of an entry."""
+    """Returns the statistics of the columns of a file, from the decoded fields of its entry in a manifest."""
     return FileStatistics(
         _number(values["record_count"]),
         values.get("value_counts"),
