@@ -2,10 +2,12 @@
 (docs/design/access.md#a-policy-outside-of-the-catalog).
 
 A question names its securable, as the request does, so the question is the same whether the securable exists or
-not, and its answer does not reveal that.
+not, and its answer does not reveal that. Where the request leaves the type open, the type is that of what has the name,
+and a refusal reads as if nothing had it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.access import Requirement, Securable, find_chain, kind_of
@@ -49,7 +51,8 @@ class Actor:
 class Question:
     """Whether an actor may do `action`, the name of a privilege or `SYSTEM_ACCESS`, on a securable of the type `type`:
     the realm (`ROOT`) without a catalog, a catalog, or an object in one. Of a dropped table, which has no name any
-    more, `name` is its id, and it `is_dropped`."""
+    more, `name` is its id, and it `is_dropped`. Where the type is that of the object which has the name, `if_absent` is
+    the same for a name without an object: a refused caller gets the answer to that."""
 
     action: str
     type: str
@@ -57,6 +60,7 @@ class Question:
     namespace: Namespace = ()
     name: str | None = None
     is_dropped: bool = False
+    if_absent: "Question | None" = field(default=None, compare=False)
 
     def __str__(self) -> str:
         if self.catalog is None:
@@ -92,7 +96,7 @@ def questions_of(index: Index, catalog: str, requirements: Iterable[Requirement]
     `if_there` on a securable that does not exist has none."""
     found: dict[Question, None] = {}
     for required in requirements:
-        on, privilege = required.on, required.privilege
+        on, privilege, if_absent = required.on, required.privilege, None
         kind = _kind(on)
         if required.if_there or on.kind == "table-like":
             _, exists = yield from find_chain(index, on)
@@ -101,10 +105,12 @@ def questions_of(index: Index, catalog: str, requirements: Iterable[Requirement]
             kind = kind_of(index, on)
             if kind == "view" and required.on_view is not None:
                 privilege = required.on_view
+            if on.kind == "table-like" and kind != "table":
+                if_absent = Question(required.privilege.value, _TYPES["table"], catalog, on.namespace, on.name)
         if PIPELINE in (*on.namespace[:1], *required.writes_to[:1]):
             found[system_question(catalog)] = None
         name = on.entity if on.is_dropped else on.name
-        found[Question(privilege.value, _TYPES[kind], catalog, on.namespace, name, on.is_dropped)] = None
+        found[Question(privilege.value, _TYPES[kind], catalog, on.namespace, name, on.is_dropped, if_absent)] = None
     return [*found]
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from arco_catalog.iceberg.errors import Forbidden, Refusal, Unavailable
 from arco_catalog.planning.access import Requirement, Securable, denied
+from arco_catalog.planning.names import no_such
 from arco_catalog.planning.policy_questions import Actor, Question, questions_of, realm_questions
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.access import Access, Requirements
@@ -110,7 +111,7 @@ class PolicyAccess(Access):
         if refusal is not None:
             return refusal
         questions = yield from self._questions(index, [requirement])
-        if any(question not in self._decisions for question in questions):
+        if self._undecided(questions):
             yield Needs(call=lambda: self._query(questions))
         return self._refusal(questions)
 
@@ -154,7 +155,11 @@ class PolicyAccess(Access):
         refused = next((question for question in questions if self._decisions[question] is None), None)
         if refused is None:
             return None
-        refusal = Forbidden(f"The policy does not allow principal {self.actor.principal} {refused}")
+        shown = refused.if_absent or refused
+        if refused.name is not None and self._decisions[shown] is not None:
+            refusal = no_such("table-like", refused.namespace, refused.name)
+        else:
+            refusal = Forbidden(f"The policy does not allow principal {self.actor.principal} {shown}")
         return denied(refusal, refused.action, refused.type.lower())
 
     async def _allows(self, state: State, head: RegistryState, requirements: Sequence[Requirement]) -> Sequence[bool]:
@@ -179,11 +184,17 @@ class PolicyAccess(Access):
 
     async def _query(self, questions: Iterable[Question]) -> None:
         """Queries the policy, in one call, about those of the questions that it has not decided since the request was
-        judged last, and keeps the decisions. Raises `Unavailable` as `_decide` does."""
-        unknown = [question for question in dict.fromkeys(questions) if question not in self._decisions]
+        judged last, and about their `if_absent`, and keeps the decisions. Raises `Unavailable` as `_decide` does."""
+        unknown = self._undecided(questions)
         if unknown:
             decisions = await self._decide(self.actor, unknown)
             self._decisions.update(zip(unknown, decisions, strict=True))
+
+    def _undecided(self, questions: Iterable[Question]) -> Sequence[Question]:
+        """Returns those of the questions, and of their `if_absent`, that the policy has not decided since the request
+        was judged last."""
+        needed = chain.from_iterable((each, each.if_absent or each) for each in questions)
+        return [each for each in dict.fromkeys(needed) if each not in self._decisions]
 
     async def _decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
         """Queries the policy, and returns what `Policy.decide` returns. Raises `Unavailable` also at the deadline."""

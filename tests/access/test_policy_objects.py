@@ -1,6 +1,7 @@
 """A policy decides about each object by the object's own name, whatever it allows on the namespace and the catalog
 around it: unlike grants, its rules are not inherited."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from tests.access.lake import Lake
 from tests.access.test_borrowing import Places
 from tests.access.test_history import seen
 from tests.access.test_policy import PolicyServer
+from tests.access.test_resolve import resolve
 from tests.access.test_search import found
 from tests.support.policy_stub import Allows, PolicyStub, everything
 from tests.support.realm_service import MANAGEMENT
@@ -76,3 +78,26 @@ async def test_a_commit_takes_files_of_no_table_to_which_the_policy_denies_write
     assert "TABLE_WRITE_DATA on that table" in refused.message
     stub.allows = everything
     assert (await places.commit(file, owner)).status == 200
+
+
+@pytest.mark.parametrize("types", [("TABLE", "VIEW"), ("VIEW",)], ids=["any type", "views alone"])
+@pytest.mark.parametrize("request_for", ["resolve", "policies"])
+async def test_a_hidden_view_is_refused_as_a_name_that_nothing_has(
+    first: Lake, request_for: str, types: Sequence[str]
+) -> None:
+    """Where the request does not say whether it means a table or a view."""
+    policed = PolicyServer(first)
+    policed.stub.allows = lambda principal, action, kind, name: name not in ("db.v", "db.none") or kind not in types
+
+    async def answer(name: str) -> tuple[int, bytes]:
+        if request_for == "resolve":
+            answered = await resolve(policed.manager, name)
+        else:
+            target = f"namespace=db&target-name={name}"
+            answered = await policed.manager.get(f"/polaris/v1/lake/applicable-policies?{target}")
+        return answered.status, answered.body.replace(f'"{name}"'.encode(), b'"?"').replace(f"db.{name}".encode(), b"?")
+
+    refused = await answer("v")
+    assert refused == await answer("none")
+    policed.stub.allows = everything
+    assert refused != await answer("v")
