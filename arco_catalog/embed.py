@@ -93,9 +93,9 @@ async def open_app(
     process: apps over different accounts may share one. Tables may also be at the `allowed_locations`, outside of the
     store. Without `http` the default options apply, which do not refuse web pages of a browser.
 
-    The app authenticates no callers: every request may do everything. Over a store that ignores conditional writes it
-    is read-only. Raises `ValueError` for a bad URL, warehouse or location, and `storage_backends.StoreError` if the
-    store does not answer.
+    The app authenticates no callers and queries no policy: every request may do everything. Over a store that ignores
+    conditional writes it is read-only. Raises `ValueError` for a bad URL, warehouse or location, and
+    `storage_backends.StoreError` if the store does not answer.
     """
     settings = Settings(parse_warehouse(warehouse))
     known = os.environ if environment is None else environment

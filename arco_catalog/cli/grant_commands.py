@@ -12,7 +12,8 @@ whether a principal has a privilege, and by which roles and grant; its exit code
 is 1 if not. WHO is a principal, or - for the owner of the token. who lists the
 principals with access to WHAT, by which roles and grants. Works on the store
 directly, as the operator, or with --url on a server, with the grants of
-the token.
+the token. Where servers query a policy of Open Policy Agent, only check with
+--url takes it into account.
 
 examples:
   arco grants add readers TABLE_READ_DATA sales.orders --store s3://bucket/lake

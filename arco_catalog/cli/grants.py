@@ -1,6 +1,7 @@
 """`arco grants`: lists, adds and revokes the grants of catalog roles, checks the privileges of principals, and
 lists who has access, by requests of the management API."""
 
+import sys
 from collections.abc import Iterator, Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
@@ -12,6 +13,7 @@ from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
 from arco_catalog.cli.management import ApiClient, open_management
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out
+from arco_catalog.config.variables import OPA_URL
 from arco_catalog.http.options import UNIT_SEPARATOR
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.characters import escaped
@@ -106,7 +108,8 @@ def run_change(
 def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_json: bool) -> int:
     """Displays whether a principal, or the caller for `CALLER`, has a privilege, and by which roles and grant, or what
     is lacking. Returns 0 if it has the privilege, else 1. Raises `CliError`, as `NotThere` if there is no such
-    principal or catalog."""
+    principal or catalog. At the store the grants alone count, as a line on stderr states if the configuration names a
+    policy outside of the catalog."""
     named: JsonObject = {} if who == CALLER else {"principal": who}
 
     async def work() -> tuple[bool, str]:
@@ -121,6 +124,11 @@ def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_jso
 
     allowed, shown = carry_out(work)
     print(shown)
+    if options.url is None and options.catalog.environment.get(OPA_URL.name):
+        print(
+            f"arco: this is what grants allow; a server also queries the policy at {OPA_URL.name}: give --url",
+            file=sys.stderr,
+        )
     return 0 if allowed else 1
 
 

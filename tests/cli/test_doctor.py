@@ -17,7 +17,10 @@ from storage_backends.open import open_store
 from storage_backends.s3.config import Carrier
 from storage_backends.s3.versions import S3Versions
 from storage_backends.wire.exchange import Request
+from storage_backends.wire.http1 import Response
 from tests.support.gcs_protocol_fake import gcs_protocol_fake
+from tests.support.policy_stub import PolicyStub
+from tests.support.stub_server import stub_server
 from tools.support.s3_servers import S3Server
 
 Captured = pytest.CaptureFixture[str]
@@ -223,3 +226,32 @@ def test_a_bad_url_is_a_failed_check(capsys: Captured) -> None:
     found = examined(capsys, "ftp://x", code=1)
     assert found["store"][0] == "failed"
     assert "expected file:/absolute/path" in found["store"][1]
+
+
+@pytest.mark.parametrize("batch", [True, False])
+async def test_a_policy_that_answers_passes_whatever_it_allows(
+    tmp_path: Path, capsys: Captured, *, batch: bool
+) -> None:
+    store, stub = f"file:{tmp_path}/store", PolicyStub(lambda *_: False)
+    assert await asyncio.to_thread(main, ["init", "--store", store], {}) == 0
+    capsys.readouterr()
+    async with stub_server(stub.handle) as opa:
+        environment = {"ARCO_OPA_URL": f"{opa.uri}/allow"}
+        if batch:
+            environment["ARCO_OPA_BATCH_URL"] = f"{opa.uri}/batch"
+        found = await asyncio.to_thread(examined, capsys, store, code=0, environment=environment)
+        assert found["policy"][0] == "ok"
+        assert [len(given.get("requests", [0])) for _, given in stub.calls] == ([1, 2] if batch else [1])
+
+        stub.answer = Response(200, {}, b"{}")
+        found = await asyncio.to_thread(examined, capsys, store, code=1, environment=environment)
+        assert found["policy"][0] == "failed"
+        assert "the rule has no result" in found["policy"][1]
+
+
+def test_half_a_policy_fails(tmp_path: Path, capsys: Captured) -> None:
+    store = f"file:{tmp_path}/store"
+    assert main(["init", "--store", store], {}) == 0
+    capsys.readouterr()
+    found = examined(capsys, store, code=1, environment={"ARCO_OPA_BATCH_URL": "https://opa.example.com/batch"})
+    assert found["policy"][:2] == ("failed", "ARCO_OPA_BATCH_URL is set, and ARCO_OPA_URL is not")

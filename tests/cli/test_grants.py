@@ -151,6 +151,19 @@ async def test_a_check_explains_itself_and_its_exit_code_is_the_outcome(realm: R
     }
 
 
+async def test_a_check_at_the_store_states_that_the_policy_is_not_queried(tmp_path: Path) -> None:
+    at = ("--store", f"file:{tmp_path}/lake")
+    await bootstrapped(at[1])
+    check = ("grants", "check", "root", "TABLE_DROP", *at)
+
+    by_grants = await arco(*check)
+    beside_a_policy = await arco(*check, ARCO_OPA_URL="https://opa.example.com/v1/data/arco/allow")
+
+    assert (by_grants.code, by_grants.err) == (0, "")
+    assert (beside_a_policy.code, beside_a_policy.out) == (0, by_grants.out)
+    assert "a server also queries the policy at ARCO_OPA_URL: give --url" in beside_a_policy.err
+
+
 async def test_what_is_made_is_listed_and_shown_and_dropped(realm: Realm) -> None:
     made = await realm.json("principals", "create", "ada", "--property", "team=sales", "--property", "x=y")
     await realm.run("roles", "create", "people", "--property", "team=sales")

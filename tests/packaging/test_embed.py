@@ -89,6 +89,14 @@ async def test_an_app_serves_the_warehouse_it_was_opened_with(tmp_path: Path) ->
         assert (await Client(app).get("/v1/lake/namespaces")).json["namespaces"] == [["db"]]
 
 
+async def test_an_app_queries_no_policy_as_its_page_states(tmp_path: Path) -> None:
+    """Nothing listens at the address: a server would answer 503."""
+    given = {"ARCO_OPA_URL": "http://127.0.0.1:9/allow"}
+    async with open_app(f"file:{tmp_path}", environment=given) as app:
+        assert (await Client(app).get("/v1/arco/namespaces")).status == 200
+    assert "queries no [policy](opa.md)" in (PROJECT / "docs" / "python.md").read_text()
+
+
 async def test_an_app_reaches_its_store_by_the_environment_that_it_is_given(
     s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
