@@ -101,7 +101,7 @@ async def _work(
         for item in catalogs:
             await _tables(place, server, item, copy, options, report, progress)
         # What was registered again is another table, and has lost its grants.
-        here = await _read_here(api, catalogs) if options.apply else here
+        here = await _read_here(api, catalogs) if options.apply else copy.without_replaced(here)
         await copy.go_over([item for item in there if item.kind is Kind.GRANT], here)
         if options.compare:
             copy.add_only_here(there, here)
@@ -128,7 +128,7 @@ async def _tables(
     if session is None:
         return
     tables = RestSource(server.exchange, source.names[0])
-    work = TableCopy(source.names[0], tables, options.refresh, copy.seen, copy.failed)
+    work = TableCopy(source.names[0], tables, options.refresh, copy.seen, copy.failed, copy.replaced)
     if options.compare:
         await compare_tables(session, source.names[0], tables, report, progress)
     else:

@@ -64,6 +64,8 @@ class RealmCopy:
         """The securables that were not imported, by the catalog, the type and the levels of its name."""
         self.seen: set[tuple[str, ...]] = set()
         """The securables that the source has."""
+        self.replaced: set[tuple[str, ...]] = set()
+        """The tables and views that were registered again, or would be."""
         self.planned: list[RealmObject] = []
         """The first objects of the catalogs that a plan would make."""
 
@@ -136,13 +138,17 @@ class RealmCopy:
     def _check_securable(self, grant: RealmObject) -> str | None:
         """Returns a doubt about a grant: the source does not list its securable. Raises `CliError` if the securable was
         not imported."""
-        catalog, _, kind, _, *levels = grant.names
-        securable = (catalog, kind, *levels)
+        securable, kind = _securable(grant), grant.names[2]
         if securable in self.failed:
             raise CliError(f"the {kind} on which it is was not imported")
         if kind == "catalog" or securable in self.seen:
             return None
         return f"if it can be: the source lists no such {kind}"
+
+    def without_replaced(self, here: Sequence[RealmObject]) -> Sequence[RealmObject]:
+        """Returns the objects of this realm without the grants that a plan would take away: what is registered again is
+        another table, which has no grants yet."""
+        return [item for item in here if item.kind is not Kind.GRANT or _securable(item) not in self.replaced]
 
     async def _send(self, there: RealmObject) -> None:
         """Makes an object here: a principal or catalog directly, any other by a request to this realm's management
@@ -236,6 +242,12 @@ def _first_objects(catalog: str) -> Iterator[RealmObject]:
     for privilege in ADMIN_PRIVILEGES:
         grant: JsonObject = {"type": "catalog", "privilege": privilege}
         yield RealmObject(Kind.GRANT, (catalog, CATALOG_ADMIN, "catalog", privilege), grant)
+
+
+def _securable(grant: RealmObject) -> tuple[str, ...]:
+    """Returns the securable of a grant, by the catalog, the type and the levels of its name."""
+    catalog, _, kind, _, *levels = grant.names
+    return (catalog, kind, *levels)
 
 
 def _needed(source: RealmObject) -> Iterator[Key]:

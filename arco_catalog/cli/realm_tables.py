@@ -43,20 +43,24 @@ COMPARED = ("namespace", "table", "view")
 @dataclass(slots=True)
 class TableCopy:
     """The import of what is in the catalog `name`, from `source`: whether to `refresh` objects that the source has
-    changed since. It adds to `seen` what the source has, and to `failed` what was not imported, by the catalog, the
-    type and the levels of its name."""
+    changed since. It adds to `seen` what the source has, to `failed` what was not imported, and to `replaced` what is
+    registered again, or would be, by the catalog, the type and the levels of its name."""
 
     name: str
     source: RestSource
     refresh: bool
     seen: set[tuple[str, ...]]
     failed: set[tuple[str, ...]]
+    replaced: set[tuple[str, ...]]
 
-    def note(self, kind: str, levels: Namespace, *, failed: bool) -> None:
-        """Notes what the source has, and whether its import failed."""
-        self.seen.add((self.name, kind, *levels))
+    def note(self, kind: str, levels: Namespace, *, failed: bool, replaced: bool = False) -> None:
+        """Notes what the source has, and whether its import failed or replaced what was here."""
+        securable = (self.name, kind, *levels)
+        self.seen.add(securable)
         if failed:
-            self.failed.add((self.name, kind, *levels))
+            self.failed.add(securable)
+        if replaced:
+            self.replaced.add(securable)
 
 
 async def copy_tables(session: Session, work: TableCopy, report: RealmReport, progress: Callable[[], None]) -> None:
@@ -70,8 +74,10 @@ async def copy_tables(session: Session, work: TableCopy, report: RealmReport, pr
             progress()
         async for imported in importer.run(work.source.tables()):
             _add(imported, work.name, report)
-            table = imported.table
-            work.note(table.kind, (*table.namespace, table.name), failed=imported.outcome is Outcome.FAILED)
+            table, outcome = imported.table, imported.outcome
+            replaced = outcome in (Outcome.REGISTERED_AGAIN, Outcome.WOULD_REGISTER_AGAIN)
+            levels = (*table.namespace, table.name)
+            work.note(table.kind, levels, failed=outcome is Outcome.FAILED, replaced=replaced)
             progress()
     except CliError as error:
         report.add("tables", format_identifier((work.name,)), Result.FAILED, str(error))

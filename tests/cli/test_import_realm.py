@@ -188,6 +188,7 @@ async def test_a_commit_at_the_source_after_the_import_is_found_and_taken_over(t
         assert "lake.sales.t" in reasons(refused, "failed")
         plan = await move.report("--refresh")
         assert set(reasons(plan, "would replace")) == {"lake.sales.t"}
+        assert "TABLE_READ_DATA on table lake.sales.t to readers" in reasons(plan, "would make")
         refreshed = await move.report("--apply", "--refresh", code=1)
         assert set(reasons(refreshed, "replaced")) == {"lake.sales.t"}
         # The grants of the table that was replaced are those of the new one.
