@@ -25,7 +25,7 @@ from arco_catalog.config.variables import (
     TOKEN_KEY_SECRET,
 )
 from arco_catalog.iceberg.errors import NotAuthorized, Unavailable
-from arco_catalog.planning.access import standing_of
+from arco_catalog.planning.judgement import standing_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out as look_up
 from arco_catalog.state.characters import escaped

@@ -16,10 +16,11 @@ from typing import TypeVar, cast
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
-from arco_catalog.planning.access import LISTS, Requirement, Securable, SecurableKind
+from arco_catalog.planning.access import Requirement, Securable, SecurableKind
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import existing_namespace
 from arco_catalog.planning.privileges import Privilege
+from arco_catalog.planning.securables import LISTS
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.instant import one_instant

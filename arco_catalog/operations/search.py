@@ -9,9 +9,10 @@ from typing import Literal
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import page_tokens
-from arco_catalog.planning.access import LISTS, Requirement, Securable
+from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.planning.search import SearchQuery
+from arco_catalog.planning.securables import LISTS
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches
 from arco_catalog.protocol.instant import one_instant

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.planning.access import Requirement, Securable, find_chain, kind_of
+from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.names import dotted
+from arco_catalog.planning.securables import find_chain, kind_of
 from arco_catalog.state.index import Index, Namespace
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.watermarks import NAMESPACE as PIPELINE

@@ -3,9 +3,11 @@ elsewhere, by `access.judge`."""
 
 from collections.abc import Iterable
 
-from arco_catalog.planning.access import Securable, Standing, allowed_by, find_chain
+from arco_catalog.planning.access import Securable, Standing
 from arco_catalog.planning.held_grants import HeldGrants
+from arco_catalog.planning.judgement import allowed_by
 from arco_catalog.planning.privileges import Privilege
+from arco_catalog.planning.securables import find_chain
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import name_under, names_under, roles_of

@@ -3,8 +3,9 @@ Rights are judged elsewhere, by `access.held_among`, as if a principal had one r
 
 from collections.abc import Mapping, Sequence
 
-from arco_catalog.planning.access import Securable, Standing, held_among
+from arco_catalog.planning.access import Securable, Standing
 from arco_catalog.planning.held_grants import HeldGrants
+from arco_catalog.planning.judgement import held_among
 from arco_catalog.planning.privilege_check import GrantPath, path_in_catalog
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.index import Index

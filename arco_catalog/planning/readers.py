@@ -8,8 +8,9 @@ that activates fewer may load less.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from arco_catalog.planning.access import Identity, Standing, allowed_by, standing_of
+from arco_catalog.planning.access import Identity, Standing
 from arco_catalog.planning.held_grants import catalog_roles_of
+from arco_catalog.planning.judgement import allowed_by, standing_of
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import Index, Namespace, relation_key

@@ -12,13 +12,9 @@ from arco_catalog.iceberg.errors import (
     Refusal,
     UnknownPrincipal,
 )
-from arco_catalog.planning.access import (
-    Identity,
-    Requirement,
-    Securable,
-    Standing,
+from arco_catalog.planning.access import Identity, Requirement, Securable, Standing, denied
+from arco_catalog.planning.judgement import (
     check_source,
-    denied,
     held_among,
     judge,
     judge_service,

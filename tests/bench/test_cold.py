@@ -24,12 +24,15 @@ ENVIRONMENT = {
 
 LEFT_OUT = {
     "arco_catalog.planning.context",
+    "arco_catalog.planning.held_grants",
+    "arco_catalog.planning.judgement",
+    "arco_catalog.planning.securables",
     "arco_catalog.protocol.idempotency",
     "arco_catalog.protocol.key_resolution",
     "arco_catalog.protocol.planned_commit",
     "arco_catalog.tasks.retry",
 }
-"""Modules that a request which reads does not use."""
+"""Modules that a request which reads does not use in a server without a realm."""
 
 DOCUMENT = Operation("document", "/openapi.json")
 """A request that needs no store."""

@@ -7,9 +7,10 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalog_roles import CATALOG_ROLE
 from arco_catalog.operations.management.entities import EntityChange, grant_not_found, listing
-from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.planning.access import Securable
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
+from arco_catalog.planning.securables import absent, chain_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import carry_out, load

@@ -14,8 +14,9 @@ from arco_catalog.operations.management.entities import (
 )
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, existing_principal, shown
 from arco_catalog.operations.management.roles import RoleKind
-from arco_catalog.planning.access import Identity, rotation_required, standing_of
+from arco_catalog.planning.access import Identity
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.judgement import rotation_required, standing_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.rights import RealmAccess, no_such_principal

@@ -15,8 +15,8 @@ from arco_catalog.operations.management.entities import (
     listing,
     load_keys,
 )
-from arco_catalog.planning.access import principal_under
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.judgement import principal_under
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import carry_out

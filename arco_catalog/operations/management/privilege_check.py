@@ -8,17 +8,9 @@ from dataclasses import field
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.grants import shown_grant
 from arco_catalog.operations.realms import Realm
-from arco_catalog.planning.access import (
-    Identity,
-    Requirement,
-    Securable,
-    Standing,
-    describe_lack,
-    holds,
-    reserved,
-    rotation_required,
-)
+from arco_catalog.planning.access import Identity, Requirement, Securable, Standing
 from arco_catalog.planning.held_grants import HeldGrants
+from arco_catalog.planning.judgement import describe_lack, holds, reserved, rotation_required
 from arco_catalog.planning.policy_questions import Actor
 from arco_catalog.planning.privilege_check import Check, GrantPath, path_in_catalog, path_in_realm
 from arco_catalog.planning.privileges import Privilege

@@ -12,10 +12,11 @@ from arco_catalog.operations import page_tokens
 from arco_catalog.operations.listing import Paging
 from arco_catalog.operations.management.privilege_check import grant_of, realm_head
 from arco_catalog.operations.realms import Realm
-from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.planning.access import Securable
 from arco_catalog.planning.privilege_holders import USUAL, paths_of, principal_roles_on
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from arco_catalog.planning.reserved_namespace import is_reserved
+from arco_catalog.planning.securables import absent, chain_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.state.access import State

@@ -3,7 +3,8 @@ delegation service."""
 
 from dataclasses import replace
 
-from arco_catalog.planning.access import Identity, standing_of
+from arco_catalog.planning.access import Identity
+from arco_catalog.planning.judgement import standing_of
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out

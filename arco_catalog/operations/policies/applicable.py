@@ -6,7 +6,8 @@ from functools import partial
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.listing import ListingPage, Paging, computed_page
 from arco_catalog.operations.policies.policies import described
-from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.planning.access import Securable
+from arco_catalog.planning.securables import absent, chain_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.index import Index, Namespace

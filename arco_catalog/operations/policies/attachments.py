@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from arco_catalog.iceberg.errors import BadRequest, ConflictPolicyAttachment, NoSuchMapping
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.policies.policies import PolicyChange, existing_policy
-from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.policy_types import check_target
 from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.securables import absent, chain_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.registry_mutation import RegistryReadSet

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from arco_catalog.operations.policies.applicable import nearest_of_each_type
 from arco_catalog.operations.policies.policies import described
-from arco_catalog.planning.access import Securable, chain_of
+from arco_catalog.planning.access import Securable
+from arco_catalog.planning.securables import chain_of
 from arco_catalog.planning.upkeep_policy import SNAPSHOT_EXPIRY, Policy
 from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.state.index import Index, Namespace

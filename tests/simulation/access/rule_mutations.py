@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.operations import rename, undrop
 from arco_catalog.operations.management import grants, principals
-from arco_catalog.planning import access
+from arco_catalog.planning import judgement, securables
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.commit_loop import CommitLoop
@@ -112,13 +112,14 @@ def a_dropped_principal_that_keeps_its_roles(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_grant_by_name(patch: pytest.MonkeyPatch) -> None:
-    rightly = access.find_chain
+    rightly = securables.find_chain
 
     def found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
         chain, exists = yield from rightly(index, securable)
         return ([*chain[:-1], str(securable)] if exists and securable.name is not None else chain), exists
 
-    patch.setattr(access, "find_chain", found)
+    patch.setattr(securables, "find_chain", found)
+    patch.setattr(judgement, "find_chain", found)
 
 
 def a_rename_that_leaves_the_old_name_in_grants(patch: pytest.MonkeyPatch) -> None:
