@@ -10,9 +10,10 @@ from storage_backends.azure.listing import read_listing
 from storage_backends.azure.transport import open_transport
 from storage_backends.base import Cursor, Found, InvalidKey, Missing, Unknown, When
 from storage_backends.wire.bucket_store import BucketStore, ListedPage, etag_headers
-from storage_backends.wire.bulk import BatchAnswer, judge_parts
+from storage_backends.wire.bulk import BatchAnswer
 from storage_backends.wire.client import PAUSES, Client, Pauses
 from storage_backends.wire.exchange import Answer, Request
+from storage_backends.wire.multipart import judge_parts
 
 _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream"}
 

@@ -23,9 +23,10 @@ from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.gcs.listing import OBJECT_FIELDS, PAGE_FIELDS, generation_in, read_page, read_state
 from storage_backends.gcs.transport import open_transport
 from storage_backends.wire.bucket_store import BucketStore, ListedPage
-from storage_backends.wire.bulk import BatchAnswer, judge_parts
+from storage_backends.wire.bulk import BatchAnswer
 from storage_backends.wire.client import PAUSES, Client, Pauses
 from storage_backends.wire.exchange import Answer, Request
+from storage_backends.wire.multipart import judge_parts
 
 _MEDIA = {"alt": "media"}
 _UPLOAD = {"content-type": "application/octet-stream"}

@@ -1,5 +1,6 @@
 """Parses one page of an S3 bucket's listing (S3 API reference, `ListObjectsV2`)."""
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
@@ -12,9 +13,19 @@ if TYPE_CHECKING:  # a cold start without a listing must not import XML
     from xml.etree.ElementTree import Element
 
 
+_EMPTY_PAGE = (
+    rb'(?:<\?xml version="1\.0"(?: encoding="(?i:UTF-8)")?\s?\?>\s*)?<ListBucketResult(?: xmlns="[^"<&]*")?>'
+    rb"(?:\s*<(?!Contents\b|NextContinuationToken\b|IsTruncated>true)(\w+)(?:\s?/>|>[ -%'-;=?-~]*</\1>))*"
+    rb"\s*</ListBucketResult>\s*"
+)
+"""The last page of a listing if it has no objects: its elements have text alone, in ASCII without escapes."""
+
+
 def read_listing(body: bytes) -> ListedPage:
     """Parses a page of a listing. Raises ValueError unless it is complete, so that no error is taken for an empty
     listing."""
+    if re.fullmatch(_EMPTY_PAGE, body):  # the first request to many a function lists nothing: no parser for that
+        return ListedPage((), None)
     root = parse_xml(body, "the listing", "ListBucketResult")
     texts = {"EncodingType": "", "IsTruncated": "", "NextContinuationToken": ""}
     objects: list[Element] = []

@@ -1,16 +1,12 @@
 """Deletes objects in batches: each batch by one request, with an outcome for each key in the response."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from http import HTTPStatus
 
 from storage_backends.base import Deleted, Outcome, StoreDenied, StoreError, StoreUnavailable, Unknown
 from storage_backends.bulk import delete_each
 from storage_backends.lazy_dataclass import dataclass
 from storage_backends.wire.client import Client
-from storage_backends.wire.exchange import Ambiguous, Answer, Dialect
-from storage_backends.wire.multipart import decode
-
-_GONE = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND})
+from storage_backends.wire.exchange import Ambiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +62,6 @@ class Batches:
             if not keys:
                 break
         return Deleted(left, now_ms)
-
-
-def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
-    """Returns which keys of a batch were not deleted, by the responses to the parts of the one request. A key without a
-    response may still have an object: its failure is `Ambiguous`. Returns `Unknown` if nothing in the response can be
-    read."""
-    if isinstance(answer, Unknown):
-        return answer
-    try:
-        found = decode(answer.response, "DELETE")
-    except ValueError as error:
-        return Unknown(f"it is unknown which of {len(keys)} objects are deleted: the answer cannot be read: {error}")
-    failures: dict[str, StoreError] = {}
-    for number, key in enumerate(keys):
-        part = found.get(number)
-        if part is None:
-            failures[key] = Ambiguous(f"{key!r} may have been deleted: the store's answer has no outcome for it")
-        elif not dialect.is_answer(part, "DELETE"):
-            failures[key] = dialect.failure_of(part)
-        elif part.status not in _GONE:
-            failures[key] = StoreError(
-                f"the object {key!r} was not deleted: the store answered with the unexpected status {part.status}"
-            )
-    return BatchAnswer(failures, answer.now_ms)
 
 
 def _outcome_of(error: StoreError) -> Unknown | StoreError:

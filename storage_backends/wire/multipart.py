@@ -5,13 +5,18 @@ Sources: Azure Storage REST API, "Blob Batch"; Cloud Storage documentation, "Sen
 
 import re
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 
+from storage_backends.base import StoreError, Unknown
+from storage_backends.wire.bulk import BatchAnswer
+from storage_backends.wire.exchange import Ambiguous, Answer, Dialect
 from storage_backends.wire.http1 import AnswerLost, Response, ResponseReader
 
 BOUNDARY = "batch-of-requests"
 """No line of a part begins with it: parts have no bodies."""
 CONTENT_TYPE = f"multipart/mixed; boundary={BOUNDARY}"
 
+_GONE = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND})
 _BOUNDARY = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 _CONTENT_ID = re.compile(rb"^content-id:\s*<?(?:response-)?(\d+)>?\s*$", re.IGNORECASE | re.MULTILINE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
@@ -46,6 +51,30 @@ def decode(response: Response, method: str) -> Mapping[int, Response]:
         if inner is not None:
             found[place if number is None else int(number[1])] = inner
     return found
+
+
+def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
+    """Returns which keys of a batch were not deleted, by the responses to the parts of the one request. A key without a
+    response may still have an object: its failure is `Ambiguous`. Returns `Unknown` if nothing in the response can be
+    read."""
+    if isinstance(answer, Unknown):
+        return answer
+    try:
+        found = decode(answer.response, "DELETE")
+    except ValueError as error:
+        return Unknown(f"it is unknown which of {len(keys)} objects are deleted: the answer cannot be read: {error}")
+    failures: dict[str, StoreError] = {}
+    for number, key in enumerate(keys):
+        part = found.get(number)
+        if part is None:
+            failures[key] = Ambiguous(f"{key!r} may have been deleted: the store's answer has no outcome for it")
+        elif not dialect.is_answer(part, "DELETE"):
+            failures[key] = dialect.failure_of(part)
+        elif part.status not in _GONE:
+            failures[key] = StoreError(
+                f"the object {key!r} was not deleted: the store answered with the unexpected status {part.status}"
+            )
+    return BatchAnswer(failures, answer.now_ms)
 
 
 def _answer(data: bytes, method: str) -> Response | None:

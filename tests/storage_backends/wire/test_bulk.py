@@ -8,11 +8,11 @@ import pytest
 from storage_backends import Applied, Deleted, StoreDenied, StoreError, StoreUnavailable, Unknown, Version
 from storage_backends.azure.answers import AzureDialect
 from storage_backends.s3.deletion import keys_in, md5_of, read_deletion, write_deletion
-from storage_backends.wire.bulk import BatchAnswer, Batches, judge_parts
+from storage_backends.wire.bulk import BatchAnswer, Batches
 from storage_backends.wire.client import Client, Pauses
 from storage_backends.wire.exchange import Ambiguous, Answer
 from storage_backends.wire.http1 import Response
-from storage_backends.wire.multipart import decode, encode
+from storage_backends.wire.multipart import decode, encode, judge_parts
 
 BUSY = StoreUnavailable("slow down")
 Step = Mapping[str, StoreError] | Unknown | StoreError
