@@ -62,7 +62,7 @@ ROUTES: Sequence[Route] = (
     Route("POST", f"{NAMESPACE}/register", "table_changes.register", on.registration, MUTATES, in_external=False),
     Route("GET", TABLE, "tables.load", on.load),
     Route("HEAD", TABLE, "tables.exists", needs(Privilege.TABLE_LIST, on.table)),
-    Route("POST", TABLE, "table_changes.commit", on.commit, COMMITS, in_external=False),
+    Route("POST", TABLE, "table_commits.commit", on.commit, COMMITS, in_external=False),
     Route("DELETE", TABLE, "table_changes.drop", on.drop, MUTATES, in_external=False),
     Route("POST", f"{TABLE}/metrics", "tables.report_metrics", on.report),
     Route("POST", f"{TABLE}/plan", "scans.plan", needs(Privilege.TABLE_READ_DATA, on.table)),

@@ -1,12 +1,11 @@
-"""HTTP handlers that create, register, commit to, drop, undrop, unregister and rename tables. Each raises `BadRequest`
-for an invalid path or body."""
+"""HTTP handlers that create, register, drop, undrop, unregister and rename tables. Each raises `BadRequest` for an
+invalid path or body. A commit needs few of their modules, so it is in table_commits.py."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, json_response, table_response
+from arco_catalog.http.table_commits import tagged_response
 from arco_catalog.http.tables import delegates, tag_of
-from arco_catalog.iceberg.commit import check_counts
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME
-from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table, unregister_table
 from arco_catalog.operations.register import register_table
@@ -33,15 +32,6 @@ async def register(context: RequestContext) -> Response:
     session = context.sessions.open()
     answer = await register_table(session, context.namespace, name, location, overwrite)
     return await _new_table_response(context, session, name, answer)
-
-
-async def commit(context: RequestContext) -> Response:
-    """Commits the updates in the body to a table, if the body's requirements are met; with `assert-create` it creates
-    the table. Raises the errors of `commit_table`."""
-    check_counts(context.body or {})  # before the session is opened, which computes the rights for each update
-    context.check_identifier_is_of_path(context.table, "table")
-    context.check_creation(context.body or {}, context.table)
-    return _tagged(await commit_table(context.sessions.open(), context.namespace, context.table, context.body or {}))
 
 
 async def drop(context: RequestContext) -> Response:
@@ -72,17 +62,11 @@ async def rename(context: RequestContext) -> Response:
     return answer_response(await rename_table(context.sessions.open(), source, destination))
 
 
-def _tagged(answer: Answer) -> Response:
-    """Returns the response for the answer about a changed table, with the ETag that a load of the table has. Other
-    answers, as that about a staged table, have no ETag."""
-    return answer_response(answer, tag_of(answer) if isinstance(answer, TableState) else {})
-
-
 async def _new_table_response(context: RequestContext, session: Session, name: str, answer: Answer) -> Response:
     """Returns the response about a new table, with access to its files if the client requests it. The access is that of
     the caller's present grants, also if the response is a replay of an old one."""
     if not delegates(context):
-        return _tagged(answer)
+        return tagged_response(answer)
     # Imported here: a request without delegation saves the time.
     from arco_catalog.http import delegation
 

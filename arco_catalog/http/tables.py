@@ -1,5 +1,5 @@
 """HTTP handlers that list and load tables, and receive engines' reports on them. Those that change tables import many
-more modules, so they are in table_changes.py."""
+more modules, so they are in table_commits.py and table_changes.py."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -5,7 +5,6 @@ from contextlib import suppress
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import InternalError, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.create import create_from_commit
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS
@@ -33,6 +32,8 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
     `create_from_commit`."""
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
+        from arco_catalog.operations.create import create_from_commit  # a cold start with a usual commit saves the time
+
         return await create_from_commit(session, namespace, name, commit)
     return await _commit(session, RelationCommit(TABLES, namespace, name, commit))
 

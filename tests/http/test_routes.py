@@ -25,15 +25,19 @@ from tools.support.asgi_client import Client
 app = create_app({"wh": build_catalog(Settings("wh"), MemoryStore(), "memory:///", (), SystemRuntime())})
 
 def loaded():
+    others = {"create", "drop", "register", "rename", "undrop", "tasks"}
     scans = {"arco_catalog.operations.scans", "arco_catalog.iceberg.expressions"}
-    semantics = {"arco_catalog.iceberg.updates", *scans} & set(sys.modules)
-    return sorted({name for name in sys.modules if name in sys.argv[1:]} | semantics)
+    names = {"arco_catalog.iceberg.updates", *scans, *(f"arco_catalog.operations.{name}" for name in others)}
+    return sorted({*names, *sys.argv[1:]} & set(sys.modules))
 
 async def main():
     client = Client(app)
     assert (await client.get("/v1/config")).status == 200
     print(*loaded())
     assert (await client.get("/v1/wh/namespaces/a/tables/t")).status == 404
+    print(*loaded())
+    commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    assert (await client.post("/v1/wh/namespaces/a/tables/t", commit)).status == 404
     print(*loaded())
 
 asyncio.run(main())
@@ -51,9 +55,15 @@ def test_a_cold_start_imports_only_the_handlers_of_its_requests() -> None:
     modules = {f"arco_catalog.http.{str(route.handling).rpartition('.')[0]}" for route in ROUTES}
     command = [sys.executable, "-c", FIRST_REQUESTS, *modules]
     done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60)
-    config, load = done.stdout.splitlines()
+    config, load, commit = done.stdout.splitlines()
     assert config.split() == ["arco_catalog.http.config"]
     assert load.split() == ["arco_catalog.http.config", "arco_catalog.http.tables"]
+    assert commit.split() == [
+        "arco_catalog.http.config",
+        "arco_catalog.http.table_commits",
+        "arco_catalog.http.tables",
+        "arco_catalog.iceberg.updates",
+    ]
 
 
 def test_a_process_that_imports_all_handlers_finds_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
